@@ -1,1 +1,1 @@
-"""What came of a run: every table, figure and sentence here is a reading of the trace."""
+"""Results of a run: tables, figures and texts, all read from the trace."""

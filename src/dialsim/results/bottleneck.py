@@ -1,4 +1,4 @@
-"""What held a campaign back: one sentence derived from the run, and the figure that shows it."""
+"""The cause that held a campaign back: a sentence about the run, and the share behind it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dialsim.scenario.service import EngineSettings
 
 
 class Reason(StrEnum):
-    """What can hold a campaign back."""
+    """Cause that can hold a campaign back."""
 
     SLOTS = "slots"
     WINDOWS = "windows"
@@ -39,23 +39,22 @@ _OF_TIME = (
 _PAIR = (Reason.SLOTS, Reason.PACING)
 
 _MUCH = 0.25
-"""A cause that took this share of the time, or more, is named even if another took more."""
+"""Share of the time from which a cause is named even if another one took more."""
 _USED_UP = 0.75
-"""Slots and pace of which as much is used bind together: more of one alone saves a quarter at most.
-
-The one that is not lifted needs as much of that time for itself.
+"""Use of lines and of pace from which both are named together: more of one alone saves at most a
+quarter of the time.
+The other one then needs as much of that time for itself.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """The reason, its sentence, and its figure.
+    """Cause that held a campaign back, with its sentence and share.
 
-    `share` is the share of the campaign's time that the reason took (`TimeUse`), or, for
-    `attempts`, of its people who were not reached in all their attempts; None where there is no
-    such figure. `also` are causes to be named with the reason: they took much of the time as well,
-    or the reason's time could not be won without them. `campaign` is the campaign it is about,
-    `Organization/Name`.
+    `share` is the share of the campaign's time that the reason took (`TimeUse`); for `attempts`,
+    the share of people who were not reached in all their attempts; None without such a figure.
+    `also` are causes named with the reason: they took much time as well, or the reason's time could
+    not be saved without them. `campaign` is `Organization/Name`.
     """
 
     campaign: str
@@ -67,7 +66,7 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True)
 class CampaignBounds:
-    """What bounded a campaign: its organization's limit over its time, and the engine's pace."""
+    """Limits of a campaign: its organization's lines over its time, and the engine settings."""
 
     least_limit: int
     most_limit: int
@@ -76,7 +75,7 @@ class CampaignBounds:
     engine: EngineSettings
 
     def slots_text(self, noun: str = "") -> str:
-        """The busy slots as the subject of a sentence, with their number or its range."""
+        """Return the busy lines as the subject of a sentence, with their number or its range."""
         whose = ", mostly with calls of other campaigns," if self.mostly_others else ""
         if self.least_limit == self.most_limit == 1:
             return f"the only {noun or 'one'} was busy{whose}"
@@ -91,11 +90,11 @@ def held_back(
     exhausted: Mapping[CallStatus, int],
     setting: CampaignBounds,
 ) -> Bottleneck:
-    """Name what took the largest share of a campaign's time, and what else must be named with it.
+    """Return the cause with the largest share of a campaign's time, and the causes to name with it.
 
-    Where that is the calls themselves, `attempts` are named if they are what most people not
-    reached ran out of, else `nothing`. A stalled campaign is held back by what stalls it.
-    `exhausted` counts the attempts of the people who ran out of them, by how they ended.
+    If that is the calls themselves, the cause is `attempts` if most unreached people ran out of
+    attempts, else `nothing`. For a stalled campaign it is what stalls it. `exhausted` counts the
+    attempts of people who ran out of them, by how they ended.
     """
     if life.request is None:
         sentence = "Nothing was dialled: the campaign was never scheduled."
@@ -120,11 +119,11 @@ def held_back(
 
 
 def _named_with(reason: Reason, use: TimeUse) -> tuple[Reason, ...]:
-    """The causes to be named with the one that took most of the time."""
+    """Return the causes to name with the one that took most of the time."""
     named = {reason, *(cause for cause in _OF_TIME if use.share(cause) >= _MUCH)}
     backlog, full = 2 * use.backlog > use.windows, 2 * (use.slots + use.pacing) > use.calling
     if reason is Reason.WINDOWS and backlog and full:
-        # people would not have waited through closed hours if the open ones had sufficed
+        # Recipients would not have waited through closed hours if the open hours had sufficed.
         named.add(max(_PAIR, key=use.share))
     if not named.isdisjoint(_PAIR) and _bind_together(use):
         named.update(_PAIR)
@@ -132,12 +131,14 @@ def _named_with(reason: Reason, use: TimeUse) -> tuple[Reason, ...]:
 
 
 def _bind_together(use: TimeUse) -> bool:
-    """Whether neither more slots alone nor a faster pace alone would have won much time."""
+    """Return True if neither more lines alone nor a faster pace alone would have saved much
+    time.
+    """
     return min(use.slots_used, use.pace_used) >= _USED_UP
 
 
 def percent(share: float) -> str:
-    """A share as people read it: `97 %`; `<1 %` and `>99 %` where rounding would lie."""
+    """Format a share: `97 %`; `<1 %` and `>99 %` where rounding would mislead."""
     if 0 < share < 0.01:
         return "<1 %"
     if 0.99 < share < 1:
@@ -162,7 +163,7 @@ def _sentence(
     use: TimeUse,
     setting: CampaignBounds,
 ) -> str:
-    """`Slots: …`, `Calling windows and slots: …; …`: what each cause took of the time."""
+    """Return the sentence: `Slots: …`, or `Calling windows and slots: …; …`."""
     causes = [reason, *also]
     together = set(_PAIR).issubset(causes) and _bind_together(use)
     if together:
@@ -177,7 +178,7 @@ def _sentence(
 
 
 def _leading(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: CampaignBounds) -> str:
-    """What the cause took that is named first."""
+    """Return the clause of the first cause."""
     figure = percent(use.share(reason))
     unlimited = ", which has no limit" if setting.engine.queue_limit == "unlimited" else ""
     clauses = {
@@ -196,7 +197,7 @@ def _leading(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Camp
 
 
 def _further(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: CampaignBounds) -> str:
-    """What a cause took that is named after another."""
+    """Return the clause of a further cause."""
     figure = percent(use.share(reason))
     clauses = {
         Reason.SLOTS: f"for {figure} {setting.slots_text('slot')}",
@@ -212,7 +213,7 @@ def _further(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Camp
 
 
 def _pair(use: TimeUse, setting: CampaignBounds) -> str:
-    """What slots and pacing took that bind together: more of the one alone wins little."""
+    """Return the clause of lines and pace together, where more of one alone saves little."""
     return (
         f"while people waited, {percent(use.slots_used)} of the slots were busy and "
         f"{percent(use.pace_used)} of the {setting.engine.calls_per_second:g} dials a second that "
@@ -227,7 +228,7 @@ def _interval(life: CampaignTimeline) -> str:
 def _ran_out(
     people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignTimeline
 ) -> str:
-    """Whom no attempt reached, and why, where it isn't that they didn't answer."""
+    """Describe the people whom no attempt reached, and how most of their attempts ended."""
     share = percent(people.exhausted / people.people)
     allowed = life.request.max_attempts if life.request else 0
     attempts = "the 1 attempt" if allowed == 1 else f"the {allowed} attempts"
@@ -251,7 +252,7 @@ def _pace(use: TimeUse, engine: EngineSettings) -> str:
 
 
 def _stall(life: CampaignTimeline, setting: CampaignBounds) -> tuple[Reason, str]:
-    """What keeps a campaign's calls from ever being dialled (T5)."""
+    """Return the cause that keeps a campaign's calls from ever being dialled, and its text (T5)."""
     if life.status is CampaignStatus.PAUSED:
         return Reason.PAUSES, "Pauses: it was paused and never resumed"
     if setting.last_limit == 0:
@@ -260,7 +261,7 @@ def _stall(life: CampaignTimeline, setting: CampaignBounds) -> tuple[Reason, str
 
 
 def _early_end(life: CampaignTimeline) -> str:
-    """What ended a campaign of which no time passed."""
+    """Describe the end of a campaign that never had time to call."""
     ends = {
         CampaignStatus.CANCELLED: "the campaign was cancelled",
         CampaignStatus.EXPIRED: "endDateTime came",
@@ -269,7 +270,7 @@ def _early_end(life: CampaignTimeline) -> str:
 
 
 def _rest(people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignTimeline) -> str:
-    """Who was left, and why; empty where nobody is worth a word."""
+    """Describe the people who were left; empty if they are few."""
     left = people.stalled or people.pending
     if left:
         return f"; {_people(left)} still to be called"

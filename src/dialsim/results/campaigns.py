@@ -1,8 +1,8 @@
-"""What became of each campaign, and of its people.
+"""Timelines of campaigns, and final states of their recipients.
 
-A campaign has a timeline: when it started, paused and ended, and when its windows were open.
-Stretches of time are `Spans`: sorted, disjoint, half-open [start, end) pairs of ms; int64 of shape
-(n, 2). Of its recipients every one is in exactly one state.
+A timeline has the start, pauses and end of a campaign, and the open time of its windows. Stretches
+of time are `Spans`: sorted, disjoint, half-open [start, end) pairs of ms; int64 of shape (n, 2).
+Every recipient is in exactly one state.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Spans = NDArray[np.int64]
 
 
 def no_spans() -> Spans:
-    """No time at all."""
+    """Return empty spans."""
     return np.empty((0, 2), dtype=np.int64)
 
 
 def union(parts: Iterable[Spans]) -> Spans:
-    """The time that lies in at least one of the parts; touching spans become one."""
+    """Return the time covered by at least one of the parts; touching spans are joined."""
     pairs = np.concatenate([no_spans(), *parts])
     pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
     if not len(pairs):
@@ -41,23 +41,23 @@ def union(parts: Iterable[Spans]) -> Spans:
 
 
 def length(spans: Spans) -> int:
-    """The total length in ms."""
+    """Return the total length in ms."""
     return int((spans[:, 1] - spans[:, 0]).sum())
 
 
 Position = tuple[int, int]
-"""Of a campaign: (organization, campaign), positions in the scenario from 0."""
+"""(organization, campaign): positions in the scenario from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignTimeline:
-    """What became of one campaign; instants in ms, None for what did not happen.
+    """Timeline of one campaign; instants in ms, None for events that have not happened.
 
-    `people` counts the recipients uploaded, `removed` are those of them (positions from 0) whom the
-    request dropped (D3). `start` is the effective startAt (F3), `final_at` the instant of the first
-    final status, `end` that or else the last instant of the run. `open` and `paused` are the spans,
-    inside [start, end), in which its calling windows were open and in which it was PAUSED. Whether
-    it finished is told by its people as well (`RunView.finishes`).
+    `people` counts the uploaded recipients; `removed` are the positions (from 0) of those whom the
+    request dropped (D3). `start` is the effective startAt (F3). `final_at` is the instant of the
+    first final status, `end` the same or else the last instant of the run. `open` and `paused` are
+    the spans, inside [start, end), in which windows were open and in which it was PAUSED. Its
+    finish depends on the people as well (`RunView.finishes`).
     """
 
     position: Position
@@ -76,18 +76,19 @@ class CampaignTimeline:
 
     @property
     def full_name(self) -> str:
-        """The name that is never ambiguous: `Acme/January`."""
+        """Unambiguous name: `Acme/January`."""
         return f"{self.organization}/{self.name}"
 
 
 def read_lives(trace: Trace) -> dict[Position, CampaignTimeline]:
-    """The life of every campaign, in the order of the scenario."""
+    """Return the timeline of every campaign, in the order of the scenario."""
     changes: dict[Position, list[CampaignChange]] = {
         (block.position, campaign.position): []
         for block in trace.world.organizations
         for campaign in block.campaigns
     }
-    for row in trace.campaigns:  # once: with thousands of campaigns, one search each takes a minute
+    # Grouped in one pass: with thousands of campaigns, a search for each would take a minute.
+    for row in trace.campaigns:
         changes[row.organization, row.campaign].append(row)
     return {position: _life(trace.campaign(*position), own) for position, own in changes.items()}
 
@@ -117,7 +118,7 @@ def _life(part: CampaignTrace, changes: list[CampaignChange]) -> CampaignTimelin
 
 
 def _paused(changes: list[CampaignChange], start: int, end: int) -> Spans:
-    """The spans in [start, end) in which the newest change led to PAUSED."""
+    """Return the spans in [start, end) in which the newest change led to PAUSED."""
     upto = [*(change.at for change in changes), end]
     pairs = [
         (max(since, start), until)
@@ -159,7 +160,7 @@ _CANCELLED = CALL_STATUSES.index(CallStatus.CANCELLED)
 
 
 def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.int8]:
-    """The state of each recipient of a campaign, as an index into `PERSON_STATES`.
+    """Return the state of each recipient of a campaign, as an index into `PERSON_STATES`.
 
     `end` is the last instant of the run.
     """
@@ -174,7 +175,7 @@ def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.
     removed = np.zeros(calls.people, dtype=bool)
     removed[[*life.removed]] = True
     idle = PersonState.STALLED if life.stalled else PersonState.PENDING
-    # whoever is left had a call that ended, perhaps before the run, and was to be called again
+    # All others have an ended call, perhaps before the run, and were to be called again.
     rules = {
         PersonState.REMOVED: removed,
         PersonState.REACHED: answered | calls.past_reached,
@@ -189,25 +190,27 @@ def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.
 def _coded(
     rules: Mapping[PersonState, NDArray[np.bool_]], otherwise: PersonState
 ) -> NDArray[np.int8]:
-    """The first state whose rule holds, of each recipient."""
+    """Return the first state of each recipient whose rule applies."""
     count = len(next(iter(rules.values())))
     states = np.full(count, PERSON_STATES.index(otherwise), dtype=np.int8)
-    for state, holds in [*rules.items()][::-1]:  # a tenth of the time of np.select
+    # Assignment in reverse order takes a tenth of the time of np.select.
+    for state, holds in [*rules.items()][::-1]:
         states[holds] = PERSON_STATES.index(state)
     return states
 
 
 LOST = [PERSON_STATES.index(state) for state in (PersonState.EXPIRED, PersonState.CANCELLED)]
-"""The states of people who were lost: the campaign ended before calling was done with them."""
+"""States of lost people: the campaign ended before calling was done with them."""
 
 
 def finish_of(life: CampaignTimeline, calls: Calls, states: NDArray[np.int8]) -> int | None:
-    """The instant (ms) at which everybody of a campaign was settled by calling, None if not all.
+    """Return the instant (ms) at which calling had settled all people of a campaign, or None.
 
-    That is the instant of COMPLETED (C3). A campaign that lost people has none, whatever its
-    status: by C7 one of them may be lost although the campaign is COMPLETED. One that lost nobody
-    may be CANCELLED or EXPIRED before its last call ends (C6, C7); then that end counts.
+    That is the instant of COMPLETED (C3). A campaign that lost people has no finish.
     """
+    # The status does not suffice: by C7 a campaign can lose a person and still become COMPLETED.
+    # One that lost nobody can be CANCELLED or EXPIRED before its last call ends (C6, C7); then the
+    # end of that call counts.
     under_way = _IS_ON.take(calls.status).any()
     if life.request is None or life.final_at is None or under_way or np.isin(states, LOST).any():
         return None
@@ -215,13 +218,15 @@ def finish_of(life: CampaignTimeline, calls: Calls, states: NDArray[np.int8]) ->
 
 
 def listed(states: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Which recipients are on the list, not removed as duplicates (D3)."""
+    """Return True for recipients who were not removed as duplicates (D3)."""
     on_list: NDArray[np.bool_] = states != PERSON_STATES.index(PersonState.REMOVED)
     return on_list
 
 
 def _not_retried(life: CampaignTimeline, end: int) -> PersonState | None:
-    """What kept retries that were still allowed from being made; None if nothing has so far."""
+    """Return the state of people whose allowed retries were not made; None if nothing prevented
+    them.
+    """
     if life.status is CampaignStatus.CANCELLED:
         return PersonState.CANCELLED
     until = life.request.end_date_time if life.request else None
@@ -230,7 +235,7 @@ def _not_retried(life: CampaignTimeline, end: int) -> PersonState | None:
 
 @dataclass(frozen=True, slots=True)
 class PeopleCount:
-    """How many people are in each state; `people` is all of them but the removed."""
+    """Number of people in each state; `people` is the sum without the removed."""
 
     people: int
     reached: int
@@ -250,6 +255,6 @@ class PeopleCount:
 
     @classmethod
     def total(cls, parts: Iterable[PeopleCount]) -> PeopleCount:
-        """The people of several campaigns together."""
+        """Add the counts of several campaigns."""
         counts = [astuple(part) for part in parts] or [astuple(cls.of(np.empty(0, np.int8)))]
         return cls(*map(sum, zip(*counts, strict=True)))

@@ -1,4 +1,4 @@
-"""What was dialled outside the scenario's compliance rules: by rule, campaign and person."""
+"""Dials outside the scenario's compliance rules, by rule, campaign and person."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compliance:
-    """How one campaign kept to one rule.
+    """Compliance of one campaign with one rule.
 
-    Of `dials`, `outside` were made outside the times of contact, to `people_outside`; `repeated`
-    were more than a person may get on a day, to `people_repeated`, and of these `repeated_answered`
-    were answered after as many had been answered on that day. People are phone numbers, counted
-    over all campaigns of the organization.
+    Of `dials`, `outside` were made outside the contact times, to `people_outside`. `repeated`
+    exceeded the contacts per day, to `people_repeated`; of these `repeated_answered` were answered
+    although the limit had been answered before on that day. People are phone numbers, counted over
+    all campaigns of the organization.
     """
 
     rule: str
@@ -48,7 +48,7 @@ class Compliance:
 
 
 class _Dials(NamedTuple):
-    """The dials of an organization's campaigns, in order of time."""
+    """Dials of an organization's campaigns, in order of time."""
 
     campaign: Integers
     recipient: Integers
@@ -59,12 +59,12 @@ class _Dials(NamedTuple):
 
     @property
     def day(self) -> Integers:
-        """Days since 1970, in Thailand."""
+        """Thai days since 1970."""
         return (self.at + THAI_OFFSET) // DAY
 
 
 class _Breaches(NamedTuple):
-    """Which dials of an organization are outside a rule, and how."""
+    """Dials of an organization outside a rule, by kind of breach."""
 
     rule: str
     organization: int
@@ -75,7 +75,7 @@ class _Breaches(NamedTuple):
 
 
 def compliance(reading: RunView) -> tuple[Compliance, ...]:
-    """A row for each rule and campaign; nothing without rules."""
+    """Return a row for each rule and campaign; empty without rules."""
     counted = []
     for breaches in _breaches(reading):
         owner = reading.world.organizations[breaches.organization]
@@ -99,7 +99,7 @@ def compliance(reading: RunView) -> tuple[Compliance, ...]:
 
 
 def compliance_table(reading: RunView) -> pd.DataFrame:
-    """A row for each dial outside a rule: whose, when, and how."""
+    """Return a table with a row for each dial outside a rule."""
     import pandas as pd
 
     frames = []
@@ -168,7 +168,7 @@ def _dials(reading: RunView, positions: list[Position]) -> _Dials:
 
 
 def _people(reading: RunView, positions: list[Position]) -> dict[Position, Integers]:
-    """By campaign, a number for each recipient that is the same for the same phone number."""
+    """Return, by campaign, a number for each recipient, equal for equal phone numbers."""
     import pandas as pd
 
     blocks = [reading.block(position) for position in positions]
@@ -179,7 +179,8 @@ def _people(reading: RunView, positions: list[Position]) -> dict[Position, Integ
         and c < len(reading.world.scenario.organizations[o].campaigns)
     ]
     if len(blocks) == 1 and len(models) == 1 and isinstance(models[0], GeneratedRecipients):
-        return {positions[0]: np.arange(blocks[0].people.count)}  # no two share a number
+        # Generated numbers are distinct, so comparing them is unnecessary.
+        return {positions[0]: np.arange(blocks[0].people.count)}
     tels = [[national(tel) for tel in block.people.tels()] for block in blocks]
     codes, _ = pd.factorize(np.array([tel for listed in tels for tel in listed], dtype=object))
     ends = np.cumsum([len(listed) for listed in tels])
@@ -190,7 +191,7 @@ def _people(reading: RunView, positions: list[Position]) -> dict[Position, Integ
 
 
 def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:
-    """Which dials were made at a time of contact; its end is excluded (T3)."""
+    """Return True for dials in a contact time, whose end is excluded (T3)."""
     numbers, place = np.unique(dials.day, return_inverse=True)
     alike = defaultdict(list)
     for index, number in enumerate(numbers.tolist()):
@@ -205,7 +206,7 @@ def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:
 
 
 def _beyond(dials: _Dials, counts: Flags, most: int) -> Flags:
-    """Which of the dials that count are more than a person may get on a day, in order of time."""
+    """Return True for dials beyond the number that a person may get on a day, in order of time."""
     rows = np.flatnonzero(counts)
     order = rows[np.lexsort((rows, dials.day[rows], dials.person[rows]))]
     person, day = dials.person[order], dials.day[order]

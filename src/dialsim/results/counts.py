@@ -1,10 +1,8 @@
-"""Counts of what happened in a campaign: calls, conversations analyzed, results delivered, money.
+"""Counts of calls, analyses, deliveries and money in a campaign.
 
-Counts of several campaigns add up to those of an organization or of the run.
-
-What is paid for an organization's lines is shared among its campaigns by the slot time that each
-has used, and what is paid for the run among the campaigns scheduled, by their people. So the costs
-of campaigns add up to that of their organization, and those of organizations to that of the run.
+Counts of several campaigns add up to those of their organization or of the run. The cost of an
+organization's lines is divided among its campaigns by line time used, and the fixed cost of a run
+among the scheduled campaigns by their people. So the costs of campaigns add up as well.
 """
 
 from __future__ import annotations
@@ -42,11 +40,11 @@ def _none() -> Integers:
 
 
 class Counts:
-    """Counts that add up; a field of them is a number, a counter, durations, or days."""
+    """Counts that add up; a field is a number, a counter, durations, or days."""
 
     @classmethod
     def total(cls, parts: Iterable[Self]) -> Self:
-        """Those of several parts together; measurements are put behind one another."""
+        """Add the counts of several parts; durations and days are concatenated."""
         every = [*parts]
         if len(every) == 1:
             return every[0]
@@ -65,37 +63,37 @@ def _sum(values: list[Any]) -> Any:
         return sum(values)
     total = Counter[Any]()
     for value in values:
-        total.update(value)  # the sign + would drop what was counted 0 times
+        # Counter's + would drop keys with count 0.
+        total.update(value)
     return total
 
 
 @dataclass(frozen=True)
 class Durations(Counts):
-    """Durations in ms; their mean and 95 % quantile (linearly interpolated) are in seconds.
+    """Durations in ms; mean and 95 % quantile (linear interpolation) are in seconds."""
 
-    Both are worked out once: a run of one campaign has the same durations in all its parts.
-    """
-
+    # Mean and quantile are cached, because in a run of one campaign all its parts share the
+    # durations.
     ms: Integers = field(default_factory=_none)
 
     @cached_property
     def mean(self) -> float | None:
-        """The mean, None of none."""
+        """Mean, or None without durations."""
         return int(self.ms.sum()) / len(self.ms) / 1000 if len(self.ms) else None
 
     @cached_property
     def p95(self) -> float | None:
-        """The 95 % quantile, None of none."""
+        """95 % quantile, or None without durations."""
         return float(np.quantile(self.ms, 0.95)) / 1000 if len(self.ms) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCounts(Counts):
-    """Calls.
+    """Counts of calls.
 
-    `by_end` counts them by their last change, as (its cause, the status it leads to), `reached`
-    people by the attempt that reached them, histories included; `days` are the Thai dates with a
-    dial, as days since 1970.
+    `by_end` counts calls by (cause, status) of their last change. `reached` counts people by the
+    attempt that reached them, histories included. `days` are the Thai dates with a dial, as days
+    since 1970.
     """
 
     by_end: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -104,7 +102,7 @@ class CallCounts(Counts):
 
     @classmethod
     def of(cls, calls: Calls, states: NDArray[np.int8]) -> Self:
-        """Those of a campaign; `states` are those of its recipients."""
+        """Count the calls of a campaign; `states` are those of its recipients."""
         dialled = rows_of(calls.rows.kind, DIALS)
         by_end = Counter[tuple[str, str]]()
         for change, count in zip(
@@ -118,7 +116,9 @@ class CallCounts(Counts):
         )
 
     def ended(self, status: str | None = None) -> int:
-        """How many calls were dialled and ended, in that status or in any (P2)."""
+        """Return the number of calls that were dialled and ended, with a status or with any
+        (P2).
+        """
         return sum(
             count
             for (cause, to), count in self.by_end.items()
@@ -126,16 +126,16 @@ class CallCounts(Counts):
         )
 
     def dropped(self, *causes: str) -> int:
-        """How many calls one of these causes ended."""
+        """Return the number of calls that one of these causes ended."""
         return sum(count for (cause, _), count in self.by_end.items() if cause in causes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charges(Counts):
-    """What calls are charged for: dials, but those withdrawn, and conversations.
+    """Quantities that calls are charged for.
 
-    `talk_ms` is the length of the conversations that ended, `increments` are those they are
-    billed; `answered` are the people reached in this run.
+    `dials` include the `withdrawn`. `talk_ms` is the total duration of ended conversations,
+    `increments` the billing increments of them. `answered` are the people reached in this run.
     """
 
     dials: int = 0
@@ -146,7 +146,7 @@ class Charges(Counts):
 
     @classmethod
     def of(cls, calls: Calls, costs: Costs | None) -> Self:
-        """Those of a campaign."""
+        """Sum up a campaign."""
         kinds, talk_ms = calls.rows.kind, calls.talk_ms
         return cls(
             dials=len(rows_of(kinds, DIALS)),
@@ -159,10 +159,10 @@ class Charges(Counts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisCounts(Counts):
-    """Conversations that have ended, by what has come of their analyses.
+    """Ended conversations by the state of their analysis.
 
-    `steps` counts analyzed conversations by (agent, funnel step) that they reached, `values` by
-    (agent, field, value).
+    `steps` counts analyzed conversations by (agent, funnel step) reached, `values` by (agent,
+    field, value).
     """
 
     verdicts: Counter[Verdict] = field(default_factory=Counter)
@@ -172,9 +172,10 @@ class AnalysisCounts(Counts):
 
     @classmethod
     def of(cls, stream: CampaignStream, verdicts: Verdicts, agent: Agent) -> Self:
-        """Those of a campaign."""
+        """Count the conversations of a campaign."""
         steps, values = _found(verdicts, agent)
-        known = np.bincount(verdicts.code + 1, minlength=1 + len(VERDICTS))[1:]  # without -1
+        # Code -1, no conversation, is counted at index 0 and cut off.
+        known = np.bincount(verdicts.code + 1, minlength=1 + len(VERDICTS))[1:]
         return cls(
             verdicts=Counter(dict(zip(VERDICTS, known.tolist(), strict=True))),
             reanalyses=int(np.count_nonzero(stream.owed.result)),
@@ -185,11 +186,11 @@ class AnalysisCounts(Counts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryCounts(Counts):
-    """Results, by what became of them.
+    """Results by the outcome of their delivery.
 
-    `lost_but_received` are the lost ones that the receiver took in all the same, `duplicated` those
-    taken in more than once, `out_of_order` those taken in after a newer one of the same person;
-    `delays` has, of each result that was taken in, the time to its first arrival.
+    `lost_but_received` are lost results that the receiver accepted nevertheless, `duplicated` those
+    accepted more than once, `out_of_order` those accepted after a newer one of the same person.
+    `delays` has, per accepted result, the time to its first arrival.
     """
 
     fates: Counter[Fate] = field(default_factory=Counter)
@@ -200,7 +201,7 @@ class DeliveryCounts(Counts):
 
     @classmethod
     def of(cls, stream: CampaignStream) -> Self:
-        """Those of a campaign."""
+        """Count the results of a campaign."""
         of_result = fates(stream)
         ended = np.bincount(of_result, minlength=len(Fate))
         taken = np.bincount(stream.posts.message[stream.posts.received], minlength=len(of_result))
@@ -216,7 +217,7 @@ class DeliveryCounts(Counts):
 
 
 def reached_by_attempt(calls: Calls, states: NDArray[np.int8]) -> Integers:
-    """How many people were reached by attempt 1, by attempt 2, …, up to the last one made."""
+    """Return the number of people reached by attempt 1, 2, …, up to the last one made."""
     on_list = listed(states)
     here = calls.attempt[np.flatnonzero(calls.started_at != NEVER)]
     before = calls.past_attempts[calls.past_reached & on_list]
@@ -225,7 +226,7 @@ def reached_by_attempt(calls: Calls, states: NDArray[np.int8]) -> Integers:
 
 
 def attempts_of_exhausted(calls: Calls, states: NDArray[np.int8]) -> dict[CallStatus, int]:
-    """The attempts, in this run, of the people who ran out of them, by how they ended."""
+    """Count the attempts, in this run, of people who ran out of attempts, by how they ended."""
     exhausted = (states == PERSON_STATES.index(PersonState.EXHAUSTED)).take(calls.recipient)
     kinds = calls.last_kind[exhausted & calls.counted]
     count = np.bincount(kinds, minlength=len(CHANGES))
@@ -236,17 +237,20 @@ _LEAVES = DIALS | TIMES_OUT
 
 
 def queue_waits(calls: Calls) -> tuple[Integers, Integers]:
-    """Each wait in the queue that a dial or a queue timeout ended: when it did, and its ms."""
+    """Return, for each wait in the queue that ended by a dial or timeout, its end and duration
+    in ms.
+    """
     kinds, at, call = calls.rows.kind, calls.rows.at, calls.row_call
     released, left = rows_of(kinds, RELEASES), rows_of(kinds, _LEAVES)
     ended_at, since = at.take(left), calls.queued_at.take(call.take(left))
     if len(released) > np.count_nonzero(calls.queued_at != NEVER):
-        # of a call that was released more than once, `queued_at` is the last time
+        # A call may be released more than once; `queued_at` is only the last release.
         again = np.bincount(call.take(released), minlength=len(calls)) > 1
         both = np.concatenate([released, left])
         rows = both[np.flatnonzero(again.take(call.take(both)))]
         rows = rows[np.lexsort((rows, call[rows]))]
-        ended = np.flatnonzero(_LEAVES[kinds[rows]])  # the row before is the same call's release
+        # The row before is the release of the same call.
+        ended = np.flatnonzero(_LEAVES[kinds[rows]])
         since[np.searchsorted(left, rows[ended])] = at[rows[ended - 1]]
     return ended_at, ended_at - since
 
@@ -254,7 +258,7 @@ def queue_waits(calls: Calls) -> tuple[Integers, Integers]:
 def _found(
     verdicts: Verdicts, agent: Agent
 ) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str, str]]]:
-    """The conversations of a campaign by what their newest analyses found: steps and values."""
+    """Count the conversations of a campaign by the steps and values of their newest analyses."""
     steps, values = Counter[tuple[str, str]](), Counter[tuple[str, str, str]]()
     found = verdicts.found[np.flatnonzero(verdicts.code == VERDICTS.index(Verdict.ANALYZED))]
     analysis = agent.analysis
@@ -271,10 +275,10 @@ _MOST_POSTS = 1 + len(WAITS_MS)
 
 
 class Fate(IntEnum):
-    """What became of a result by the end of the run.
+    """Delivery of a result by the end of the run.
 
-    It was delivered at first try or after retries, is lost after three failures (W2), pending, or
-    had no URL to go to (W6).
+    Delivered at first try or after retries, lost after three failures (W2), pending, or without a
+    URL (W6).
     """
 
     AT_FIRST_TRY = 0
@@ -285,12 +289,13 @@ class Fate(IntEnum):
 
 
 def fates(stream: CampaignStream) -> NDArray[np.int8]:
-    """The fate of each result of a campaign."""
+    """Return the fate of each result of a campaign."""
     posts, count = stream.posts, len(stream.messages)
     tries = np.bincount(posts.message[posts.number > 0], minlength=count)
     kept = np.bincount(posts.message[posts.response == NOT_SENT], minlength=count)
     taken_at = np.zeros(count, dtype=np.int16)
-    good = np.flatnonzero(accepted(posts.response))[::-1]  # the first of several is assigned last
+    # Reversed, so that the first successful POST of a result is assigned last.
+    good = np.flatnonzero(accepted(posts.response))[::-1]
     taken_at[posts.message[good]] = posts.number[good]
     rules = {
         Fate.AT_FIRST_TRY: taken_at == 1,
@@ -303,7 +308,7 @@ def fates(stream: CampaignStream) -> NDArray[np.int8]:
 
 
 def _first_arrivals(stream: CampaignStream) -> Integers:
-    """When the receiver first took in each result (ms); FOREVER if it never did."""
+    """Return the first arrival of each result at the receiver (ms), or FOREVER."""
     posts = stream.posts
     arrived = np.full(len(stream.messages), FOREVER, dtype=np.int64)
     taken = posts.received
@@ -312,7 +317,7 @@ def _first_arrivals(stream: CampaignStream) -> Integers:
 
 
 def _overtaken(stream: CampaignStream, received: NDArray[np.intp], arrived: Integers) -> int:
-    """How many of the results received arrived after one of the same person that is newer."""
+    """Count the received results that arrived after a newer one of the same person."""
     if not len(received):
         return 0
     results = stream.messages[received]
@@ -320,14 +325,15 @@ def _overtaken(stream: CampaignStream, received: NDArray[np.intp], arrived: Inte
     order = np.lexsort((results.result, results.call, results.ready_at, person))
     rank = np.cumsum(np.diff(person[order], prepend=-1) != 0)
     since = arrived[order] - arrived.min()
-    # with a step up from person to person, the least from the end on is each person's own
+    # Each person's times are lifted above those of the person before, so that one cumulative
+    # minimum from the end serves all people.
     lifted = rank * (since.max() + 1) + since
     least_later = np.minimum.accumulate(lifted[::-1])[::-1]
     return int(np.count_nonzero(lifted > least_later))
 
 
 def billed_increments(costs: Costs, talk_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many billing increments conversations are charged: each that was started, in full."""
+    """Return the billing increments of conversations; each increment begun counts in full."""
     return -(-talk_ms // costs.billing_increment)
 
 
@@ -346,9 +352,9 @@ def cost_of(
     increments: int | NDArray[np.int64],
     reached: int | NDArray[np.bool_],
 ) -> Any:
-    """What dials, started billing increments of conversation, and people reached cost.
+    """Return the cost of dials, billing increments of conversations, and people reached.
 
-    A dial that was withdrawn costs nothing (P5); a conversation is charged when it is over.
+    A withdrawn dial costs nothing (P5). A conversation is charged when it has ended.
     """
     per_increment = costs.per_minute * costs.billing_increment / MINUTE
     return dials * costs.per_dial + increments * per_increment + reached * costs.per_reached
@@ -361,9 +367,9 @@ def line_shares(
     allowed: StepFunction,
     end: int,
 ) -> NDArray[np.float64]:
-    """What each campaign of an organization has to pay of what its lines cost.
+    """Return each campaign's share of the cost of its organization's lines.
 
-    Lines are paid for on each Thai date with a dial: as many as `allowed` at most, at any dial.
+    Lines are paid for each Thai date with a dial: the largest `allowed` at any dial of the date.
     """
     dials = [part.rows.at[part.rows.kind == DIALLED] for part in calls]
     at = np.concatenate([np.empty(0, np.int64), *dials])
@@ -378,7 +384,7 @@ def line_shares(
 def fixed_shares(
     costs: Costs, people: Sequence[int], scheduled: Sequence[bool]
 ) -> NDArray[np.float64]:
-    """What each campaign of a run has to pay of what the run costs as a whole."""
+    """Return each campaign's share of the fixed cost of a run."""
     if not costs.fixed:
         return np.zeros(len(people))
     weights = [count * asked for count, asked in zip(people, scheduled, strict=True)]
@@ -391,7 +397,7 @@ def _shares(weights: Sequence[int]) -> NDArray[np.float64]:
 
 
 def value_of(worth: Mapping[str, float], reached: int, analyses: AnalysisCounts) -> float:
-    """The value of a campaign's results, of which `reached` are people reached."""
+    """Return the value of a campaign's results, `reached` people among them."""
     found = {"reached": reached}
     for (_, step), count in analyses.steps.items():
         found[f"funnel.{step}"] = count

@@ -1,7 +1,7 @@
-"""A run as a workbook for people: summary, campaigns, recipients, calls by hour, in Thai time.
+"""A run as a workbook: summary, campaigns, recipients, calls by hour, in Thai time.
 
-Rows go to the file one by one, so that a million take little memory. A sheet of Excel ends with row
-1,048,576; what is longer goes on in a further sheet, and the summary says so.
+Rows are written one by one, so that a million need little memory. A sheet of Excel ends with row
+1,048,576; longer tables continue on further sheets, as the summary mentions.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _UNIT_FORMATS = {unit: _NUMBER for unit in Unit if unit.is_money} | {Unit.SHARE:
 
 
 def for_excel(frame: pd.DataFrame) -> pd.DataFrame:
-    """A table that `to_excel` of pandas can write: instants in Thai time, webhook bodies as JSON.
+    """Convert a table for `to_excel` of pandas: instants in Thai time, webhook bodies as JSON.
 
-    Excel knows no time zones. Infinite numbers become nulls.
+    Infinite numbers become nulls.
     """
 
     def column(values: pd.Series[Any]) -> pd.Series[Any]:
@@ -66,10 +66,10 @@ def for_excel(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_excel(result: Result, path: str | os.PathLike[str]) -> Path:
-    """Write a result as a workbook, in place of a file that may be there; returns its path.
+    """Write a result as a workbook, replacing an existing file; returns its path.
 
-    The file is there when it is complete. Same result, same bytes, with the same libraries. Raises
-    OutputError for what the system refuses.
+    The file appears when it is complete. Equal results give equal bytes under equal versions of the
+    libraries. Raises OutputError for errors of the file system.
     """
     place = Path(path)
     try:
@@ -80,11 +80,12 @@ def write_excel(result: Result, path: str | os.PathLike[str]) -> Path:
 
 
 def _replace(place: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Have a file written beside its place, and moved there when it is complete."""
+    """Write a file beside its final path, and move it there when it is complete."""
     descriptor, draft = mkstemp(prefix=f".{place.name}.", dir=place.parent)
     try:
         with open(descriptor, "wb") as file:
             write(file)
+        # mkstemp creates files that only the owner may read.
         os.chmod(draft, 0o666 & ~_umask())
         os.replace(draft, place)
     except BaseException:
@@ -103,7 +104,7 @@ def _write(result: Result, file: BinaryIO) -> None:
 
     options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     book = Workbook(file, options)
-    # the time of the writing would make two equal results differ
+    # The time of writing would make equal results differ.
     book.set_properties({"created": datetime(2000, 1, 1), "title": "dialsim"})  # noqa: DTZ001
     sheets = {
         "campaigns": for_excel(result.summary.to_frame()),
@@ -118,9 +119,9 @@ def _write(result: Result, file: BinaryIO) -> None:
 
 
 def calls_by_hour(result: Result) -> pd.DataFrame:
-    """Dials by campaign and by the hour in which they were made, in Thai time, and their ends.
+    """Return dials by campaign and Thai hour, with their ends.
 
-    `dials` are those that were not withdrawn (P5); the other columns add up to them.
+    `dials` excludes withdrawn ones (P5); the other columns add up to it.
     """
     calls = result.calls
     dialled = calls[calls["initiated_at"].notna()]
@@ -172,7 +173,7 @@ def _write_summary(result: Result, sheets: Mapping[str, pd.DataFrame], writer: _
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes tables to the sheets of a workbook."""
+    """Writer of tables to the sheets of a workbook."""
 
     book: Workbook
     _formats: dict[str, Format] = field(default_factory=dict)
@@ -184,14 +185,14 @@ class _Writer:
         rows: list[tuple[object, ...]],
         widths: tuple[int, ...],
     ) -> None:
-        """A sheet of texts and counts."""
+        """Write a sheet of texts and counts."""
         sheet = self._sheet(name, header, widths, len(rows))
         for number, cells in enumerate(rows, 1):
             for place, cell in enumerate(cells):
                 self._cell(sheet, _COUNT)(number, place, cell)
 
     def table(self, name: str, frame: pd.DataFrame) -> None:
-        """A table that is good for Excel, in as many sheets as it takes."""
+        """Write a table prepared for Excel, to as many sheets as needed."""
         forms = [_form(str(column), frame[column].dtype) for column in frame]
         widths = tuple(
             20 if form == _INSTANT else max(10, min(len(str(column)) + 2, 40))
@@ -220,7 +221,7 @@ class _Writer:
         return sheet
 
     def _cell(self, sheet: Worksheet, form: str) -> Callable[[int, int, Any], None]:
-        """What writes a value of a column; nulls stay empty."""
+        """Return a function that writes a value of a column; nulls stay empty."""
         if form not in self._formats:
             self._formats[form] = self.book.add_format({"num_format": form})
         shown = self._formats[form]
@@ -239,7 +240,7 @@ class _Writer:
 
 
 def _form(column: str, dtype: Any) -> str:
-    """The number format of a column."""
+    """Return the number format of a column."""
     if dtype.kind == "M":
         return _INSTANT
     if (column in NUMBERS or column.startswith(REACH)) and unit_of(column) in _UNIT_FORMATS:
@@ -248,7 +249,7 @@ def _form(column: str, dtype: Any) -> str:
 
 
 def _rows(frame: pd.DataFrame) -> Iterator[tuple[object, ...]]:
-    """The rows of a table as plain values, None for nulls, a chunk at a time."""
+    """Yield the rows of a table as plain values, None for nulls, in chunks."""
     for first in range(0, len(frame), _CHUNK):
         part = frame.iloc[first : first + _CHUNK]
         columns = []

@@ -1,8 +1,8 @@
-"""The figures of a campaign, of an organization, or of a run, each declared once.
+"""Figures of a campaign, of an organization, or of a run, each declared once.
 
-A declaration says what a figure is called, its unit, its meaning, and how it is made. Summaries,
-tables, the printed summary, pages, goals, experiments and the tables of figures in
-`docs/results.md` follow from it. The names are public.
+A declaration has a figure's name, unit, meaning, and computation. Summaries, tables, the printed
+summary, pages, goals, experiments and the tables of `docs/results.md` are derived from it. The
+names are public.
 """
 
 # ruff: noqa: RUF009 (a figure is declared by a call, as dataclasses.field is)
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Unit(StrEnum):
-    """What a figure is measured in, as the documentation says it."""
+    """Unit of a figure, in the words of the documentation."""
 
     INSTANT = "instant"
     DAYS = "days"
@@ -52,12 +52,12 @@ class Unit(StrEnum):
 
     @property
     def is_money(self) -> bool:
-        """Whether it is an amount of money, for something or as such."""
+        """True for an amount of money, also per something."""
         return self.startswith(Unit.CURRENCY.value)
 
 
 class Table(StrEnum):
-    """The small tables of the printed summary, in their order."""
+    """Small tables of the printed summary, in their order."""
 
     PEOPLE = "People"
     PEOPLE_LEFT = "People left"
@@ -74,7 +74,7 @@ class Table(StrEnum):
 
 
 class Printed(NamedTuple):
-    """A column of a printed table (none without a head), and how its cells are written."""
+    """Column of a printed table (none without a head), and the format of its cells."""
 
     table: Table
     head: str = ""
@@ -116,19 +116,20 @@ def figure(
     column: Printed | None = None,
     label: str = "",
 ) -> T:
-    """Declare a figure; the tables of experiments show those with a `label`, under that name."""
+    """Declare a figure; with a `label` the tables of experiments show it under that name."""
     declaration = _Declaration(make, unit, meaning, column, label)
     return cast("T", field(init=False, metadata={"figure": declaration}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Made:
-    """Figures made of a part."""
+    """Figures computed from a part."""
 
     part: InitVar[Part]
 
     def __post_init__(self, part: Part) -> None:
         for name, declaration in _declarations(type(self)):
+            # The dataclass is frozen; this is its only assignment.
             object.__setattr__(self, name, declaration.make(part))
 
 
@@ -138,7 +139,7 @@ def _declarations(declared: type[_Made]) -> list[tuple[str, _Declaration]]:
 
 
 def _instant(at: float) -> datetime | None:
-    """An instant; None for one that is infinite."""
+    """Return an instant as a datetime; None for an infinite one."""
     return utc(int(at)) if isfinite(at) else None
 
 
@@ -156,7 +157,7 @@ def _cost(part: Part) -> float | None:
 
 
 def _cost_per(part: Part, count: int) -> float | None:
-    """Infinite where something was paid for nothing; None where nothing was, or has a price."""
+    """Return the cost per unit: infinite if there was a cost but no unit, None without either."""
     cost = _cost(part)
     if cost is None or not (cost or count):
         return None
@@ -180,10 +181,10 @@ def _reach_by_attempt(part: Part) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StepCount:
-    """How many analyzed conversations of an agent reached a step of its funnel.
+    """Number of an agent's analyzed conversations that reached a funnel step.
 
-    `cost_per` is the cost of each: that of all calls of the part, whatever they came to. It is
-    infinite where there was a cost and no such conversation, None without costs.
+    `cost_per` is the cost of all calls of the part per such conversation: infinite for a cost
+    without a conversation, None without costs.
     """
 
     agent: str
@@ -194,7 +195,7 @@ class StepCount:
 
 @dataclass(frozen=True, slots=True)
 class ValueCount:
-    """How many analyzed conversations of an agent have a value in a custom field."""
+    """Number of an agent's analyzed conversations with a value in a custom field."""
 
     agent: str
     field: str
@@ -216,9 +217,9 @@ def _fate(fate: Fate) -> Callable[[Part], int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisFigures(_Made):
-    """What the analyses of the conversations have come to by the end.
+    """State of the conversations' analyses at the end.
 
-    Those from `analyzed` to `pending` add up to `conversations`.
+    The figures from `analyzed` to `pending` add up to `conversations`.
     """
 
     # fmt: off
@@ -252,7 +253,7 @@ class AnalysisFigures(_Made):
 class WebhookFigures(_Made):
     """Results sent to the webhook, re-analyses included.
 
-    Those from `at_first_try` to `pending` add up to `results`.
+    The figures from `at_first_try` to `pending` add up to `results`.
     """
 
     # fmt: off
@@ -283,7 +284,7 @@ class WebhookFigures(_Made):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures(_Made):
-    """The figures of a campaign, of an organization, or of the whole run."""
+    """Figures of a campaign, of an organization, or of the whole run."""
 
     # fmt: off
     finish: datetime | None = figure(lambda p: _instant(p.finish), Unit.INSTANT,
@@ -398,10 +399,10 @@ class Figures(_Made):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A declared figure; `name` is its column in tables, such as `webhooks_lost`.
+    """Declared figure; `name` is its column in tables, such as `webhooks_lost`.
 
-    In Python and JSON it is called `key`, inside `block` if it is one of the analyses or webhooks.
-    `make` makes it of a part.
+    In Python and JSON it is called `key`, inside `block` if it belongs to analyses or webhooks.
+    `make` computes it from a part.
     """
 
     name: str
@@ -415,7 +416,7 @@ class Figure:
     make: Callable[[Part], Any]
 
     def of(self, figures: Figures) -> Any:
-        """Its value."""
+        """Return the figure's value."""
         return getattr(getattr(figures, self.block) if self.block else figures, self.key)
 
 
@@ -438,45 +439,45 @@ def _figures(declared: type[_Made], block: str = "") -> list[Figure]:
 
 
 BLOCKS = {"": Figures, "analyses": AnalysisFigures, "webhooks": WebhookFigures}
-"""The blocks of figures by name; that of the figures of calls has none."""
+"""Blocks of figures by name; the figures of calls have no block name."""
 FIGURES = tuple(figure for block, made in BLOCKS.items() for figure in _figures(made, block))
 """All figures, in the order of tables and of JSON."""
 _BY_NAME = {figure.name: figure for figure in FIGURES}
 _UNITS = {figure.name: figure.unit for figure in FIGURES if figure.unit is not Unit.NO_NUMBER}
 NUMBERS = tuple(_UNITS)
-"""The names of the figures that are numbers or instants."""
+"""Names of the figures that are numbers or instants."""
 INSTANTS = tuple(name for name, unit in _UNITS.items() if unit is Unit.INSTANT)
-"""The figures that are instants: in ms since 1970; tables have them in seconds as well."""
+"""Names of the figures that are instants, in ms since 1970; tables also have them in seconds."""
 MAIN = {
     figure.name: figure.label
     for table in Table
     for figure in FIGURES
     if figure.label and figure.column and figure.column.table is table
 }
-"""The figures that the tables of experiments show, with their names there."""
+"""Figures in the tables of experiments, with their labels."""
 
 REACH = "reach_by_attempt_"
-"""How the figures of single attempts begin: `reach_by_attempt_2`."""
+"""Prefix of the figures of single attempts: `reach_by_attempt_2`."""
 FUNNEL = "funnel_"
-"""How those of a funnel's steps begin: `funnel_<agent>_<step>`."""
+"""Prefix of the figures of a funnel's steps: `funnel_<agent>_<step>`."""
 COST_PER = "cost_per_funnel_"
-"""How those of the cost of each such conversation begin."""
+"""Prefix of the cost per conversation that reached a step."""
 FIELD = "field_"
-"""How those of the values of fields begin: `field_<agent>_<name>_<value>`."""
+"""Prefix of the figures of field values: `field_<agent>_<name>_<value>`."""
 OF_AGENTS = (FUNNEL, COST_PER, FIELD)
-"""How the figures begin that an organization or campaign has by its agents."""
+"""Prefixes of the figures that depend on the agents."""
 _AFTER_CALLS = (*OF_AGENTS, *(f"{block}_" for block in BLOCKS if block))
 _BY_RESULTS = ("value", "net_value")
 
 
 def attempt_of(name: str) -> int | None:
-    """The attempt of `reach_by_attempt_…`; None for any other name."""
+    """Return the attempt in `reach_by_attempt_…`; None for any other name."""
     match = re.fullmatch(rf"{REACH}([1-9][0-9]*)", name)
     return int(match[1]) if match else None
 
 
 def unit_of(column: str) -> Unit:
-    """The unit of a figure, by its name or its column of a table of experiments."""
+    """Return the unit of a figure, by its name or its column in a table of experiments."""
     if column.startswith(REACH):
         return Unit.SHARE
     if column.startswith((FUNNEL, FIELD)):
@@ -487,22 +488,25 @@ def unit_of(column: str) -> Unit:
 
 
 def is_instant(column: str) -> bool:
-    """Whether a figure or a column of a table, such as `finish_seconds`, is an instant."""
+    """Return True if a figure or a column, such as `finish_seconds`, is an instant."""
     return column.removesuffix("_seconds") in INSTANTS
 
 
 def follows_calls(column: str) -> bool:
-    """Whether analyses or webhooks decide it, which never influence calls (rules A, W)."""
+    """Return True if analyses or webhooks determine the figure; they never influence calls
+    (rules A, W).
+    """
     return column.startswith(_AFTER_CALLS) or column in _BY_RESULTS
 
 
 def number_values(
     value: Callable[[Figure], Any], asked: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """All figures that are numbers or instants by name, those of attempts and steps included.
+    """Return all figures that are numbers or instants by name, those of attempts and steps
+    included.
 
-    `value` tells what a figure is. With `asked` only the figures of these names are made; those of
-    all attempts, steps or values of fields if any of them is asked for.
+    `value` computes a figure. With `asked` only the figures of these names are computed; asking for
+    one attempt, step or field value includes all of its kind.
     """
 
     def plain(in_block: bool) -> dict[str, Any]:

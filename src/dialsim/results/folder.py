@@ -1,13 +1,10 @@
-"""The output folder of a run: tables as parquet, webhooks as lines, the rest as JSON.
+"""Output folder of a run: tables as parquet, webhooks as JSON lines, the rest as JSON.
 
-Many webhooks are packed by gzip: a million lines are 1.5 GB, and 0.1 GB packed.
+It contains the scenario's text, so that the run can be repeated, and a manifest with the version of
+dialsim, the scenario and the seed.
 
-It holds the scenario's text, so that it can be run again, and a manifest: which dialsim, which
-scenario and which seed made it.
-
-A folder is written beside its place, in a hidden sibling `.DIR.dialsim-…`, and moved there when it
-is complete. What a killed run leaves is the sibling, which the next run that writes to the same
-place removes.
+A folder is written to a hidden sibling `.DIR.dialsim-…`, and moved into place when it is complete.
+A killed run leaves only the sibling, which the next run with the same target removes.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ _LOCK = "lock"
 
 
 def source_entries(scenario: Scenario) -> dict[str, object]:
-    """What must be known beside a scenario's text to load it again; nothing without a text."""
+    """Return what is needed, beside the text, to load a scenario again; empty without a text."""
     origin = scenario.origin
     if origin is None:
         return {}
@@ -53,10 +50,9 @@ def source_entries(scenario: Scenario) -> dict[str, object]:
 
 
 def manifest_json(trace: Trace, wall_seconds: float | None, without: Sequence[str] = ()) -> bytes:
-    """The bytes of `manifest.json`: the only file of a result that two equal runs differ in.
+    """Return the bytes of `manifest.json`, the only file in which two equal runs differ.
 
-    `wall_seconds` is the time that the simulation took on the clock on the wall; `without` are
-    the tables that were not written.
+    `wall_seconds` is the wall-clock time of the simulation; `without` are the tables left out.
     """
     import orjson
 
@@ -78,7 +74,7 @@ def manifest_json(trace: Trace, wall_seconds: float | None, without: Sequence[st
 
 
 def versions() -> dict[str, str]:
-    """The versions of what the numbers come from; numba is not everywhere."""
+    """Return the versions of the libraries that affect numbers; numba may be missing."""
     versions = {}
     for name in LIBRARIES:
         with suppress(PackageNotFoundError):
@@ -90,15 +86,16 @@ SOURCE = "scenario.yaml"
 
 
 def write_source(scenario: Scenario, folder: Path) -> None:
-    """Write the text that a scenario was loaded from; nothing for one that was made by hand."""
+    """Write the text that a scenario was loaded from, if any."""
     if scenario.origin is not None:
         (folder / SOURCE).write_text(scenario.origin.text, encoding="utf-8")
 
 
 def read_source(folder: Path) -> Scenario:
-    """Load the scenario of a result again, with its overrides; its CSVs stay where they were.
+    """Load the scenario of a result again, with its overrides; its CSVs are read from their old
+    paths.
 
-    Raises DialsimError if the folder is no result, has no source, or a CSV is no longer the same.
+    Raises DialsimError if the folder is not a result or has no source, or if a CSV has changed.
     """
     said = read_manifest(folder)
     file = folder / SOURCE
@@ -119,7 +116,9 @@ def read_source(folder: Path) -> Scenario:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What a result says of itself. Raises DialsimError if the folder is no result of dialsim."""
+    """Read the manifest of a result. Raises DialsimError if the folder is not a result of
+    dialsim.
+    """
     import orjson
 
     try:
@@ -134,10 +133,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def check_place(folder: Path, force: bool) -> None:
-    """Raise ExistingOutput if something stands at `folder` that may not be replaced.
+    """Raise ExistingOutput if `folder` exists and may not be replaced.
 
-    Without `force` that is anything at all; with it, anything but a result of dialsim (a folder
-    with a manifest) or an empty folder. Raises OutputError if no folder can be made there.
+    Without `force` nothing may be replaced; with `force` only a result of dialsim (a folder with a
+    manifest) or an empty folder. Raises OutputError if the folder cannot be created.
     """
     folder = Path(os.path.abspath(folder))
     above = next(parent for parent in folder.parents if os.path.lexists(parent))
@@ -159,11 +158,11 @@ def check_place(folder: Path, force: bool) -> None:
 
 @contextmanager
 def replacing(folder: Path, force: bool = False) -> Iterator[Path]:
-    """A new folder to write into, which takes the place of `folder` when the block is left.
+    """Yield a new folder, which replaces `folder` at the end of the block.
 
-    If the block raises, or is interrupted, the new folder is removed and `folder` is untouched.
-    Raises ExistingOutput and OutputError as `check_place`, and OutputError for what the system
-    refuses, a full disk say.
+    If the block raises or is interrupted, the new folder is removed and `folder` is unchanged.
+    Raises ExistingOutput and OutputError like `check_place`, and OutputError for errors of the file
+    system, such as a full disk.
     """
     folder = Path(os.path.abspath(folder))
     check_place(folder, force)
@@ -188,7 +187,7 @@ def _prefix(folder: Path) -> str:
 
 @contextmanager
 def _workplace(folder: Path) -> Iterator[Path]:
-    """A hidden folder beside `folder`, locked as one that somebody is writing to."""
+    """Create a hidden folder beside `folder`, locked while it is being written."""
     work = Path(mkdtemp(prefix=_prefix(folder), dir=folder.parent))
     try:
         with FileLock(work / _LOCK):
@@ -198,19 +197,17 @@ def _workplace(folder: Path) -> Iterator[Path]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what killed runs left: the hidden folders that nobody holds."""
+    """Remove the hidden folders of killed runs, recognized by their free locks."""
     for work in folder.parent.glob(f"{_prefix(folder)}*"):
-        with suppress(OSError, Timeout):  # Timeout: somebody is writing; OSError: it is gone
+        with suppress(OSError, Timeout):  # Timeout: another process is writing; OSError: it is gone
             FileLock(work / _LOCK).acquire(blocking=False).lock.release()
             shutil.rmtree(work, ignore_errors=True)
 
 
 def _move(draft: Path, folder: Path, aside: Path) -> None:
-    """Put the draft in its place; what stood there is then at `aside`.
-
-    No system-independent call swaps two folders. Between the two renames the place is empty, and
-    what a kill leaves there is the old folder and the new one, both whole, in the hidden folder.
-    """
+    """Move the draft into place; a previous folder is moved to `aside`."""
+    # No portable call swaps two folders, so the target is missing between the two renames. If the
+    # process is killed there, both folders are complete in the hidden one.
     if not os.path.lexists(folder):
         draft.rename(folder)
         return
@@ -223,14 +220,16 @@ def _move(draft: Path, folder: Path, aside: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Have the folder and all its files on the disk before it is moved."""
+    """Flush the folder and all its files to the disk before it is moved."""
+    # A rename may reach the disk before the data does; after a power failure the files would be
+    # empty.
     for path in [*sorted(folder.rglob("*")), folder]:
         _sync_entry(path)
 
 
 def _sync_entry(path: Path) -> None:
     if os.name == "nt" and path.is_dir():
-        return  # Windows opens no folders
+        return  # Windows cannot open folders
     entry = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(entry)
@@ -241,14 +240,15 @@ def _sync_entry(path: Path) -> None:
 TABLES = ("calls", "transitions", "recipients", "campaigns")
 WEBHOOKS = "webhooks"
 PARTS = (*TABLES, WEBHOOKS)
-"""What may be left out of a folder."""
+"""Parts that can be left out of a folder."""
 
+# A million lines are 1.5 GB, and 0.1 GB compressed.
 MOST_PLAIN = 100_000
-"""Lines of webhooks that are written as they are; more of them are packed."""
+"""Lines of webhooks up to which the file is not compressed."""
 
 
 def check_parts(without: Sequence[str]) -> None:
-    """Raise OutputError for names that are none of `PARTS`."""
+    """Raise OutputError for unknown names of parts."""
     for name in without:
         if name not in PARTS:
             raise OutputError(f'"{name}" can\'t be left out; known here: {", ".join(PARTS)}')
@@ -261,12 +261,12 @@ def write_result(
     also: Callable[[Path], object] | None = None,
     without: Sequence[str] = (),
 ) -> Path:
-    """Write all files of a result; the folder is there when all of them are, or not at all.
+    """Write all files of a result; the folder appears complete or not at all.
 
-    `also` is called with the folder while it is in the making, to write more files there; `without`
-    are parts that are not written. Same result, same bytes, under the same versions of dialsim and
-    its libraries; the manifest alone differs. Raises ExistingOutput if the folder exists, unless
-    `force` replaces the result in it.
+    `also` is called with the unfinished folder, to write more files; `without` are parts to leave
+    out. Equal results give equal bytes under equal versions of dialsim and its libraries, except
+    the manifest. Raises ExistingOutput if the folder exists, unless `force` replaces the result in
+    it.
     """
     place = Path(folder)
     check_parts(without)
@@ -294,7 +294,7 @@ def _write_webhooks(result: Result, folder: Path) -> None:
         return
     with (
         path.with_suffix(".jsonl.gz").open("wb") as file,
-        # without name and time of the file, equal runs write equal bytes
+        # Name and time in the gzip header would make equal runs differ.
         gzip.GzipFile("", "wb", 6, file, mtime=0) as packed,
         io.BufferedWriter(packed, 1 << 20) as lines,
     ):
@@ -302,7 +302,7 @@ def _write_webhooks(result: Result, folder: Path) -> None:
 
 
 def _write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write one table; texts that are all different are not worth a dictionary."""
+    """Write one table; only repeated texts are dictionary-encoded."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

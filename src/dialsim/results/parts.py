@@ -1,7 +1,4 @@
-"""What figures are made of: a campaign, an organization or a run, each thing when first asked for.
-
-Many runs are made for a few figures of each (`figures_of`), so nothing is counted in vain.
-"""
+"""Data behind the figures of a campaign, an organization or a run."""
 
 from __future__ import annotations
 
@@ -30,8 +27,10 @@ from dialsim.results.time_use import Occupancy, TimeUse
 from dialsim.scenario.service import Costs
 
 
+# Every property is computed on first use: experiments make many runs for a few figures of each
+# (`figures_of`).
 class PartName(NamedTuple):
-    """Whose figures: those of the run, of an organization, or of a campaign."""
+    """Name of a part: the run, an organization, or a campaign."""
 
     scope: str
     organization: str | None = None
@@ -39,7 +38,7 @@ class PartName(NamedTuple):
 
 
 class Part:
-    """What figures are made of: by default several parts together, whose counts add up."""
+    """Part whose figures are computed; by default the sum of several parts."""
 
     def __init__(
         self,
@@ -48,7 +47,7 @@ class Part:
         lives: Sequence[CampaignTimeline],
         parts: Sequence[Part] = (),
     ) -> None:
-        """`lives` are those of the campaigns in all of `parts`."""
+        """`lives` are the timelines of the campaigns in all of `parts`."""
         self.name = name
         self.reading = reading
         self.lives = tuple(lives)
@@ -56,27 +55,27 @@ class Part:
 
     @property
     def costs(self) -> Costs | None:
-        """What the scenario says of money."""
+        """The scenario's costs."""
         return self.reading.world.scenario.costs
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether any of its campaigns was scheduled."""
+        """True if any of its campaigns was scheduled."""
         return any(life.request is not None for life in self.lives)
 
     @property
     def finish(self) -> float:
-        """When all were settled (ms); infinite if not all were, -infinite if not scheduled."""
+        """Last finish (ms); infinite if a campaign has none, -infinite if none was scheduled."""
         return max((part.finish for part in self._parts), default=-inf)
 
     @property
     def final_at(self) -> float:
-        """When the last status became final (ms); infinite or -infinite as `finish` is."""
+        """Instant of the last final status (ms); infinite or -infinite like `finish`."""
         return max((part.final_at for part in self._parts), default=-inf)
 
     @cached_property
     def people(self) -> PeopleCount:
-        """The people by state."""
+        """People by state."""
         return PeopleCount.total(part.people for part in self._parts)
 
     @cached_property
@@ -86,12 +85,12 @@ class Part:
 
     @cached_property
     def charges(self) -> Charges:
-        """What calls are charged for."""
+        """Quantities that calls are charged for."""
         return Charges.total(part.charges for part in self._parts)
 
     @cached_property
     def waits(self) -> Durations:
-        """Each wait from a release to the dial or queue timeout that ended it."""
+        """Waits from a release to the dial or queue timeout that ended it."""
         return Durations.total(part.waits for part in self._parts)
 
     @cached_property
@@ -101,17 +100,17 @@ class Part:
 
     @cached_property
     def deliveries(self) -> DeliveryCounts:
-        """Counts of results by what became of them."""
+        """Counts of results by their delivery."""
         return DeliveryCounts.total(part.deliveries for part in self._parts)
 
     @cached_property
     def occupancy(self) -> Occupancy:
-        """The slots in use, while a window was open."""
+        """Use of lines while a window was open."""
         return Occupancy.total(part.occupancy for part in self._parts)
 
     @cached_property
     def held_back(self) -> Bottleneck | None:
-        """What held back the campaign that finished last; None without campaigns."""
+        """Cause that held back the campaign that finished last; None without campaigns."""
         scheduled = [part for part in self._parts if part.is_scheduled]
         last = max(
             scheduled or self._parts, key=lambda part: (part.finish, part.final_at), default=None
@@ -120,12 +119,12 @@ class Part:
 
     @property
     def shared_cost(self) -> float:
-        """The share of what lines and the run cost."""
+        """Share of the costs of lines and of the run."""
         return sum(part.shared_cost for part in self._parts)
 
     @cached_property
     def value(self) -> float | None:
-        """What the results are worth; None where nothing is said to be worth anything."""
+        """Value of the results; None if the scenario gives no values."""
         values = [part.value for part in self._parts if part.value is not None]
         return sum(values) if values else None
 
@@ -140,45 +139,45 @@ class CampaignPart(Part):
 
     @property
     def finish(self) -> float:
-        """When everybody was settled (ms), or infinite, or -infinite."""
+        """Finish (ms), or infinite, or -infinite."""
         return self._last(self.reading.finishes[self._position])
 
     @property
     def final_at(self) -> float:
-        """When its status became final (ms), or infinite, or -infinite."""
+        """Instant of the final status (ms), or infinite, or -infinite."""
         return self._last(self.life.final_at)
 
     def _last(self, instant: int | None) -> float:
-        """An instant, by which the last of several campaigns is found."""
+        """Return an instant so that the maximum of several campaigns is the last one."""
         if instant is not None:
             return instant
         return inf if self.is_scheduled else -inf
 
     @cached_property
     def people(self) -> PeopleCount:
-        """Its people by state."""
+        """The campaign's people by state."""
         return PeopleCount.of(self.reading.states[self._position])
 
     @cached_property
     def calls(self) -> CallCounts:
-        """Counts of its calls."""
+        """Counts of the campaign's calls."""
         return CallCounts.of(
             self.reading.engine_calls[self._position], self.reading.states[self._position]
         )
 
     @cached_property
     def charges(self) -> Charges:
-        """What its calls are charged for."""
+        """Quantities that the campaign's calls are charged for."""
         return Charges.of(self.reading.engine_calls[self._position], self.costs)
 
     @cached_property
     def waits(self) -> Durations:
-        """Its waits in the queue."""
+        """The campaign's waits in the queue."""
         return Durations(queue_waits(self.reading.engine_calls[self._position])[1])
 
     @cached_property
     def analyses(self) -> AnalysisCounts:
-        """Counts of its conversations by their analyses."""
+        """Counts of the campaign's conversations by their analyses."""
         return AnalysisCounts.of(
             self.reading.streams[self._position],
             self.reading.verdicts[self._position],
@@ -187,18 +186,18 @@ class CampaignPart(Part):
 
     @cached_property
     def deliveries(self) -> DeliveryCounts:
-        """Counts of its results by what became of them."""
+        """Counts of the campaign's results by their delivery."""
         return DeliveryCounts.of(self.reading.streams[self._position])
 
     @cached_property
     def occupancy(self) -> Occupancy:
-        """The slots that its calls use, while its windows were open."""
+        """Use of lines by the campaign's calls while its windows were open."""
         allowed = self.reading.slots[self._position[0]].allowed
         return Occupancy.of(self.reading.busy[self._position], allowed, self.life.open)
 
     @cached_property
     def held_back(self) -> Bottleneck:
-        """What took the largest share of its time."""
+        """Cause with the largest share of the campaign's time."""
         use = self.reading.time_uses[self._position]
         exhausted = attempts_of_exhausted(
             self.reading.engine_calls[self._position], self.reading.states[self._position]
@@ -206,7 +205,7 @@ class CampaignPart(Part):
         return held_back(self.life, use, self.people, exhausted, self._bounds(use))
 
     def _bounds(self, use: TimeUse) -> CampaignBounds:
-        """What bounded it while it ran."""
+        """Return the limits of the campaign while it ran."""
         life, own = self.life, self.reading.busy[self._position]
         slots = self.reading.slots[self._position[0]]
         start = life.end if life.start is None else min(life.start, life.end)
@@ -223,12 +222,12 @@ class CampaignPart(Part):
 
     @property
     def shared_cost(self) -> float:
-        """Its share of what lines and the run cost."""
+        """The campaign's share of the costs of lines and of the run."""
         return self.reading.shared_costs[self._position]
 
     @cached_property
     def value(self) -> float | None:
-        """What its results are worth; None where nothing is said to be worth anything."""
+        """Value of the campaign's results; None if the scenario gives no values."""
         worth = self.reading.block(self._position).value
         if worth is None:
             return None
@@ -246,7 +245,7 @@ class OrganizationPart(Part):
 
     @cached_property
     def occupancy(self) -> Occupancy:
-        """The slots in use, while a window of any campaign was open."""
+        """Use of lines while a window of any campaign was open."""
         slots = self.reading.slots[self.block.position]
         return Occupancy.of(slots.busy, slots.allowed, union(life.open for life in self.lives))
 
@@ -261,7 +260,7 @@ class RunPart(Part):
         super().__init__(PartName("run"), reading, lives, self.organizations)
 
     def every(self) -> Iterator[Part]:
-        """The run, then each organization followed by its campaigns."""
+        """Yield the run, then each organization followed by its campaigns."""
         yield self
         for owner in self.organizations:
             yield owner

@@ -1,4 +1,4 @@
-"""Progress of long work: who is told of it, and the bar that a notebook shows by itself."""
+"""Progress of long work: callbacks, and a bar in notebooks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from time import monotonic
 from typing import Any, Literal
 
 Progress = Callable[[int, int], object]
-"""Is called with how much is done, and of how much."""
+"""Callback with the work done and the total."""
 Shown = Progress | Literal[False] | None
-"""Whom to tell; None: a bar in a notebook, and nobody elsewhere; False: nobody at all."""
+"""Callback; None for a bar in a notebook and nothing elsewhere; False for nothing at all."""
 
-PATIENCE = 1.0  # seconds; what is done sooner shows no bar
-PACE = 0.2  # seconds between two drawings
+PATIENCE = 1.0  # seconds before a bar appears
+PACE = 0.2  # seconds between two updates of the bar
 
 
 @contextmanager
 def followed(wanted: Shown, what: str, unit: str) -> Iterator[Progress | None]:
-    """Yield whom to tell of the progress of `what`, which is counted in `unit`."""
+    """Yield the callback for the progress of `what`, counted in `unit`."""
     if wanted is not None or not _in_notebook():
         yield wanted or None
         return
@@ -32,19 +32,17 @@ def followed(wanted: Shown, what: str, unit: str) -> Iterator[Progress | None]:
 
 
 def _in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this; IPython on a terminal has none."""
+    """Return True inside a Jupyter kernel; IPython on a terminal has none."""
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython else None
     return getattr(shell, "kernel", None) is not None
 
 
 class _NotebookBar:
-    """A bar of plain HTML below the cell.
+    """Progress bar in plain HTML below a notebook's cell."""
 
-    tqdm and rich draw theirs as widgets: they need ipywidgets, and leave a broken widget in the
-    outputs that are stored with a notebook. This one leaves nothing.
-    """
-
+    # tqdm and rich draw widgets: they need ipywidgets, and leave a broken widget in a notebook's
+    # stored outputs.
     def __init__(self, what: str, unit: str) -> None:
         self._what = what
         self._unit = unit
@@ -64,7 +62,7 @@ class _NotebookBar:
         )
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._handle is not None:
             self._draw("")
 

@@ -1,4 +1,4 @@
-"""The result of a run: tables, sequences, stories, the summary; `run` makes one of a scenario."""
+"""Result of a run: tables, sequences, stories, summary; and `run`, which simulates a scenario."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """What came of a run. Tables are made when first asked for, and kept.
+    """Result of a run. Tables are computed on first use, and kept.
 
-    `trace` is the finished run, `wall_seconds` how long it took to simulate, if that is known;
-    `reading` is what tables and pictures have in common.
+    `trace` is the finished run, `wall_seconds` its wall-clock time, if known. `reading` is the data
+    that tables and plots share.
     """
 
     def __init__(self, trace: Trace, wall_seconds: float | None = None) -> None:
@@ -39,83 +39,87 @@ class Result:
 
     @cached_property
     def calls(self) -> pd.DataFrame:
-        """One row per call; see `dialsim.results.tables`."""
+        """Table with one row per call; see `dialsim.results.tables`."""
         from dialsim.results.tables import calls_table
 
         return calls_table(self.reading)
 
     @cached_property
     def transitions(self) -> pd.DataFrame:
-        """One row per change of a call; see `dialsim.results.tables`."""
+        """Table with one row per change of a call; see `dialsim.results.tables`."""
         from dialsim.results.tables import transitions_table
 
         return transitions_table(self.reading)
 
     @cached_property
     def recipients(self) -> pd.DataFrame:
-        """One row per recipient, as it stands at the end; see `dialsim.results.tables`."""
+        """Table with one row per recipient, at the end of the run; see `dialsim.results.tables`."""
         from dialsim.results.tables import recipients_table
 
         return recipients_table(self.reading)
 
     @cached_property
     def campaigns(self) -> pd.DataFrame:
-        """One row per change of a campaign's status; see `dialsim.results.tables`."""
+        """Table with one row per change of a campaign's status; see `dialsim.results.tables`."""
         from dialsim.results.tables import campaigns_table
 
         return campaigns_table(self.reading)
 
     @cached_property
     def webhooks(self) -> pd.DataFrame:
-        """One row per POST of the webhook, in the order sent; see `dialsim.results.tables`."""
+        """Table with one row per POST of the webhook, in the order sent; see
+        `dialsim.results.tables`.
+        """
         from dialsim.results.tables import webhooks_table
 
         return webhooks_table(self.reading)
 
     @cached_property
     def compliance(self) -> pd.DataFrame:
-        """One row per dial outside a compliance rule; see `dialsim.results.compliance`."""
+        """Table with one row per dial outside a compliance rule; see
+        `dialsim.results.compliance`.
+        """
         from dialsim.results.compliance import compliance_table
 
         return compliance_table(self.reading)
 
     def write_webhooks(self, file: BinaryIO) -> None:
-        """Write the lines of `webhooks.jsonl`, one per POST; a million take little memory."""
+        """Write the lines of `webhooks.jsonl`, one per POST, with little memory."""
         self.reading.stream.write(file)
 
     @cached_property
     def sequences(self) -> pd.Series[str]:
-        """The status sequence of each recipient, as text; see `dialsim.results.story`."""
+        """Status sequence of each recipient, as text; see `dialsim.results.story`."""
         from dialsim.results.story import sequences
 
         return sequences(self.reading)
 
     @cached_property
     def part(self) -> RunPart:
-        """What its figures are made of; see `dialsim.results.parts`."""
+        """Data behind the figures; see `dialsim.results.parts`."""
         from dialsim.results.parts import RunPart
 
         return RunPart(self.reading)
 
     @cached_property
     def summary(self) -> Summary:
-        """When it is done, whom it reached, what held it back; see `dialsim.results.summary`."""
+        """Finish, people reached and cause of delay; see `dialsim.results.summary`."""
         from dialsim.results.summary import sum_up
 
         return sum_up(self.part)
 
     @cached_property
     def plot(self) -> Plots:
-        """The pictures of the run: `plot.progress()`, …; see `dialsim.results.plots.plots`."""
+        """Plots of the run: `plot.progress()`, …; see `dialsim.results.plots.plots`."""
         from dialsim.results.plots.plots import Plots
 
         return Plots(self)
 
     def story(self, recipient: int, campaign: str | None = None) -> Story:
-        """Everything that happened to a recipient (position from 0), with Thai times.
+        """Return everything that happened to a recipient (position from 0), with Thai times.
 
-        `campaign` is needed where the run has several: `January`, or `Acme/January` where the name
-        alone is ambiguous. Raises DialsimError if there is no such recipient.
+        `campaign` is required in runs with several: `January`, or `Acme/January` if the name is
+        ambiguous. Raises DialsimError for an unknown recipient.
         """
         from dialsim.results.story import tell
 
@@ -131,9 +135,9 @@ class Result:
     ) -> Path:
         """Write every table, the summary and the manifest to a new folder, and return its path.
 
-        The folder appears when it is complete; `also` may write more files into it before, and
-        `without` are the tables to leave out, such as webhooks. Raises ExistingOutput if it exists;
-        with `force` a result that stands there is replaced, anything else never.
+        The folder appears when it is complete; `also` may write more files into it before.
+        `without` are tables to leave out, such as webhooks. Raises ExistingOutput if the folder
+        exists; `force` replaces a result of dialsim, and nothing else.
         """
         from dialsim.results.folder import write_result
 
@@ -142,7 +146,7 @@ class Result:
     def to_excel(self, path: str | os.PathLike[str]) -> Path:
         """Write summary, campaigns, recipients and calls by hour as a workbook, in Thai time.
 
-        A file that is there is replaced. See `dialsim.results.excel`; for tables, `for_excel`.
+        An existing file is replaced. See `dialsim.results.excel`; for single tables, `for_excel`.
         """
         from dialsim.results.excel import write_excel
 
@@ -177,11 +181,11 @@ def run(
     engine: Choice = "auto",
     progress: Shown = None,
 ) -> Result:
-    """Simulate a scenario to its end (T5) and return what came of it.
+    """Simulate a scenario to its end (T5) and return the result.
 
-    `seed` defaults to the scenario's. `engine` is "simpy", "compiled", or "auto" for the one that
-    is done first; the results are the same. `progress(done, people)` is called now and then with
-    how many people are final. Raises DialsimError for an engine that doesn't exist.
+    `seed` defaults to the scenario's. `engine` is "simpy", "compiled", or "auto" for the faster
+    one; the results are equal. `progress(done, people)` is called occasionally with the number of
+    settled recipients and of all recipients. Raises DialsimError for an unknown engine.
     """
     world = World(scenario, seed, replication)
     chosen = choose(engine, calls_of(scenario))
@@ -190,8 +194,8 @@ def run(
 
 
 def result_of(world: World, engine: Engine, progress: Progress | None = None) -> Result:
-    """Work a world off with an engine, and return what came of it."""
-    prepare(engine)  # takes no part in how long the run takes
+    """Run a world with an engine, and return the result."""
+    prepare(engine)  # before the clock starts: compilation is not part of the run
     begin = time.perf_counter()
     trace = run_world(world, engine, progress)
     return Result(trace, wall_seconds=round(time.perf_counter() - begin, 3))

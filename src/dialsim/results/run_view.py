@@ -1,7 +1,6 @@
-"""A finished trace, read once: calls, timelines, names and time use, by campaign.
+"""Reading of a finished trace: calls, timelines, names and time use, by campaign.
 
-Tables, figures, stories and pages share it; whatever is asked for first is read then, and kept.
-`Progress` tells when each person was reached, and when calling was done with each.
+Tables, figures, stories and pages share it. Each part is read on first use, and kept.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ from dialsim.webhooks.messages import Verdicts, funnel_steps, horizon, verdicts,
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Distinct names of a world, in the order in which the scenario first has them.
+    """Distinct names of a world, in the order of their first occurrence in the scenario.
 
-    Two organizations may have campaigns of one name; in the tables they share one entry.
+    Campaigns of two organizations with the same name share one entry.
     """
 
     organizations: tuple[str, ...]
@@ -52,7 +51,7 @@ class Catalog:
 
     @classmethod
     def of(cls, world: World) -> Catalog:
-        """The names of all organizations, campaigns, segments and funnel steps."""
+        """Collect the names of organizations, campaigns, segments and funnel steps."""
         blocks = [campaign for block in world.organizations for campaign in block.campaigns]
         segments = (segment for block in blocks for segment in block.people.segments)
         return cls(
@@ -65,13 +64,13 @@ class Catalog:
         )
 
     def campaign_code(self, block: CampaignBlock) -> int:
-        """The code of a campaign's name."""
+        """Return the code of a campaign's name."""
         return self.campaigns.index(block.name)
 
     def segment_codes(
         self, block: CampaignBlock, recipients: NDArray[np.integer]
     ) -> NDArray[np.int16]:
-        """The code of the segment of some recipients of a campaign; -1 for none."""
+        """Return the codes of the segments of some recipients; -1 for none."""
         people = block.people
         if people.segment is None:
             return np.full(len(recipients), -1, dtype=np.int16)
@@ -81,23 +80,20 @@ class Catalog:
         return coded
 
     def funnel_codes(self, agent: Agent, verdicts: Verdicts) -> NDArray[np.int16]:
-        """The code of the funnel's value in the newest result of each call; -1 for none."""
+        """Return the code of the funnel's value in each call's newest result; -1 for none."""
         steps = _funnel(agent)
         codes = [self.funnel_steps.index(step) for step in (UNKNOWN, *steps)]
         return np.array([*codes, -1], dtype=np.int16)[funnel_steps(verdicts, bool(steps))]
 
 
 def _funnel(agent: Agent) -> tuple[str, ...]:
-    """The steps of an agent's funnel, in order; empty where it defines none."""
+    """Return the steps of an agent's funnel, in order; empty without a funnel."""
     funnel = agent.analysis.funnel if agent.analysis is not None else None
     return tuple(step.step for step in funnel or ())
 
 
 class RunView:
-    """What a finished trace says, campaign by campaign in the order of the scenario.
-
-    Everything is read when first asked for, and kept.
-    """
+    """Data of a finished trace by campaign, in the order of the scenario."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -105,17 +101,17 @@ class RunView:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The names of the run."""
+        """Names of the run."""
         return Catalog.of(self.world)
 
     @cached_property
     def lives(self) -> dict[Position, CampaignTimeline]:
-        """The life of every campaign."""
+        """Timeline of every campaign."""
         return read_lives(self.trace)
 
     @cached_property
     def calls(self) -> dict[Position, Calls]:
-        """The calls of every campaign, with what their analyses changed (A4)."""
+        """Calls of every campaign, with the changes by analyses (A4)."""
         return {
             position: with_analyses(calls, self.analyses[position], self._until)
             for position, calls in self.engine_calls.items()
@@ -123,7 +119,7 @@ class RunView:
 
     @cached_property
     def analyses(self) -> dict[Position, Analyses]:
-        """The first analysis of every conversation of every campaign."""
+        """First analysis of every conversation, by campaign."""
         return {
             position: Analyst(self.world, self.block(position)).first(
                 conversations(calls, talked(calls))
@@ -133,7 +129,7 @@ class RunView:
 
     @cached_property
     def streams(self) -> dict[Position, CampaignStream]:
-        """What every campaign sends to the webhook."""
+        """Webhook messages and POSTs of every campaign."""
         return {
             position: CampaignStream(self.trace, calls, self.analyses[position])
             for position, calls in self.calls.items()
@@ -141,7 +137,7 @@ class RunView:
 
     @cached_property
     def verdicts(self) -> dict[Position, Verdicts]:
-        """What the analysis of every call has come to at the end."""
+        """State of every call's analysis at the end, by campaign."""
         return {
             position: verdicts(stream.analyses, stream.owed, len(stream.calls.call), self._until)
             for position, stream in self.streams.items()
@@ -149,7 +145,7 @@ class RunView:
 
     @cached_property
     def stream(self) -> Stream:
-        """What the whole run sends, in the order sent."""
+        """POSTs of the whole run, in the order sent."""
         return Stream([*self.streams.values()])
 
     @cached_property
@@ -158,12 +154,12 @@ class RunView:
 
     @cached_property
     def engine_calls(self) -> dict[Position, Calls]:
-        """The calls of every campaign, as the engine left them: what analyses do is no calling."""
+        """Calls of every campaign without the changes by analyses, which do not affect calling."""
         return {position: Calls(self.trace.campaign(*position)) for position in self.lives}
 
     @cached_property
     def states(self) -> dict[Position, NDArray[np.int8]]:
-        """The state of every recipient, indexes into `PERSON_STATES`."""
+        """State of every recipient by campaign, as indices into `PERSON_STATES`."""
         return {
             position: person_states(self.engine_calls[position], life, self.trace.end)
             for position, life in self.lives.items()
@@ -171,7 +167,7 @@ class RunView:
 
     @cached_property
     def finishes(self) -> dict[Position, int | None]:
-        """When everybody of every campaign was settled by calling (`finish_of`)."""
+        """Instant by campaign at which calling had settled all people (`finish_of`)."""
         return {
             position: finish_of(life, self.engine_calls[position], self.states[position])
             for position, life in self.lives.items()
@@ -179,7 +175,7 @@ class RunView:
 
     @property
     def unfinished(self) -> list[CampaignTimeline]:
-        """The campaigns that were scheduled and have no finish."""
+        """Campaigns that were scheduled and have no finish."""
         return [
             life
             for position, life in self.lives.items()
@@ -188,17 +184,17 @@ class RunView:
 
     @cached_property
     def busy(self) -> dict[Position, StepFunction]:
-        """How many calls of every campaign are under way, over time."""
+        """Number of lines in use over time, by campaign."""
         return {position: counted([calls], SLOTS) for position, calls in self.engine_calls.items()}
 
     @cached_property
     def slots(self) -> list[SlotUse]:
-        """The slots of every organization, over time."""
+        """Use of lines over time, by organization."""
         return [self._slots(block.position) for block in self.world.organizations]
 
     @cached_property
     def time_uses(self) -> dict[Position, TimeUse]:
-        """Where the time of every campaign went."""
+        """Time of every campaign, divided by cause."""
         return {
             position: time_use(
                 self.engine_calls[position], life, self.states[position], self.slots[position[0]]
@@ -208,7 +204,7 @@ class RunView:
 
     @cached_property
     def shared_costs(self) -> dict[Position, float]:
-        """What each campaign has to pay of what lines, and the run as a whole, cost."""
+        """Share of each campaign in the costs of lines and of the run."""
         costs, positions = self.world.scenario.costs, [*self.lives]
         if costs is None:
             return dict.fromkeys(positions, 0.0)
@@ -249,13 +245,13 @@ class RunView:
         return [self.block(position) for position in self.lives]
 
     def block(self, position: Position) -> CampaignBlock:
-        """A campaign of the world."""
+        """Return a campaign of the world."""
         return self.world.organizations[position[0]].campaigns[position[1]]
 
     def find(self, campaign: str | None) -> CampaignTimeline:
-        """The campaign of that name, `Organization/Name` where the name alone is ambiguous.
+        """Return the campaign of a name, `Organization/Name` if the name is ambiguous.
 
-        None means the only campaign of the run. Raises DialsimError if it is not exactly one.
+        None means the only campaign of the run. Raises DialsimError unless exactly one matches.
         """
         known = [life.full_name for life in self.lives.values()]
         found = [
@@ -275,11 +271,11 @@ _DONE_BY_CALL = [PERSON_STATES.index(s) for s in (PersonState.REACHED, PersonSta
 
 
 class ProgressCurve:
-    """Sorted instants (ms) at which people of some campaigns were reached, and were done with.
+    """Sorted instants (ms) at which people of some campaigns were reached and settled.
 
-    Someone reached is done with when the conversation ends, someone not reached when the last
-    attempt ends or the campaign does. Who was reached before the scenario begins counts from the
-    campaign's start.
+    A reached person is settled at the end of the conversation, another one at the end of the last
+    attempt or of the campaign. People reached before the scenario begins count from the campaign's
+    start.
     """
 
     def __init__(self, reading: RunView, lives: Iterable[CampaignTimeline]) -> None:
@@ -288,22 +284,24 @@ class ProgressCurve:
 
     @property
     def people(self) -> int:
-        """How many people there are on the lists."""
+        """Number of people on the lists."""
         states = (self._reading.states[life.position] for life in self._lives)
         return sum(int(np.count_nonzero(listed(each))) for each in states)
 
     @cached_property
     def reached(self) -> NDArray[np.int64]:
-        """When each person was reached who was."""
+        """Instant of the first answered call of each reached recipient."""
         return _sorted([_reached(self._reading, life) for life in self._lives])
 
     @cached_property
     def done(self) -> NDArray[np.int64]:
-        """When calling was done with each person, if it ever was."""
+        """Instant at which calling was done with each person, if ever."""
         return _sorted([_done(self._reading, life) for life in self._lives])
 
     def marks(self, count: int) -> tuple[int, ...]:
-        """When 1/count, 2/count, … of the people had been reached; shares never reached are not."""
+        """Return the instants at which 1/count, 2/count, … of the people had been reached, as
+        far as reached.
+        """
         people = self.people
         ranks = [-(-share * people // count) for share in range(1, count + 1)]
         return tuple(int(self.reached[rank - 1]) for rank in ranks if 0 < rank <= len(self.reached))
@@ -319,7 +317,7 @@ def _reached(reading: RunView, life: CampaignTimeline) -> NDArray[np.int64]:
 def _done(reading: RunView, life: CampaignTimeline) -> NDArray[np.int64]:
     calls, states = reading.engine_calls[life.position], reading.states[life.position]
     by_call = np.isin(states, _DONE_BY_CALL)
-    # of a person without a call here, the history alone has settled it
+    # A person without a call in this run was settled by the history.
     ended = calls.of_newest(calls.ended_at, _start(life))[by_call]
     over = np.count_nonzero(np.isin(states, LOST))
     return np.concatenate([ended[ended != NEVER], np.full(over, life.end)])
@@ -330,5 +328,6 @@ def _start(life: CampaignTimeline) -> int:
 
 
 def _sorted(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    # a stable sort merges columns that are in order, as those of a log, in a tenth of the time
+    # A stable sort merges columns that are already sorted, like those of a log, in a tenth of the
+    # time.
     return np.sort(np.concatenate([np.empty(0, np.int64), *parts]), kind="stable")

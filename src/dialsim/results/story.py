@@ -1,4 +1,4 @@
-"""The story of one recipient in sentences and Thai time, and everybody's sequence of statuses."""
+"""Story of one recipient in sentences with Thai times, and status sequences of all recipients."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _TEXTS = (*CALL_STATUSES, "|")
 
 
 def sequences(reading: RunView) -> pd.Series[str]:
-    """The statuses of each recipient's calls, one after the other, calls parted by `|`.
+    """Return the statuses of each recipient's calls in order, calls separated by `|`.
 
-    Indexed by (organization, campaign, recipient). A row that only changes the phase is left out:
+    Indexed by (organization, campaign, recipient). Changes of the phase alone are left out:
     `SCHEDULED QUEUED INITIATED NO_ANSWER | SCHEDULED QUEUED INITIATED COMPLETED`. Empty for a
-    recipient without a call. Recipients who were removed as duplicates (D3) have no row.
+    recipient without a call. Recipients removed as duplicates (D3) have no row.
     """
     import pandas as pd
     import pyarrow as pa
@@ -59,7 +59,7 @@ def sequences(reading: RunView) -> pd.Series[str]:
 
 
 def _texts(calls: Calls) -> pa.Array:
-    """The sequences of one campaign; each different one is put into words once."""
+    """Return the sequences of one campaign as texts; each distinct sequence is formatted once."""
     import pyarrow as pa
 
     words, first = _codes(calls)
@@ -70,7 +70,7 @@ def _texts(calls: Calls) -> pa.Array:
 
 
 def _codes(calls: Calls) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """A byte per status or `|`, person by person, and where each person's bytes begin."""
+    """Return one byte per status or `|`, person by person, and the start of each person's bytes."""
     order = calls.rows_by_call()
     kinds = calls.rows.kind[order]
     order, kinds = order[_CHANGES_STATUS[kinds]], kinds[_CHANGES_STATUS[kinds]]
@@ -86,7 +86,7 @@ def _codes(calls: Calls) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 class Story(str):
-    """A text of several lines that notebooks and the prompt show as it reads."""
+    """Text of several lines that notebooks and the prompt show without quotes."""
 
     __slots__ = ()
 
@@ -98,10 +98,10 @@ class Story(str):
 
 
 class PersonChange(NamedTuple):
-    """One row of the log of a recipient's calls; `kind` is an index into `CHANGES`.
+    """Row of the log of a recipient's calls; `kind` is an index into `CHANGES`.
 
-    Of a DIALLED row `number` and `voice` are indexes into `World.numbers` and `World.voice_keys`,
-    of any other row, and where no voice is known, -1.
+    In a DIALLED row `number` and `voice` are indices into `World.numbers` and `World.voice_keys`,
+    with voice -1 if unknown; in other rows both are -1.
     """
 
     at: int
@@ -113,10 +113,10 @@ class PersonChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened; `since` is the instant of the same call's change before.
+    """Event in a story; `since` is the instant of the same call's previous change.
 
-    Of one instant, what the campaign did comes first (0), then the calls (1), then its completion
-    (2).
+    `turn` orders events of one instant: changes of the campaign (0), calls (1), completion of the
+    campaign (2).
     """
 
     at: int
@@ -126,9 +126,9 @@ class Event:
 
 
 def tell(reading: RunView, recipient: int, campaign: str | None = None) -> Story:
-    """Everything that happened to a recipient (position from 0) of a campaign.
+    """Return everything that happened to a recipient (position from 0) of a campaign.
 
-    Raises DialsimError if the campaign is not exactly one, or has no such recipient.
+    Raises DialsimError unless exactly one campaign matches, and for an unknown recipient.
     """
     life = reading.find(campaign)
     if isinstance(recipient, bool) or not isinstance(recipient, Integral):
@@ -154,7 +154,7 @@ def tell(reading: RunView, recipient: int, campaign: str | None = None) -> Story
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
-    """Events of calls and of their campaign as they happened."""
+    """Sort events of calls and of their campaign in order of time."""
     return sorted(events, key=lambda event: (event.at, event.turn))
 
 
@@ -174,7 +174,7 @@ def _heading(reading: RunView, life: CampaignTimeline, recipient: int) -> list[s
 
 
 def _before(past: Past | None) -> Iterator[str]:
-    """What the history tells."""
+    """Describe the history."""
     if past is not None:
         ended = f"the last call ended on {minute_text(past.last_ended_at)}"
         yield f"Before: {_attempts(past.call_attempt)}, {past.latest_call_status}; {ended}"
@@ -185,7 +185,7 @@ def _attempts(count: int) -> str:
 
 
 def _days(events: list[Event]) -> Iterator[str]:
-    """The events under a heading per Thai date, with the time since the call's change before."""
+    """Yield the events under a heading per Thai date, with the time since the previous change."""
     day = ""
     for event in events:
         if date_text(event.at) != day:
@@ -205,7 +205,7 @@ def _calls(reading: RunView, life: CampaignTimeline, recipient: int) -> Iterator
 
 
 def person_changes(log: CallLog, rows: CallRows, recipient: int) -> list[PersonChange]:
-    """A recipient's rows of a campaign's log; `rows` are all rows of the log."""
+    """Return a recipient's rows of a campaign's log; `rows` are all rows of the log."""
     changes = []
     for row in np.flatnonzero(rows.recipient == recipient).tolist():
         number = voice = -1
@@ -220,9 +220,9 @@ def person_changes(log: CallLog, rows: CallRows, recipient: int) -> list[PersonC
 def call_events(
     world: World, changes: Iterable[PersonChange], attempts: int = 0
 ) -> Iterator[Event]:
-    """What the changes of one recipient's calls say, in their order.
+    """Yield the changes of one recipient's calls as events, in order.
 
-    `attempts` is how many were counted before the scenario begins (P5).
+    `attempts` is the number of attempts before the scenario begins (P5).
     """
     before = dict[int, int]()
     for at, call, kind, number, voice in changes:
@@ -258,7 +258,7 @@ _WORDS = {
 
 
 def campaign_events(trace: Trace, position: Position) -> Iterator[Event]:
-    """The changes of a campaign's status, in their order."""
+    """Yield the changes of a campaign's status as events, in order."""
     for change in trace.campaign(*position).changes:
         cause = change.cause.replace("_", " ")
         turn = 2 if change.cause == "all_final" else 0
@@ -266,7 +266,7 @@ def campaign_events(trace: Trace, position: Position) -> Iterator[Event]:
 
 
 def _end(reading: RunView, life: CampaignTimeline, recipient: int) -> str:
-    """The last line: what became of the recipient."""
+    """Return the last line: the recipient's final state."""
     calls = reading.calls[life.position]
     attempts = int(calls.attempts_of(np.array([recipient]))[0])
     state = PERSON_STATES[reading.states[life.position][recipient]]
@@ -274,7 +274,7 @@ def _end(reading: RunView, life: CampaignTimeline, recipient: int) -> str:
         return _ENDINGS[state].format(made=_attempts(attempts))
     if calls.past_reached[recipient]:
         return f"Reached before the scenario began, by attempt {attempts}: not called again."
-    call = calls[calls.of(recipient)[-1]]  # R3: whoever has answered is not called again
+    call = calls[calls.of(recipient)[-1]]  # R3: no call follows an answered one
     talked = f"talked {duration_text(call.talk_ms)}" if call.talk_ms else "talking still"
     return f"Reached on {minute_text(call.started_at)}, by attempt {call.attempt}; {talked}."
 

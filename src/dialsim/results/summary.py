@@ -1,4 +1,4 @@
-"""The summary: what a planner wants to know of a run, of each organization, and each campaign."""
+"""Summary of a run, of each organization, and of each campaign, for planners."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignSummary(Figures):
-    """One campaign; `start` is its effective startAt (F3), None if it was never scheduled."""
+    """Summary of one campaign; `start` is its effective startAt (F3), None if never scheduled."""
 
     organization: str
     name: str
@@ -45,7 +45,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationSummary(Figures):
-    """One organization, its limits over time, and its campaigns."""
+    """Summary of one organization, with its limits over time and its campaigns."""
 
     name: str
     limits: tuple[Limit, ...]
@@ -54,7 +54,7 @@ class OrganizationSummary(Figures):
 
 @dataclass(frozen=True, slots=True)
 class RefusedAction:
-    """What the file asked in vain, and the interface's answer."""
+    """Refused request or action of the file, with the interface's answer."""
 
     at: datetime
     organization: str
@@ -66,12 +66,12 @@ class RefusedAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Figures):
-    """The whole run.
+    """Summary of the whole run.
 
-    `end` is the last instant simulated, `cut` says that clock.end came before all was done.
-    `unfinished` names the campaigns (`Organization/Name`) that were scheduled and have no finish:
-    they are not final, or lost people. `stalled` names those for which nothing could ever happen
-    again (T5). `compliance` has a row for each of the scenario's rules and each campaign.
+    `end` is the last simulated instant. `cut` is True if clock.end came before the end of calling.
+    `unfinished` has the campaigns (`Organization/Name`) that were scheduled and have no finish:
+    they are not final, or lost people. `stalled` has those that can never change again (T5).
+    `compliance` has a row for each rule and campaign.
     """
 
     scenario: str
@@ -92,18 +92,18 @@ class Summary(Figures):
         return tuple(part for owner in self.organizations for part in owner.campaigns)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values: instants as text in UTC, and beside it in Thai time."""
+        """Return plain values: instants as text in UTC, and also in Thai time."""
         plain: dict[str, Any] = _plain(self)
         return plain
 
     def to_json(self) -> bytes:
-        """The bytes of `summary.json`."""
+        """Return the bytes of `summary.json`."""
         import orjson
 
         return orjson.dumps(self.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     def parts(self) -> Iterator[tuple[PartName, Figures]]:
-        """The run, then each organization followed by its campaigns."""
+        """Yield the run, then each organization followed by its campaigns."""
         yield PartName("run"), self
         for owner in self.organizations:
             yield PartName("organization", owner.name), owner
@@ -111,11 +111,11 @@ class Summary(Figures):
                 yield PartName("campaign", owner.name, campaign.name), campaign
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for the run, for each organization, and for each campaign; a column per figure.
+        """Return a table with a row for the run, each organization and each campaign.
 
-        `reach_by_attempt` is a column per attempt, and `held_back` its reason and sentence. The
-        figures of `analyses` and `webhooks` have these words in front; of the funnel there is a
-        column per step, of fields one per value.
+        Columns are figures. `reach_by_attempt` has a column per attempt, `held_back` its reason and
+        sentence. Figures of `analyses` and `webhooks` have these words as prefix; a funnel has a
+        column per step, a field one per value.
         """
         import pandas as pd
 
@@ -131,7 +131,7 @@ class Summary(Figures):
 
 
 def _row(part: Figures) -> dict[str, Any]:
-    """The figures as one row of a table."""
+    """Return the figures as one row of a table."""
     numbers, held = number_values(lambda figure: figure.of(part)), part.held_back
     calls = {name: numbers.pop(name) for name in [*numbers] if not follows_calls(name)}
     return {
@@ -145,7 +145,7 @@ def _row(part: Figures) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the summary as JSON has it."""
+    """Convert a value of the summary to JSON types."""
     if is_dataclass(value) and not isinstance(value, type):
         plain = {}
         for name, is_instant in _ordered(value):
@@ -162,7 +162,7 @@ def _plain(value: Any) -> Any:
 
 
 def _ordered(value: Any) -> list[tuple[str, bool]]:
-    """The fields with whether they are instants: what it is, then its figures, then its parts."""
+    """Return fields in order (identification, figures, parts), with True for instants."""
     listed = [(part.name, "datetime" in str(part.type)) for part in fields(value)]
     if not isinstance(value, Figures):
         return listed
@@ -181,7 +181,7 @@ def _text(instant: datetime) -> str:
 
 
 def sum_up(whole: RunPart) -> Summary:
-    """The summary of a run."""
+    """Build the summary of a run."""
     reading, trace = whole.reading, whole.reading.trace
     return Summary(
         part=whole,

@@ -1,4 +1,4 @@
-"""The summary in words and small tables of text, and as printed: the answer first."""
+"""The summary in sentences and small tables, and as printed: the answer first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CampaignAnswer:
-    """What a planner asked of one campaign: done when, reached whom, held back by what."""
+    """Answer for one campaign: finish, people reached, cause of delay."""
 
     campaign: str
     finish: str
@@ -32,29 +32,29 @@ class CampaignAnswer:
 
 
 class ValueText(str):
-    """A text that says a number, and the `value` of that, by which a table can be sorted.
+    """Text of a number with its `value`, for sorting tables.
 
-    It is NaN where the text says that there is none. Instants count from 1970, in any unit.
+    `value` is NaN for a text without a number. Instants count from 1970, in any unit.
     """
 
     value: float
 
     def __new__(cls, text: str, value: float) -> ValueText:
-        """The text, with its value."""
+        """Create the text with its value."""
         made = super().__new__(cls, text)
         made.value = value
         return made
 
     def __reduce__(self) -> tuple[type[ValueText], tuple[str, float]]:
-        # it may come from another process
+        # Pickle the text with its value, for other processes.
         return ValueText, (str(self), self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """A titled table of texts; the first cell of a row is the name of what it is about.
+    """Table of texts with a title; the first cell of a row is the name of its subject.
 
-    `fixed` are the rows that stay where they are when a reader sorts the others: a sum, a goal.
+    `fixed` are rows that keep their positions when a reader sorts the table: a sum, a goal.
     """
 
     title: str
@@ -64,7 +64,7 @@ class FigureTable:
 
 
 def headline(summary: Summary) -> str:
-    """The whole run in one line."""
+    """Return the result of the whole run in one line."""
     reached = reach_text(summary)
     if summary.finish is not None:
         return f"All done {minute_text(ms_of(summary.finish))} Thai time. {reached}."
@@ -77,7 +77,7 @@ def headline(summary: Summary) -> str:
 
 
 def answers(summary: Summary) -> list[CampaignAnswer]:
-    """An answer per campaign, in the order of the scenario."""
+    """Return an answer per campaign, in the order of the scenario."""
     return [
         CampaignAnswer(
             campaign=name,
@@ -90,10 +90,9 @@ def answers(summary: Summary) -> list[CampaignAnswer]:
 
 
 def tables(summary: Summary) -> list[FigureTable]:
-    """The figures of every campaign, with a last row for all where there are several.
+    """Return the tables of figures by campaign; several campaigns get a last row for all.
 
-    A column without anything in it is left out. Where the first column is `all`, the others of its
-    table add up to it.
+    Empty columns are left out. If the first column is `all`, the others add up to it.
     """
     scopes: list[tuple[str, Figures]] = list(short_names(summary))
     if len(scopes) > 1:
@@ -104,7 +103,7 @@ def tables(summary: Summary) -> list[FigureTable]:
 
 
 def reach_text(figures: Figures) -> str:
-    """`13,204 of 20,000 people reached (66 %)`."""
+    """Format reached people: `13,204 of 20,000 people reached (66 %)`."""
     if not figures.people:
         return "No people to reach"
     share = percent(figures.people_reached / figures.people)
@@ -112,7 +111,7 @@ def reach_text(figures: Figures) -> str:
 
 
 def short_names(summary: Summary) -> list[tuple[str, CampaignSummary]]:
-    """The campaigns by the shortest name that is not ambiguous."""
+    """Return the campaigns with their shortest unambiguous names."""
     names = [campaign.name for campaign in summary.campaigns]
     return [
         (part.name if names.count(part.name) == 1 else f"{part.organization}/{part.name}", part)
@@ -138,12 +137,14 @@ def _finish(campaign: CampaignSummary, summary: Summary) -> str:
 
 
 def lost_text(people: int) -> str:
-    """`1,204 people lost`: they were still to be called when their campaign ended."""
+    """Format the people who were still to be called when their campaign ended: `1,204 people
+    lost`.
+    """
     return "1 person lost" if people == 1 else f"{people:,} people lost"
 
 
 def _table(title: Table, scopes: Sequence[tuple[str, Figures]]) -> FigureTable:
-    """A table of the figures declared for it, without columns that have nothing in them."""
+    """Return a table of its declared figures, without empty columns."""
     cells: dict[str, list[str]] = {}
     for figure in _FIGURES[title]:
         assert figure.column is not None
@@ -159,7 +160,7 @@ def _table(title: Table, scopes: Sequence[tuple[str, Figures]]) -> FigureTable:
 
 
 def _last_of_all(scopes: Sequence[tuple[str, Figures]]) -> frozenset[int]:
-    """Where the row of all campaigns stands, if there is one."""
+    """Return the index of the row for all campaigns, if there is one."""
     return frozenset({len(scopes) - 1}) if len(scopes) > 1 else frozenset()
 
 
@@ -168,11 +169,11 @@ _FIGURES = {
     for title in Table
 }
 _REST = {Table.PEOPLE: ("left", Table.PEOPLE_LEFT), Table.CALLS: ("other", Table.OTHER_CALLS)}
-"""Tables with a last column that has what another table tells in detail."""
+"""Tables whose last column sums up another table."""
 
 
 def _cell(figure: Figure, part: Figures) -> str:
-    """A figure as text; empty where its block has nothing to tell."""
+    """Format a figure; empty if its block has no content."""
     analyses, webhooks = part.analyses, part.webhooks
     if figure.block == "analyses":
         plain = analyses.analyzed == analyses.conversations
@@ -189,7 +190,7 @@ def _cell(figure: Figure, part: Figures) -> str:
 
 
 def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
-    """Share of people reached by each attempt; the later ones are left out where they abound."""
+    """Return the table of reach by attempt, with at most eight attempts."""
     attempts = min(max((len(figures.reach_by_attempt) for _, figures in scopes), default=0), 8)
     if attempts < 2:
         return []
@@ -208,7 +209,7 @@ def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
 
 
 def _compliance_tables(summary: Summary) -> list[FigureTable]:
-    """How campaigns kept to each rule; what is 0 is said to be."""
+    """Return a table per compliance rule; zeros are shown."""
     names = {(part.organization, part.name): name for name, part in short_names(summary)}
     tables = []
     for rule in dict.fromkeys(row.rule for row in summary.compliance):
@@ -244,11 +245,10 @@ _ENGINES = {"simpy": "SimPy", "compiled": "compiled engine"}
 
 
 def print_summary(summary: Summary, engine: str, file: IO[str] | None = None) -> None:
-    """Print a summary to a stream (default: standard output); in colour on a terminal only.
+    """Print a summary to a stream (default: standard output), in colour on terminals only.
 
-    It says which engine ran; the figures are the same.
-
-    Sentences fit a terminal that is narrower; tables don't: a figure is never cut.
+    The text names the engine. Sentences are wrapped to narrow terminals; tables are not, so that no
+    figure is cut.
     """
     console = Console(file=file, highlight=False, emoji=False, markup=False)
     width = min(console.width, WIDTH) if console.is_terminal else WIDTH
@@ -268,7 +268,7 @@ def print_summary(summary: Summary, engine: str, file: IO[str] | None = None) ->
 
 
 def _print_answer(answer: CampaignAnswer, console: Console, width: int) -> None:
-    """A campaign's name, and what became of it."""
+    """Print a campaign's name and its answer."""
     console.print(Text(answer.campaign, style="bold cyan"))
     for line, style in ((answer.finish, "bold"), (answer.reach, ""), (answer.held_back, "")):
         text = fill(line, width, initial_indent="  ", subsequent_indent="  ")
@@ -279,7 +279,7 @@ _NAMES, _FEWEST, _WIDEST = 22, 8, 200
 
 
 def _print_table(table: FigureTable, console: Console) -> None:
-    """A table in 80 columns, or in more where its figures alone take them."""
+    """Print a table in 80 columns, or wider if its figures require it."""
 
     def width(made: RichTable) -> int:
         return console.measure(made, options=console.options.update(max_width=_WIDEST)).maximum
@@ -292,7 +292,7 @@ def _print_table(table: FigureTable, console: Console) -> None:
 
 
 def rich_table(table: FigureTable, names: int) -> RichTable:
-    """A table as rich prints it; only the first column is cut, where it exceeds `names` signs."""
+    """Convert a table for rich; only the first column is cut, beyond `names` characters."""
     made = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     made.add_column(
         Text(table.title, style="bold"), max_width=names, overflow="ellipsis", no_wrap=True
@@ -305,7 +305,7 @@ def rich_table(table: FigureTable, names: int) -> RichTable:
 
 
 def _print_remarks(summary: Summary, console: Console) -> None:
-    """Warnings, and what the engine refused to do."""
+    """Print warnings, and requests that the engine refused."""
     remarks = [f"Warning: {warning}" for warning in summary.warnings]
     remarks += [_refusal(refused) for refused in summary.refused]
     if remarks:
@@ -321,7 +321,7 @@ def _refusal(refused: RefusedAction) -> str:
 
 
 def summary_html(summary: Summary) -> str:
-    """The summary as notebooks show it."""
+    """Return the summary as HTML for notebooks."""
     notes = [*summary.warnings, *(f"{part.action}: {part.message}" for part in summary.refused)]
     said, figures = [headline(summary)], tables(summary)
     return fragment(summary.scenario, said, figures, answers(summary), notes)
@@ -334,7 +334,7 @@ def fragment(
     said: Sequence[CampaignAnswer] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """HTML without scripts or links."""
+    """Return HTML without scripts or links."""
     return (
         templates("dialsim.results")
         .get_template("fragment.html")

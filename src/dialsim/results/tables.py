@@ -1,7 +1,7 @@
-"""The tables of a run as pandas data frames: calls, transitions, recipients, campaigns, webhooks.
+"""Tables of a run as pandas data frames: calls, transitions, recipients, campaigns, webhooks.
 
-Columns are compact arrays, and come back from Parquet alike. What a row says is declared here once:
-a sandbox pages through the same columns (`call_columns`, `change_columns`) while it goes on.
+Columns are compact arrays that survive Parquet unchanged. A sandbox serves the same columns page by
+page (`call_columns`, `change_columns`) during a run.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ Part = TypeVar("Part")
 def joined(
     parts: Iterable[Part], dtype: DTypeLike, column: Callable[[Part], NDArray[Any]]
 ) -> NDArray[Any]:
-    """The column of each campaign, one below the other."""
+    """Concatenate a column of all campaigns."""
     return np.concatenate([np.empty(0, dtype), *(column(part) for part in parts)])
 
 
 def instants(at: NDArray[np.int64]) -> ExtensionArray:
-    """UTC instants of datetime64[ms, UTC]; NEVER becomes NaT."""
+    """Return UTC instants as datetime64[ms, UTC]; NEVER becomes NaT."""
     column: ExtensionArray = pd.array(at.view("datetime64[ms]"), dtype=INSTANT)
     return column
 
 
 def names(codes: NDArray[Any] | list[int], texts: Sequence[str]) -> pd.Categorical:
-    """Texts of a small set, dictionary-encoded; code -1 is null."""
+    """Return texts of a small set, dictionary-encoded; code -1 is null."""
     return pd.Categorical.from_codes(codes, categories=pd.Index([*texts], dtype="str"))
 
 
 def texts(ascii_text: NDArray[np.bytes_]) -> ExtensionArray:
-    """ASCII texts of equal length (dtype S…), as the string dtype of pandas."""
+    """Convert ASCII texts of equal length (dtype S…) to the string dtype of pandas."""
     offsets = np.arange(len(ascii_text) + 1, dtype=np.int64) * ascii_text.dtype.itemsize
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(ascii_text))]
     arrow = pa.Array.from_buffers(pa.large_string(), len(ascii_text), buffers)
@@ -69,14 +69,14 @@ def texts(ascii_text: NDArray[np.bytes_]) -> ExtensionArray:
 
 
 def counts(values: NDArray[np.int32] | NDArray[np.int64], missing: NDArray[np.bool_]) -> Any:
-    """Whole numbers of which some are missing (Int32 or Int64)."""
+    """Return integers with missing values (Int32 or Int64)."""
     return pd.arrays.IntegerArray(values, missing)
 
 
 def campaign_columns(
     catalog: Catalog, blocks: Sequence[CampaignBlock], sizes: Sequence[int]
 ) -> dict[str, pd.Categorical]:
-    """The columns organization and campaign: `sizes[i]` rows of the i-th campaign."""
+    """Return the columns organization and campaign: `sizes[i]` rows of the i-th campaign."""
     organizations = np.array([block.organization for block in blocks], dtype=np.int32)
     campaigns = np.array([catalog.campaign_code(block) for block in blocks], dtype=np.int32)
     return {
@@ -97,10 +97,10 @@ _INSTANTS = {
 
 @dataclass(frozen=True, slots=True)
 class ChosenCalls:
-    """Calls of one campaign that make rows of the calls table, and how they stand.
+    """Calls of one campaign that become rows of the calls table.
 
-    `chosen` are their positions. `status` are indexes into `CALL_STATUSES`; it, `analyses` and
-    `verdicts` go by the places of the calls among them.
+    `chosen` are their indices. `status` has indices into `CALL_STATUSES`. `status`, `analyses` and
+    `verdicts` are indexed within the chosen calls.
     """
 
     part: CampaignTrace
@@ -111,19 +111,20 @@ class ChosenCalls:
     verdicts: Verdicts
 
     def column(self, name: str) -> NDArray[Any]:
-        """A column of `Calls`."""
+        """Return a column of `Calls` for the chosen calls."""
         values: NDArray[Any] = getattr(self.calls, name)[self.chosen]
         return values
 
 
 def calls_table(reading: RunView) -> pd.DataFrame:
-    """One row per call, by (organization, campaign, recipient, call); instants in UTC, to the ms.
+    """Return one row per call, by (organization, campaign, recipient, call); instants in UTC, to
+    the ms.
 
-    `attempt`, `initiated_at`, `caller_id` and `voice_key` are null for a call never dialled, or
-    whose dial was withdrawn and not repeated (P5); `queued_at` is the newest release; `cost` is
-    null where the scenario names no costs; `voice_engine` is 2 for campaigns scheduled with
-    ttsVoiceKeys, else 1 (F3). `analysis` is one of `Verdict`, and `funnel` the funnel's value in
-    the newest result, null where there is no conversation. Names and statuses are categorical.
+    `attempt`, `initiated_at`, `caller_id` and `voice_key` are null for calls that were never
+    dialled, or whose dial was withdrawn and not repeated (P5). `queued_at` is the newest release.
+    `cost` is null without costs in the scenario. `voice_engine` is 2 for campaigns scheduled with
+    ttsVoiceKeys, else 1 (F3). `analysis` is a `Verdict`, and `funnel` the funnel's value in the
+    newest result; both are null without a conversation. Names and statuses are categorical.
     """
     parts = [
         ChosenCalls(
@@ -143,7 +144,7 @@ def calls_table(reading: RunView) -> pd.DataFrame:
 
 
 def call_columns(world: World, catalog: Catalog, parts: Sequence[ChosenCalls]) -> dict[str, Any]:
-    """The columns of `calls_table` but organization and campaign, of some calls by campaign."""
+    """Return the columns of `calls_table` for chosen calls, without organization and campaign."""
 
     def column(name: str, dtype: DTypeLike) -> NDArray[Any]:
         return joined(parts, dtype, lambda part: part.column(name))
@@ -192,7 +193,7 @@ def _agent_status(part: ChosenCalls) -> NDArray[np.int8]:
 
 
 def _voice_engine(part: ChosenCalls) -> NDArray[np.int8]:
-    """The generation of the voice engine (F3), of each call."""
+    """Return the generation of the voice engine of each call (F3)."""
     scheduled = part.part.scheduled
     generation = 2 if scheduled is not None and scheduled.request.tts_voice_keys else 1
     return np.full(len(part.status), generation, dtype=np.int8)
@@ -201,7 +202,7 @@ def _voice_engine(part: ChosenCalls) -> NDArray[np.int8]:
 def _talks(
     started_at: NDArray[np.int64], ended_at: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which calls had a conversation that has ended, and its length (F1); else 0."""
+    """Return True for calls with an ended conversation, and its duration (F1), else 0."""
     talked = (started_at != NEVER) & (ended_at != NEVER)
     return talked, np.where(talked, ended_at - started_at, 0)
 
@@ -214,10 +215,10 @@ _CAUSE = np.array([CAUSES.index(change.cause) for change in CHANGES], dtype=np.i
 
 
 def transitions_table(reading: RunView) -> pd.DataFrame:
-    """One row per change, by (at, organization, campaign, recipient, call, occurrence) (T4).
+    """Return one row per change, by (at, organization, campaign, recipient, call, occurrence) (T4).
 
-    `phase` is the one that the change leads to, null where that ends or precedes the call;
-    `from_status` is null for a call's creation.
+    `phase` is the phase after the change, null before and after the call; `from_status` is null for
+    a call's creation.
     """
     parts = [occurrence_order(calls) for calls in reading.calls.values()]
     changes = CallRows(
@@ -236,7 +237,7 @@ def transitions_table(reading: RunView) -> pd.DataFrame:
 
 
 def change_columns(changes: CallRows) -> dict[str, Any]:
-    """The columns of `transitions_table` but organization and campaign."""
+    """Return the columns of `transitions_table` without organization and campaign."""
     kind = changes.kind
     return {
         "at": instants(changes.at),
@@ -250,11 +251,9 @@ def change_columns(changes: CallRows) -> dict[str, Any]:
 
 
 def occurrence_order(calls: Calls) -> CallRows:
-    """The log with the rows of one instant by (recipient, call, occurrence) (T4).
-
-    Only instants whose rows are not in that order yet are sorted.
-    """
+    """Return the log with the rows of each instant sorted by (recipient, call, occurrence) (T4)."""
     rows, of_call = calls.rows, calls.row_call
+    # Most instants are in this order already; only the others are sorted.
     same = rows.at[1:] == rows.at[:-1]
     wrong = np.flatnonzero(same & (of_call[1:] < of_call[:-1]))
     if not len(wrong):
@@ -271,13 +270,13 @@ def occurrence_order(calls: Calls) -> CallRows:
 
 
 def recipients_table(reading: RunView) -> pd.DataFrame:
-    """One row per recipient, by (organization, campaign, recipient): as it stands at the end.
+    """Return one row per recipient, by (organization, campaign, recipient), at the end of the run.
 
-    `call_attempt` counts calls dialled and ended (P5), `latest_call_status` is null before the
-    campaign is scheduled, `reached_at` is the instant of the answer (R3), `state` is one of
-    `PersonState`; `created_at` is the upload's instant, `updated_at` the last change of a call
-    (F2). All go on from a history; who was reached by then has the end of that call for
-    `reached_at`. Recipients who were removed as duplicates (D3) have no row.
+    `call_attempt` counts calls dialled and ended (P5). `latest_call_status` is null before the
+    campaign is scheduled. `reached_at` is the instant of the answer (R3); for people reached before
+    the scenario begins, the end of that call. `state` is a `PersonState`. `created_at` is the
+    instant of the upload, `updated_at` the last change of a call (F2). All columns include the
+    history. Recipients removed as duplicates (D3) have no row.
     """
     campaigns = list(reading.calls.values())
 
@@ -320,9 +319,9 @@ def recipients_table(reading: RunView) -> pd.DataFrame:
 
 
 def reached_at(calls: Calls) -> NDArray[np.int64]:
-    """The instant at which each recipient answered; NEVER for who did not.
+    """Return the instant at which each recipient answered, or NEVER.
 
-    For who was reached before the scenario begins it is the end of that call.
+    For people reached before the scenario begins it is the end of that call.
     """
     answered = calls.started_at != NEVER
     instants_ms = np.where(calls.past_reached, calls.past_ended_at, NEVER)
@@ -331,13 +330,15 @@ def reached_at(calls: Calls) -> NDArray[np.int64]:
 
 
 def latest_status(calls: Calls) -> NDArray[np.int8]:
-    """The status of each recipient's newest call, an index into `CALL_STATUSES`; -1 for none."""
+    """Return the status of each recipient's newest call, an index into `CALL_STATUSES`; -1 for
+    none.
+    """
     status: NDArray[np.int8] = calls.of_newest(calls.status, calls.past_status)
     return status
 
 
 def _person(reading: RunView, campaigns: list[Calls]) -> dict[str, Any]:
-    """The columns recipient_id, customer_name, tel and segment."""
+    """Return the columns recipient_id, customer_name, tel and segment."""
     blocks = reading.blocks
 
     def segments(calls: Calls) -> NDArray[np.int16]:
@@ -353,7 +354,7 @@ def _person(reading: RunView, campaigns: list[Calls]) -> dict[str, Any]:
 
 
 def _ids(reading: RunView, calls: Calls) -> NDArray[np.bytes_]:
-    """The ids that the scenario fixes, and derived ones for the rest."""
+    """Return fixed ids, and derived ids for the other recipients."""
     people = reading.block((calls.organization, calls.campaign)).people
     everyone = np.arange(people.count)
     ids = recipient_ids(reading.world.seed, calls.organization, calls.campaign, everyone)
@@ -365,7 +366,9 @@ def _ids(reading: RunView, calls: Calls) -> NDArray[np.bytes_]:
 
 
 def _strings(parts: list[Any]) -> Any:
-    """Texts of several campaigns (lists or arrow arrays, null where None) as one column."""
+    """Concatenate texts of several campaigns (lists or arrow arrays, None for null) into one
+    column.
+    """
     chunks = [pa.array(part, type=pa.large_string()) for part in parts]
     return pd.array(pa.chunked_array(chunks, type=pa.large_string()), dtype="str")
 
@@ -384,10 +387,10 @@ CAMPAIGN_CAUSES = (
 
 
 def campaigns_table(reading: RunView) -> pd.DataFrame:
-    """One row per change of status, by (at, organization, campaign, occurrence) (T4).
+    """Return one row per change of status, by (at, organization, campaign, occurrence) (T4).
 
-    The first row is what becomes of a DRAFT; deleting a final campaign has a row whose statuses
-    are the same (C8).
+    The first row of a campaign leads out of DRAFT. Deleting a final campaign adds a row with two
+    equal statuses (C8).
     """
     rows = sorted(reading.trace.campaigns, key=lambda row: (row.at, row.organization, row.campaign))
     blocks = [reading.block((row.organization, row.campaign)) for row in rows]
@@ -407,32 +410,32 @@ def campaigns_table(reading: RunView) -> pd.DataFrame:
 
 
 class BodySource(Protocol):
-    """Where bodies come from: a run's stream, or those that were made before."""
+    """Source of bodies: a run's stream, or bodies made before."""
 
     def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
-        """The bodies of some POSTs, in the order asked for."""
+        """Return the bodies of some POSTs, in the given order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MadeBodies:
-    """Bodies that are there already: those of a column that was pickled."""
+    """Finished bodies of an unpickled column."""
 
     made: list[Body]
 
     def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
-        """Some of them, in the order asked for."""
+        """Return the bodies of some rows, in the given order."""
         return (self.made[row] for row in rows.tolist())
 
 
 def _own(body: Body) -> Body:
-    """A body as it is on the wire, of which no part is shared with another."""
+    """Return a copy of a body that shares no part with another one."""
     copy: Body = orjson.loads(orjson.dumps(body))
     return copy
 
 
 class PayloadDtype(ExtensionDtype):
-    """The dtype of webhook bodies: each is a dict, exactly the interface's payload."""
+    """Dtype of webhook bodies: each is a dict, exactly the interface's payload."""
 
     name = "payload"
     type = dict
@@ -440,12 +443,14 @@ class PayloadDtype(ExtensionDtype):
 
     @classmethod
     def construct_array_type(cls) -> builtins.type[PayloadArray]:
-        """The array type that goes with it."""
+        """Return the array type of this dtype."""
         return PayloadArray
 
 
 class PayloadArray(ExtensionArray):
-    """Bodies of POSTs of a stream; `rows` are indexes into its posts, -1 is null."""
+    """Bodies of POSTs of a stream, made on access; `rows` are indices into its posts, -1 for
+    null.
+    """
 
     def __init__(self, stream: BodySource, rows: NDArray[np.int64]) -> None:
         self._stream = stream
@@ -453,7 +458,7 @@ class PayloadArray(ExtensionArray):
 
     @classmethod
     def _from_sequence(cls, *_scalars: Any, **_settings: Any) -> Self:
-        """Refuse: what `map` and the like make of payloads is then a column of another type."""
+        """Reject values from elsewhere: results of `map` and the like get another dtype."""
         raise TypeError("payloads are those of a run: join others as lists of dicts")
 
     @classmethod
@@ -464,12 +469,12 @@ class PayloadArray(ExtensionArray):
 
     @property
     def dtype(self) -> PayloadDtype:
-        """Always the same."""
+        """The dtype, always equal."""
         return PayloadDtype()
 
     @property
     def nbytes(self) -> int:
-        """What the references take, not what the bodies would."""
+        """Size of the references, without the bodies."""
         return self._rows.nbytes
 
     def __len__(self) -> int:
@@ -489,7 +494,7 @@ class PayloadArray(ExtensionArray):
         return objects
 
     def __arrow_array__(self, type: Any = None) -> NoReturn:
-        """Refuse: no Parquet file of such a column can be read without dialsim."""
+        """Refuse: a Parquet file with such a column could not be read without dialsim."""
         raise DialsimError(
             "webhook bodies are no column of a Parquet or Feather file; make text of them first, "
             "frame.assign(body=frame.body.map(json.dumps)), or leave them out, "
@@ -497,31 +502,31 @@ class PayloadArray(ExtensionArray):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled bodies are made before: the run does not go along with them."""
+        """Pickle finished bodies, without the run."""
         known = np.flatnonzero(self._rows >= 0)
         rows = np.full(len(self), -1, dtype=np.int64)
         rows[known] = np.arange(len(known))
         return type(self), (MadeBodies([*self._stream.bodies(self._rows[known])]), rows)
 
     def isna(self) -> NDArray[np.bool_]:
-        """Which rows are null."""
+        """Return True for null rows."""
         return self._rows < 0
 
     def take(
         self, indices: Any, *, allow_fill: bool = False, fill_value: Any = None
     ) -> PayloadArray:
-        """Some of the rows, in any order."""
-        del fill_value  # there is but one null
+        """Return some of the rows, in any order."""
+        del fill_value  # only one null value exists
         rows = np.asarray(take(self._rows, indices, allow_fill=allow_fill, fill_value=-1))
         return type(self)(self._stream, rows)
 
     def copy(self) -> PayloadArray:
-        """The same references again."""
+        """Return an array with the same references."""
         return type(self)(self._stream, self._rows.copy())
 
 
 def payload_column(stream: Stream) -> PayloadArray:
-    """The bodies of all POSTs of a stream, in its order."""
+    """Return the bodies of all POSTs of a stream, in its order."""
     return PayloadArray(stream, np.arange(len(stream.posts)))
 
 
@@ -529,15 +534,14 @@ _SIMULATED = (OK, ERROR, TIMED_OUT, REFUSED)
 
 
 def webhooks_table(reading: RunView) -> pd.DataFrame:
-    """One row per POST, by (at, organization, campaign, recipient, call, result, attempt).
+    """Return one row per POST, by (at, organization, campaign, recipient, call, result, attempt).
 
-    Of one instant, what a command from outside brought about comes behind the rest (T4).
-    `attempt`, `response` ("200", another status, "timeout", "refused" or "broken") and `received`
-    are those of the POST, as in `webhooks.jsonl`; a result that has no URL to go to has one row in
-    which attempt and response are null (W6), and a POST under way has no response yet. `result` is
-    0 for a call's first result and n for that of re-analysis number n, `ready_at` is when it was
-    there, and `call_status` is the payload's. `body` is the payload, a dict that is made when it is
-    looked at.
+    Within an instant, POSTs caused by a command from outside come last (T4). `attempt`, `response`
+    ("200", another status, "timeout", "refused" or "broken") and `received` are as in
+    `webhooks.jsonl`. A result without a URL has one row with null attempt and response (W6); a
+    pending POST has no response. `result` is 0 for a call's first result and n for re-analysis
+    number n; `ready_at` is its instant. `call_status` is the payload's. `body` is the payload, a
+    dict made on access.
     """
     stream = reading.stream
     posts = stream.posts
@@ -557,7 +561,7 @@ def webhooks_table(reading: RunView) -> pd.DataFrame:
 
 
 def _result(stream: Stream) -> dict[str, object]:
-    """The columns recipient, call, result, call_status and ready_at."""
+    """Return the columns recipient, call, result, call_status and ready_at."""
     size = len(stream.posts)
     recipient, call = np.empty(size, np.int32), np.empty(size, np.int32)
     result, status = np.empty(size, np.int32), np.empty(size, np.int8)
@@ -578,7 +582,7 @@ def _result(stream: Stream) -> dict[str, object]:
 
 
 def _responses(codes: NDArray[np.int16]) -> pd.Categorical:
-    """Statuses and words; those of the simulated receiver are always among the categories."""
+    """Return statuses and words; those of the simulated receiver are always categories."""
     statuses = sorted({*codes[codes > 0].tolist()}.difference(_SIMULATED))
     known = [*_SIMULATED, *statuses, *([BROKEN] if (codes == BROKEN).any() else [])]
     places = np.select([codes == code for code in known], range(len(known)), default=-1)

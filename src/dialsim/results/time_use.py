@@ -1,7 +1,6 @@
-"""Where a campaign's time went, from its start to its finish, cause by cause.
+"""Time of a campaign from its start to its finish, divided by cause.
 
-It is told from step functions of time: how many calls were under way, waiting, or allowed at each
-instant.
+The calculation uses step functions of time: numbers of calls under way, waiting, or allowed.
 """
 
 from __future__ import annotations
@@ -28,24 +27,28 @@ from dialsim.results.campaigns import (
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The different values of a sorted column (np.unique hashes, which takes ten times as long)."""
+    """Return the distinct values of a sorted column."""
+    # np.unique hashes, which takes ten times as long.
     different: NDArray[np.int64] = values[_steps(values, values[:1] - 1)]
     return different
 
 
 def _steps(values: NDArray[np.int64], before: NDArray[np.int64] | int = 0) -> NDArray[np.intp]:
-    """Where a column differs from the value before; `before` stands before the first."""
+    """Return the indices at which a column differs from the value before; `before` precedes the
+    first.
+    """
     different = np.empty(len(values), dtype=bool)
     different[:1] = values[:1] != before
     np.not_equal(values[1:], values[:-1], out=different[1:])
-    return np.flatnonzero(different)  # places are taken ten times as fast as by a mask
+    # Taking by index is ten times as fast as by mask.
+    return np.flatnonzero(different)
 
 
 class StepFunction:
-    """An integer that is 0 before `at[0]` and `value[k]` from `at[k]` up to `at[k + 1]`.
+    """Integer function of time: 0 before `at[0]`, `value[k]` from `at[k]` up to `at[k + 1]`.
 
-    `at` is strictly increasing (ms), `value` holds what stands after all that happens at that
-    instant; both are int64 and of equal length.
+    `at` is strictly increasing (ms); `value` is the value after all changes of the instant. Both
+    are int64 of equal length.
     """
 
     __slots__ = ("at", "value")
@@ -56,8 +59,8 @@ class StepFunction:
 
     @classmethod
     def of_changes(cls, at: NDArray[np.int64], change: NDArray[np.integer]) -> StepFunction:
-        """The running sum of changes; `at` is sorted, several changes at one instant are one."""
-        last = np.ones(len(at), dtype=bool)  # of its instant
+        """Return the running sum of changes; `at` is sorted and may repeat."""
+        last = np.ones(len(at), dtype=bool)  # last change of its instant
         np.not_equal(at[1:], at[:-1], out=last[:-1])
         ends = np.flatnonzero(last)
         value = np.cumsum(change, dtype=np.int64).take(ends)
@@ -66,20 +69,23 @@ class StepFunction:
 
     @classmethod
     def of_moves(cls, up: NDArray[np.int64], down: NDArray[np.int64]) -> StepFunction:
-        """What rises by 1 at the instants `up` and falls by 1 at `down`, both in any order."""
-        # The direction is the last bit: sorting numbers takes a fraction of sorting their places. A
-        # stable sort merges columns that are in order, as those of a log, in a tenth of the time
+        """Return the function that rises by 1 at `up` and falls by 1 at `down`, both in any
+        order.
+        """
+        # The direction is the last bit, because sorting integers takes a fraction of an argsort. A
+        # stable sort merges columns that are already sorted, like those of a log, in a tenth of the
+        # time.
         moves = np.sort(np.concatenate([up << 1 | 1, down << 1]), kind="stable")
         return cls.of_changes(moves >> 1, (moves & 1) * 2 - 1)
 
     @classmethod
     def of_spans(cls, spans: Spans) -> StepFunction:
-        """1 inside the spans (disjoint, not touching), 0 outside."""
+        """Return the function that is 1 inside the spans (disjoint, not touching), else 0."""
         return cls(spans.ravel(), np.tile(np.array([1, 0], dtype=np.int64), len(spans)))
 
     @classmethod
     def total(cls, parts: Iterable[StepFunction]) -> StepFunction:
-        """The sum of step functions."""
+        """Return the sum of step functions."""
         none = np.empty(0, dtype=np.int64)
         functions = [part for part in parts if len(part.at)] or [cls(none, none)]
         if len(functions) == 1:
@@ -90,7 +96,7 @@ class StepFunction:
         return cls.of_changes(at[order], change[order])
 
     def __call__(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The value at each of the instants."""
+        """Return the values at instants."""
         values: NDArray[np.int64] = np.append(self.value, 0)[self._piece(at)]
         return values
 
@@ -98,21 +104,21 @@ class StepFunction:
         return StepFunction.total([self, StepFunction(other.at, -other.value)])
 
     def positive(self) -> StepFunction:
-        """1 where the value is above 0, else 0."""
+        """Return the function that is 1 where the value is above 0, else 0."""
         return StepFunction(self.at, (self.value > 0).astype(np.int64))._compact()
 
     def integral(self, spans: Spans) -> int:
-        """The integral over the spans, in ms × value."""
+        """Return the integral over the spans, in ms × value."""
         area = self._area(spans.ravel())
         return int((area[1::2] - area[0::2]).sum())
 
     def means(self, edges: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The mean value between each instant and the next; one less than there are instants."""
+        """Return the mean value between each instant and the next."""
         means: NDArray[np.float64] = np.diff(self._area(edges)) / np.diff(edges)
         return means
 
     def _area(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The integral from the beginning to each of the instants, in ms × value."""
+        """Return the integral from the beginning to each instant, in ms × value."""
         if not len(self.at):
             return np.zeros(len(at), dtype=np.int64)
         upto = np.append(0, np.cumsum(self.value[:-1] * np.diff(self.at)))
@@ -123,11 +129,11 @@ class StepFunction:
 
     @property
     def peak(self) -> int:
-        """The largest value; 0 if it never leaves 0."""
+        """Largest value; at least 0."""
         return int(self.value.max(initial=0))
 
     def _piece(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The index of the piece that holds each instant; -1 before the first."""
+        """Return the index of the piece that contains each instant; -1 before the first."""
         pieces: NDArray[np.int64] = np.searchsorted(self.at, at, side="right") - 1
         return pieces
 
@@ -139,9 +145,9 @@ class StepFunction:
 
 
 def counted(campaigns: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
-    """How many calls of these campaigns are in certain statuses, over time.
+    """Return the number of calls of these campaigns in certain statuses, over time.
 
-    `gain` says, by kind of change, how many calls enter (`SLOTS`, `WAITING`, `IN_QUEUE`).
+    `gain` is the change of that number by kind of change (`SLOTS`, `WAITING`, `IN_QUEUE`).
     """
     parts = []
     for calls in campaigns:
@@ -152,7 +158,7 @@ def counted(campaigns: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
 
 
 def limit(trace: Trace, organization: int) -> StepFunction:
-    """maxConcurrentCalls of an organization over time (Q1)."""
+    """Return maxConcurrentCalls of an organization over time (Q1)."""
     rows = trace.limits_of(organization)
     at = np.array([row.at for row in rows], dtype=np.int64)
     limits = np.array([row.limit for row in rows], dtype=np.int64)
@@ -160,7 +166,9 @@ def limit(trace: Trace, organization: int) -> StepFunction:
 
 
 def paced(logs: Iterable[CallRows], gap: int) -> StepFunction:
-    """1 for `gap` ms after each dial of an organization's campaigns, else 0 (Q4)."""
+    """Return the function that is 1 for `gap` ms after each dial of an organization, else 0
+    (Q4).
+    """
     none = np.empty(0, dtype=np.int64)
     dials = np.concatenate([none, *(rows.at[rows.kind == DIALLED] for rows in logs if gap)])
     return StepFunction.of_moves(dials, dials + gap)
@@ -168,10 +176,10 @@ def paced(logs: Iterable[CallRows], gap: int) -> StepFunction:
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """Slots in use by some calls, inside the open time of their campaigns.
+    """Use of lines by some calls, inside the open time of their campaigns.
 
-    `open` is that time, `used_ms` and `capacity_ms` are slot-milliseconds used and allowed inside
-    it, `busy` is the number of calls under way at any time.
+    `open` is that time; `used_ms` and `capacity_ms` are line-milliseconds used and allowed in it.
+    `busy` is the number of calls under way over time.
     """
 
     open: Spans
@@ -181,7 +189,7 @@ class Occupancy:
 
     @classmethod
     def of(cls, busy: StepFunction, allowed: StepFunction, open_spans: Spans) -> Occupancy:
-        """The use of one organization's slots, all of it or one campaign's."""
+        """Measure the use of an organization's lines, in total or by one campaign."""
         return cls(
             open=open_spans,
             used_ms=busy.integral(open_spans),
@@ -191,7 +199,7 @@ class Occupancy:
 
     @classmethod
     def total(cls, parts: Iterable[Occupancy]) -> Occupancy:
-        """That of several organizations together."""
+        """Add the use of several organizations."""
         every = list(parts)
         return cls(
             open=union(part.open for part in every),
@@ -202,22 +210,22 @@ class Occupancy:
 
     @property
     def mean(self) -> float | None:
-        """Mean number of slots in use over the open time; None if there was none."""
+        """Mean number of lines in use over the open time; None without open time."""
         open_ms = length(self.open)
         return self.used_ms / open_ms if open_ms else None
 
     @property
     def share(self) -> float | None:
-        """Slot time used, of the slot time allowed; None if nothing was allowed."""
+        """Line time used, divided by the line time allowed; None if nothing was allowed."""
         return self.used_ms / self.capacity_ms if self.capacity_ms else None
 
 
 @dataclass(frozen=True)
 class SlotUse:
-    """An organization's slots: calls under way, calls in the queue, and the limit, over time.
+    """Lines of an organization: calls under way, calls in the queue, and the limit, over time.
 
-    `paced` is 1 while callsPerSecond keeps the organization from dialling again (Q4), else 0.
-    `calls` are those of its campaigns.
+    `paced` is 1 while callsPerSecond prevents the next dial (Q4), else 0. `calls` are the calls of
+    its campaigns.
     """
 
     busy: StepFunction
@@ -227,36 +235,35 @@ class SlotUse:
 
     @cached_property
     def queued(self) -> StepFunction:
-        """Calls in the queue: counted when asked for, as most runs of a plan have no use for it."""
+        """Number of calls in the queue over time."""
+        # On first use only, because most runs of a plan do not need it.
         return counted(self.calls, IN_QUEUE)
 
 
 @dataclass(frozen=True, slots=True)
 class TimeUse:
-    """The time from a campaign's start to its finish (or the end of the run), in ms, by cause.
+    """Time from a campaign's start to its finish (or the end of the run), in ms, by cause.
 
     While calls of the campaign are due and wait to be dialled:
-
     - `pauses`: it was paused;
     - `windows`: no window was open;
-    - `slots`: all of the organization's slots were busy;
-    - `pacing`: a slot was free: callsPerSecond or releaseInterval kept calls from being dialled.
+    - `slots`: all lines of the organization were busy;
+    - `pacing`: a line was free, but callsPerSecond or releaseInterval prevented dials.
 
     While no call waits:
-
-    - `queue`: of those whose next call was not due yet, most had timed out in the queue (Q5);
-    - `retry_interval`: somebody's next call was not due yet, most of them after an attempt;
+    - `queue`: of the people whose next call was not due yet, most had timed out in the queue (Q5);
+    - `retry_interval`: a next call was not due yet, for most people after an attempt;
     - `calls`: the last calls were under way.
 
-    `nights` is closed time outside the service's default hours through which calls wait that had
-    been waiting at the closing already: what made them wait then is the cause of such a night, so
-    it is left out of `total` and of every share. `backlog` is the part of `windows` through which
-    calls wait that had been waiting at the closing already. `slot_spans` are the spans of `slots`,
-    and `pacing_in_queue` is the part of `pacing` in which the organization's queue was not empty.
+    `nights` is closed time outside the service's default hours during which calls wait that were
+    already waiting at the closing. The cause of their wait is also the cause of such a night, so
+    nights are left out of `total` and of all shares. `backlog` is the part of `windows` during
+    which calls wait that were already waiting at the closing. `slot_spans` are the spans of
+    `slots`; `pacing_in_queue` is the part of `pacing` with calls in the organization's queue.
 
-    Of the time of `slots` and `pacing` together, `slots_used` is the share of the allowed slots
-    that were busy, and `pace_used` the share of the dials that callsPerSecond allows that were
-    made. What is left of the one is what would be won at most if only the other were lifted.
+    Over the time of `slots` and `pacing` together, `slots_used` is the share of the allowed lines
+    that were busy, and `pace_used` the share of the dials allowed by callsPerSecond that were made.
+    The rest of one is an upper limit of the gain from lifting only the other.
     """
 
     pauses: int
@@ -275,23 +282,23 @@ class TimeUse:
 
     @property
     def total(self) -> int:
-        """The time that the shares refer to: all but `nights`."""
+        """Time to which shares refer: all except `nights`."""
         return self.pauses + self.windows + self.calling
 
     @property
     def calling(self) -> int:
-        """The time in which calls could have been made: neither paused nor closed."""
+        """Time in which calls could have been made: neither paused nor closed."""
         return self.slots + self.pacing + self.queue + self.retry_interval + self.calls
 
     def share(self, cause: str) -> float:
-        """The share of one cause in the total; 0 where no time passed."""
+        """Return the share of one cause in the total; 0 without time."""
         return int(getattr(self, cause)) / self.total if self.total else 0.0
 
 
 def time_use(
     calls: Calls, life: CampaignTimeline, states: NDArray[np.int8], slots: SlotUse
 ) -> TimeUse:
-    """Divide the time of a scheduled campaign; `states` are those of its recipients."""
+    """Divide the time of a scheduled campaign by cause; `states` are those of its recipients."""
     start = life.end if life.start is None else min(life.start, life.end)
     waits = counted([calls], WAITING)
     retrying, timed_out = _retries_ahead(calls, life, states)
@@ -347,7 +354,9 @@ _DEFAULT = Windows.of(DEFAULT_TIME_WINDOWS)
 
 
 def _edges(start: int, end: int, parts: Iterable[StepFunction]) -> NDArray[np.int64]:
-    """All instants from `start` to `end` at which one of the parts changes, both included."""
+    """Return all instants from `start` to `end`, both included, at which one of the parts
+    changes.
+    """
     inside = [part.at[(part.at > start) & (part.at < end)] for part in parts]
     return distinct(np.sort(np.concatenate([np.array([start, end], dtype=np.int64), *inside])))
 
@@ -355,33 +364,33 @@ def _edges(start: int, end: int, parts: Iterable[StepFunction]) -> NDArray[np.in
 def _waited_at_closing(
     at: NDArray[np.int64], open_spans: Spans, waits: StepFunction
 ) -> NDArray[np.bool_]:
-    """Whether calls waited when the window last closed before each instant."""
+    """Return True where calls waited when the window last closed before each instant."""
     closings = open_spans[:, 1]
     last = np.searchsorted(closings, at, side="right") - 1
-    # index -1, no closing so far, finds the False at the end
+    # Index -1, for no closing so far, selects the False at the end.
     waited: NDArray[np.bool_] = np.append(waits(closings) > 0, np.bool_())[last]
     return waited
 
 
 _SETTLED = (PersonState.REACHED, PersonState.EXHAUSTED, PersonState.REMOVED)
 _TO_BE_CALLED = np.array([state not in _SETTLED for state in PERSON_STATES])
-"""By state: whether calling was not done with the person."""
+"""True, per state, if calling was not done with the person."""
 
 
 def _retries_ahead(
     calls: Calls, life: CampaignTimeline, states: NDArray[np.int8]
 ) -> tuple[StepFunction, StepFunction]:
-    """How many people are between a call and the retry that follows it (R2), over time.
+    """Return the number of people between a call and its retry (R2), over time: all, and after a
+    queue timeout.
 
-    All of them, and those whose call timed out in the queue (Q5). Also those whose retry the end of
-    the campaign, or of the run, forestalled. The call may be one of the history: such people are
-    counted from the campaign's start on.
+    People whose retry was prevented by the end of the campaign or run are included. The call may
+    belong to the history; it then counts from the campaign's start.
     """
     to_be_called = _TO_BE_CALLED.take(states)
     until_end = life.request.end_date_time if life.request else None
     end = life.end if until_end is None else until_end
     in_time = calls.ended_at < end
-    # Calls in the order of the log, so that their instants are sorted
+    # In the order of the log, so that their instants are sorted.
     created = rows_of(calls.rows.kind, CREATES)
     before = calls.previous.take(calls.row_call.take(created)).astype(np.intp)
     first = created.take(np.flatnonzero(before == NO_CALL))

@@ -1,9 +1,9 @@
-"""The workload bound: what a scenario's people need at least, before anything is simulated.
+"""Workload bound: lower limit of the finish of a scenario, before any simulation.
 
-Everybody is dialled at least once before a campaign is done. The time for which these first calls
-hold lines is work that so many lines do only while calls may be made. So there is an instant before
-which it can't be done. The bound holds in at least 999 of 1,000 runs, whatever else happens; its
-derivation is in docs/theory.md.
+Every recipient is dialled at least once before a campaign is done. These first calls hold lines for
+a time that a number of lines can only provide while calls are allowed. That gives an instant before
+which the work cannot be done. The bound holds in at least 999 of 1,000 runs; docs/theory.md has the
+derivation.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 RISK = 0.001
-"""How often a run may be done before the bound, at most."""
+"""Upper limit of the probability of a finish before the bound."""
 
-_LEAST_HOURS = 1.0  # a bound of less work a line says nothing that is not seen at once
+_LEAST_HOURS = 1.0  # hours per line below which the bound is obvious
 _LONGEST = 520  # weeks
-_GREAT = 1e12  # odds that stand for certainty, as infinite ones have no share
+# Odds in place of infinite ones, which have no share.
+_GREAT = 1e12
 _GRID = 4096
 _CAPS = {"setup": 2 * MINUTE, "ring": 2 * MINUTE, "talk": 15 * MINUTE}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What the first calls of so many people need, and when `lines` can't be done with it before.
+    """Work of the first calls of `people`, and the earliest finish with `lines`.
 
-    `line_hours` and `not_before` (ms since 1970) hold but for `RISK`.
+    `line_hours` and `not_before` (ms since 1970) hold except with probability `RISK`.
     """
 
     organization: str
@@ -55,14 +56,16 @@ class Workload:
 
 
 def workload(scenario: Scenario) -> Workload | None:
-    """The bound of the organization whose lines are busy longest; None if it says nothing."""
+    """Return the bound of the organization that takes longest; None without a useful bound."""
     found = [bound for organization in scenario.organizations
              for bound in _of_organization(scenario, organization)]  # fmt: skip
     return max(found, key=lambda bound: bound.not_before, default=None)
 
 
 def workload_text(scenario: Scenario) -> str | None:
-    """Such as `80,000 people need at least 1,930 line-hours: 60 lines cannot be done before …`."""
+    """Return the bound as text: `80,000 people need at least 1,930 line-hours: 60 lines cannot
+    be done before …`.
+    """
     bound = workload(scenario)
     if bound is None:
         return None
@@ -77,7 +80,7 @@ def workload_text(scenario: Scenario) -> str | None:
 
 
 def _of_organization(scenario: Scenario, organization: Organization) -> Iterator[Workload]:
-    """The bounds of each campaign alone, and of all together."""
+    """Yield the bounds of each campaign alone, and of all together."""
     limits = [organization.max_concurrent_calls]
     limits += [
         int(action.value or 0)
@@ -104,10 +107,10 @@ def _of_organization(scenario: Scenario, organization: Organization) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class _Hold:
-    """How long one first call holds a line, in ms, cut off at a cap.
+    """Time that one first call holds a line, in ms, cut off at a cap.
 
-    `mean` is no more than its mean, `most` no less than it, `square` no less than the mean of its
-    square, `top` no less than any of it.
+    `mean` is at most its mean, `most` at least its mean, `square` at least the mean of its square,
+    `top` at least its maximum.
     """
 
     mean: float
@@ -116,7 +119,7 @@ class _Hold:
     top: float
 
     def __add__(self, other: _Hold) -> _Hold:
-        """Of two phases that don't depend on each other."""
+        """Return the limits for the sum of two independent phases."""
         return _Hold(
             self.mean + other.mean,
             self.most + other.most,
@@ -126,7 +129,9 @@ class _Hold:
 
 
 def _hold(distribution: Distribution, cap: int) -> _Hold:
-    """By sums over the quantiles, which grow: below and above the integral."""
+    """Return the limits of a distribution from sums over its quantiles, below and above the
+    integral.
+    """
     uniforms = np.append(np.arange(_GRID) / _GRID, np.nextafter(1.0, 0.0))
     values = np.minimum(durations(distribution, uniforms), cap).astype(np.float64)
     above = values[1:]
@@ -151,11 +156,9 @@ def _worst(holds: Iterable[_Hold]) -> _Hold:
 
 
 def _first_call(behaviour: Behaviour, segment: str | None, windows: Windows) -> _Hold:
-    """Bound a first call to somebody of a segment, without history or script, within windows.
-
-    The share that is answered depends on the hour and the like, so both ends of it are looked at;
-    for what lies between, everything is linear.
-    """
+    """Return the limits of a first call to a person of a segment, without history or script."""
+    # The share of answers varies, for example with the hour. Both ends of its range are examined;
+    # everything is linear in between.
     setup = _hold(behaviour.setup_time, _CAPS["setup"])
     ring, outcomes, people = behaviour.ring_time, behaviour.outcomes, behaviour.people
     answered = setup + _hold(ring.answered, _CAPS["ring"])
@@ -206,7 +209,9 @@ def _shares_answered(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The first calls of a campaign: of how many people how long, and when they may be made."""
+    """First calls of a campaign: numbers of people with durations, and the time in which they
+    may be made.
+    """
 
     calls: tuple[tuple[int, _Hold], ...]
     windows: Windows
@@ -230,7 +235,7 @@ class _Work:
 
         recipients, calls = campaign.recipients, []
         if request.remove_duplicates:
-            pass  # nobody is surely called
+            pass  # no recipient is certain to be called
         elif isinstance(recipients, GeneratedRecipients):
             named = recipients.segments or {}
             rest = max(0.0, 1 - sum(named.values()))
@@ -245,9 +250,9 @@ class _Work:
 
 
 def _fresh(recipients: RecipientsFile | Sequence[Recipient]) -> Counter[str | None]:
-    """Count by segment the people who are surely called as the behaviour says.
+    """Count by segment the people whose first call certainly follows the behaviour.
 
-    Those with a history or a script are not.
+    People with a history or a script are left out.
     """
     if not isinstance(recipients, RecipientsFile):
         return Counter(
@@ -266,7 +271,7 @@ def _fresh(recipients: RecipientsFile | Sequence[Recipient]) -> Counter[str | No
 
 
 def _bound(name: str, parts: Sequence[_Work], lines: int) -> Workload | None:
-    """What lines can't be done with before, if it is long enough to be worth saying."""
+    """Return the bound for these lines, if the work is long enough to be of interest."""
     calls = [call for part in parts for call in part.calls]
     people = sum(count for count, _ in calls)
     if not people:
@@ -290,7 +295,7 @@ def _bound(name: str, parts: Sequence[_Work], lines: int) -> Workload | None:
 
 
 def _surely(parts: Sequence[tuple[int, _Hold]]) -> float:
-    """The work in ms that is not undercut but with a probability of `RISK` (Freedman 1975)."""
+    """Return the work in ms that is exceeded except with probability `RISK` (Freedman 1975)."""
     mean = sum(count * hold.mean for count, hold in parts)
     spread = sum(count * (hold.square - hold.mean**2) for count, hold in parts)
     step, risk = max(hold.most for _, hold in parts), log(1 / RISK)
@@ -298,11 +303,11 @@ def _surely(parts: Sequence[tuple[int, _Hold]]) -> float:
 
 
 def _open(parts: Sequence[_Work], begin: int, end: int, overrun: int) -> NDArray[np.int64]:
-    """When calls may hold lines: in any of the windows, and for the longest call behind them."""
+    """Return the time in which calls may hold lines: windows, extended by the longest call."""
     listed = [part.windows.open_spans(max(begin, part.begin), end) for part in parts]
     spans = np.concatenate(listed)
     spans = spans[np.argsort(spans[:, 0], kind="stable")]
-    # calls of a window that ends with the horizon itself go on there, which is looked at next
+    # A window that ends with the horizon may continue after it; the next horizon decides.
     ends = np.maximum.accumulate(np.where(spans[:, 1] < end, spans[:, 1] + overrun, end))
     starts = np.maximum(spans[:, 0], np.append(begin, ends[:-1]))
     kept = ends > starts

@@ -1,1 +1,1 @@
-"""Pictures of a run: each takes an Axes and gives it back, drawn on; no state of pyplot is used."""
+"""Plots of a run: each draws on an Axes and returns it, without pyplot's global state."""

@@ -1,10 +1,9 @@
-"""What all pictures have in common: colours, fonts, the axis of Thai time, titles and legends.
+"""Common parts of all plots: colours, fonts, the axis of Thai time, titles and legends.
 
-The colours are those of Okabe and Ito (Color Universal Design, 2008), which people with any common
-kind of colour blindness can tell apart. The fonts are Noto Sans for Latin and Thai letters, which
-come along (see `fonts/OFL.txt`); what neither has is taken from matplotlib's own DejaVu Sans.
-
-Areas of a drawing may tell a value to whoever points at them (`ValueAreas`).
+Colours are those of Okabe and Ito (Color Universal Design, 2008), distinguishable with all common
+kinds of colour blindness. Fonts are Noto Sans for Latin and Thai, which are included (see
+`fonts/OFL.txt`); other characters use matplotlib's DejaVu Sans. `ValueAreas` show values under the
+pointer.
 """
 
 from __future__ import annotations
@@ -56,20 +55,20 @@ PURPLE = "#CC79A7"
 GREY = "#8A8A8A"
 
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, BLACK)
-"""For things without a colour of their own, in this order."""
+"""Colours for items without a colour of their own, in this order."""
 
 PAPER = "#FFFFFF"
 TEXT = "#333333"
 GRID = "#D9D9D9"
 OPEN = "#EAF2F8"
-"""The shade of open calling windows."""
+"""Shade of open calling windows."""
 
 OUTAGE = "#F7DDD0"
 EMPTY = "#F4F4F4"
-"""The cells of a map that hold nothing."""
+"""Colour of empty cells of a map."""
 
 ON_LIGHT, ON_DARK = "#1A1A1A", "#F7F7F7"
-"""For letters on the colours of `MAP`, which are the same on dark paper."""
+"""Letters on the colours of `MAP`, which are the same on dark paper."""
 
 ON_DARK_PAPER = {
     PAPER: "#1A2027",
@@ -87,15 +86,15 @@ ON_DARK_PAPER = {
     OUTAGE: "#55301E",
     EMPTY: "#232B34",
 }
-"""What each ink is where the paper is dark: as far from it, and from each other, as on white."""
+"""Replacement of each colour on dark paper, with contrasts similar to those on white."""
 
 MAP = "cividis"
-"""For amounts on a surface (Nuñez, Anderton and Renslow, PLOS ONE 13(7), 2018)."""
+"""Colour map of amounts (Nuñez, Anderton and Renslow, PLOS ONE 13(7), 2018)."""
 
 
 @cache
 def families() -> tuple[str, ...]:
-    """The font families of every text, after making them known to matplotlib."""
+    """Register the fonts with matplotlib, and return the font families of all texts."""
     from matplotlib.font_manager import fontManager
 
     names = []
@@ -112,14 +111,14 @@ _WIDTHS = (
     *(count * MINUTE for count in (1, 2, 5, 10, 30)),
     *(count * HOUR for count in (1, 2, 6, 12, 24)),
 )
-"""Widths that divide an hour or a day, so that edges fall on the hours at which windows open."""
+"""Widths that divide an hour or a day, so that edges coincide with the opening hours of windows."""
 
 MOST_POINTS = 600
 _BINS = 300
 
 
 def edges(start: int, end: int, most: int = _BINS) -> NDArray[np.int64]:
-    """Edges (ms) of about at most that many equal pieces from `start` to `end`, both covered."""
+    """Return edges (ms) of at most about `most` equal pieces that cover `start` to `end`."""
     width = next((width for width in _WIDTHS if (end - start) <= width * most), _WIDTHS[-1])
     first, last = start // width, -(-max(end, start + 1) // width)
     return np.arange(first, last + 1, dtype=np.int64) * width
@@ -128,10 +127,10 @@ def edges(start: int, end: int, most: int = _BINS) -> NDArray[np.int64]:
 def steps(
     function: StepFunction, start: int, end: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
-    """A step function from `start` to `end`, to be drawn with steps after each instant.
+    """Return a step function from `start` to `end`, for drawing with steps after each instant.
 
-    Instants (ms), values, and the width in ms of the pieces over which the values are means; 0
-    where every change is there as it was. The last value is that at `end`.
+    The result is instants (ms), values, and the width in ms of the pieces over which values are
+    means, 0 for exact changes. The last value is the value at `end`.
     """
     inside = (function.at > start) & (function.at < end)
     if np.count_nonzero(inside) <= MOST_POINTS:
@@ -143,51 +142,53 @@ def steps(
 
 
 def thinned(count: int) -> NDArray[np.int64]:
-    """Which of so many points to draw: all, or `MOST_POINTS` spread evenly, the last included."""
+    """Return indices of the points to draw: all, or `MOST_POINTS` spread evenly, the last
+    included.
+    """
     if count <= MOST_POINTS:
         return np.arange(count)
     return np.unique(np.linspace(0, count - 1, MOST_POINTS).round().astype(np.int64))
 
 
-_CYCLE = 146_097  # days of 400 years, after which dates and days of the week are the same again
+# Days of 400 years, after which dates and days of the week repeat.
+_CYCLE = 146_097
 
 
 def days(at: NDArray[np.integer] | NDArray[np.floating] | float) -> NDArray[np.float64]:
-    """Instants in ms as matplotlib counts time: days since 1970, UTC."""
+    """Convert instants in ms to matplotlib's days since 1970, UTC."""
     return np.asarray(at, dtype=np.float64) / DAY
 
 
 class ThaiDates(AutoDateLocator):
-    """Round instants of Thai time, found 400 years earlier.
+    """Tick locator of round instants in Thai time."""
 
-    matplotlib looks beyond both ends of an axis, and Python's dates end with the year 9999.
-    """
-
+    # Ticks are computed 400 years earlier, because matplotlib looks beyond both ends of an axis and
+    # Python's dates end with the year 9999.
     def __init__(self, least: int = 3, most: int = 7) -> None:
         super().__init__(tz=THAI, minticks=least, maxticks=most)  # type: ignore[no-untyped-call]
 
     def __call__(self) -> Sequence[float]:
-        """The ticks of the axis as it is shown."""
+        """Return the ticks of the visible axis."""
         assert self.axis is not None
         low, high = self.axis.get_view_interval()
         return self.tick_values(low, high)
 
     def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
-        """The ticks between two instants, which are as `days` has them."""
+        """Return the ticks between two instants in matplotlib's days."""
         ends = [num2date(value - _CYCLE, tz=THAI) for value in sorted((vmin, vmax))]  # type: ignore[no-untyped-call]
         return [value + _CYCLE for value in super().tick_values(*ends)]  # type: ignore[no-untyped-call]
 
 
 class ThaiTicks(Formatter):
-    """Times of day, with the date below the first of each day; dates alone where days are far."""
+    """Tick formatter: times of day with the date below the first of each day, or dates alone."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002
-        """The text of one instant, as the cursor shows it."""
+        """Format one instant for the cursor."""
         ms = round(x * DAY)
         return f"{date_text(ms)} {thai(ms):%H:%M}"
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
-        """The texts of all ticks of an axis."""
+        """Format all ticks of an axis."""
         instants = [round(value * DAY / 1000) * 1000 for value in values]
         texts, day = [], ""
         by_day = all(thai(ms).hour == thai(ms).minute == thai(ms).second == 0 for ms in instants)
@@ -205,14 +206,14 @@ class ThaiTicks(Formatter):
 
 
 class ThaiInstants(Formatter):
-    """Date and time below each other, on every tick."""
+    """Tick formatter with date and time on every tick."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002
-        """The text of one instant."""
+        """Format one instant."""
         return self._text(round(x * DAY / _SECOND) * _SECOND, "%H:%M")
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
-        """The texts of all ticks, with seconds where they are closer than minutes."""
+        """Format all ticks, with seconds if they are closer than minutes."""
         instants = [round(value * DAY / _SECOND) * _SECOND for value in values]
         time = "%H:%M:%S" if any(ms % MINUTE for ms in instants) else "%H:%M"
         return [self._text(ms, time) for ms in instants]
@@ -224,13 +225,13 @@ class ThaiInstants(Formatter):
 
 
 def instant_axis(axis: Axis) -> None:
-    """Make an axis that is not the one of time, such as y, show instants of Thai time."""
-    axis.set_major_locator(ThaiDates(2, 5))  # each has its date
+    """Show instants of Thai time on an axis other than the time axis, such as y."""
+    axis.set_major_locator(ThaiDates(2, 5))  # every tick has its date
     axis.set_major_formatter(ThaiInstants())
 
 
 def time_axis(ax: Axes, start: int, end: int) -> str:
-    """Make x the Thai time from `start` to `end` (ms); returns the label that it is to bear."""
+    """Make x the Thai time from `start` to `end` (ms); returns the axis label."""
     margin = max((end - start) // 50, 1000)
     ax.set_xlim(float(days(start - margin)), float(days(end + margin)))
     ax.xaxis.set_major_locator(ThaiDates())
@@ -240,7 +241,7 @@ def time_axis(ax: Axes, start: int, end: int) -> str:
 
 
 def shade(ax: Axes, spans: Spans, label: str = "window open", color: str = OPEN) -> None:
-    """Shade spans of time from the bottom to the top of a drawing."""
+    """Shade spans of time over the whole height of a plot."""
     if not len(spans):
         return
     ax.broken_barh(
@@ -255,11 +256,11 @@ def shade(ax: Axes, spans: Spans, label: str = "window open", color: str = OPEN)
 
 
 SIZE = (6.4, 3.6)
-"""Width and height in inches of a picture that is given no Axes."""
+"""Width and height in inches of a plot without a given Axes."""
 
 
 class StandaloneAxes(Axes):
-    """Axes that are the whole of a figure; a notebook shows them as they are."""
+    """Axes that fill a figure; notebooks show them as an image."""
 
     def _repr_svg_(self) -> str:
         figure = self.get_figure(root=True)
@@ -268,7 +269,7 @@ class StandaloneAxes(Axes):
 
 
 def canvas(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
-    """The Axes to draw on: the given one, or that of a new figure of that size in inches."""
+    """Return the given Axes, or the Axes of a new figure of this size in inches."""
     if ax is not None:
         return ax
     figure = Figure(figsize=size, layout="constrained")
@@ -276,21 +277,21 @@ def canvas(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
 
 
 _TITLE, _KEY = 11, 8.5
-"""Sizes of letters, in points."""
+"""Font sizes in points."""
 _BESIDE = 0.7 * 72
-"""About what the numbers and the name of the vertical axis take of a picture's width, in points."""
+"""Approximate width of the vertical axis's numbers and name, in points."""
 _TICK = 16
-"""What a tick and the margins take beside its label, in points."""
+"""Width of a tick and its margins, in points."""
 _ABOVE_AND_BELOW = 1.0 * 72
-"""About what the title, and the numbers and the name of the horizontal axis, take of its height."""
+"""Approximate height of title, horizontal axis's numbers and name, in points."""
 _HANDLE, _COLUMN = 2.0, 1.2
-"""What a legend adds to a label, and to a column but the last, in letters of its size."""
+"""Additional width of a legend's label, and of a column except the last, in font sizes."""
 _ROW = 15.8
-"""How high a row of a legend is, in points."""
+"""Height of a legend's row, in points."""
 
 
 def _room(ax: Axes) -> float:
-    """How wide title and legend may be, in points; names on the vertical axis leave them less."""
+    """Return the width available to title and legend, in points."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     places = ax.get_gridspec()
@@ -303,7 +304,7 @@ def _room(ax: Axes) -> float:
 
 
 def _width(text: str, size: float) -> float:
-    """The width of a text, in points."""
+    """Return the width of a text, in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -313,7 +314,7 @@ def _width(text: str, size: float) -> float:
 
 
 def _wrapped(text: str, room: float) -> str:
-    """A title in as many lines as it takes; what has no spaces, such as Thai, is cut anywhere."""
+    """Wrap a title; text without spaces, such as Thai, is cut anywhere."""
     lines = [""]
     for word in re.split(r"(?<= )", text):
         if lines[-1] and _width(f"{lines[-1]}{word}".rstrip(), _TITLE) > room:
@@ -326,19 +327,18 @@ def _wrapped(text: str, room: float) -> str:
 
 
 def letters(size: float = _KEY, color: str = TEXT) -> dict[str, Any]:
-    """How a text of a picture is written."""
+    """Return the font settings of a text."""
     return {"family": list(families()), "fontsize": size, "color": color}
 
 
 def dress(ax: Axes, title: str, x: str, y: str) -> Axes:
-    """Give a finished drawing its title, labels, legend, fonts and a quiet frame; returns it.
+    """Add title, labels, legend, fonts and a light frame to a finished plot; returns it.
 
-    The legend has all that has a label, in rows between the title and the drawing, as long as the
-    picture is wide and no longer: nothing is cut off.
+    The legend lists everything with a label, in rows between title and plot that fit the width.
     """
     rows = key(ax)
     said = _wrapped(title, _room(ax))
-    # 6 is what matplotlib has above a drawing without a legend
+    # 6 is matplotlib's default pad without a legend.
     ax.set_title(said, loc="left", pad=6 + _ROW * rows, **letters(_TITLE))
     ax.set_xlabel(x, **letters(9))
     ax.set_ylabel(y, **letters(9))
@@ -351,7 +351,7 @@ def dress(ax: Axes, title: str, x: str, y: str) -> Axes:
 
 
 def key(ax: Axes) -> int:
-    """Draw a legend of all that has a label; returns how many rows it has."""
+    """Draw a legend of everything with a label; returns its number of rows."""
     from matplotlib.font_manager import FontProperties
 
     handles, labels = ax.get_legend_handles_labels()
@@ -359,7 +359,7 @@ def key(ax: Axes) -> int:
         return 0
     widths = [_width(label, _KEY) + _HANDLE * _KEY for label in labels]
     columns = next(count for count in range(len(widths), 0, -1) if _fits(widths, count, _room(ax)))
-    # matplotlib fills column after column, people read row after row
+    # matplotlib fills a legend column by column, but people read row by row.
     order = [k for column in range(columns) for k in range(column, len(labels), columns)]
     ax.legend(
         [handles[k] for k in order],
@@ -380,28 +380,28 @@ def key(ax: Axes) -> int:
 
 
 def drawing_size(ax: Axes, rows: int) -> tuple[float, float]:
-    """About the size in points of what is drawn, below a title and a legend of so many rows.
-
-    The layout itself is only made when the picture is.
+    """Return the approximate size in points of the plot area, below a title and `rows` rows of
+    legend.
     """
+    # An approximation, because the layout is computed only when the figure is rendered.
     figure = ax.get_figure(root=True)
     assert figure is not None
     return _room(ax), float(figure.get_figheight()) * 72 - _ABOVE_AND_BELOW - _ROW * rows
 
 
 def _fits(widths: Sequence[float], columns: int, room: float) -> bool:
-    """Whether labels of these widths, row by row in so many columns, are no wider than the room."""
+    """Return True if labels in so many columns, row by row, fit the room."""
     widest = (max(widths[column::columns]) for column in range(columns))
     return columns == 1 or sum(widest) + (columns - 1) * _COLUMN * _KEY <= room
 
 
 def note(ax: Axes, text: str) -> None:
-    """Say in the middle of a drawing why there is nothing to see."""
+    """Write a text in the middle of an empty plot."""
     ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", **letters(10))
 
 
 def count_axis(ax: Axes) -> None:
-    """A vertical axis of whole numbers from 0, with thousands set apart and a light grid."""
+    """Format a vertical axis of integers from 0, with thousands separators and a light grid."""
     ax.set_ylim(bottom=0)
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -409,15 +409,17 @@ def count_axis(ax: Axes) -> None:
 
 
 def share_axis(ax: Axes, top: float = 1.0) -> None:
-    """A vertical axis of shares from 0 on, in percent, with a light grid."""
+    """Format a vertical axis of shares from 0, in percent, with a light grid."""
     ax.set_ylim(0, top)
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
     ax.grid(axis="y", color=GRID, linewidth=0.6)
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an SVG document: letters as outlines, no date, the same bytes every time."""
+    """Return the figure as an SVG document with equal bytes every time."""
     buffer = BytesIO()
+    # matplotlib's ids are random without a salt, and metadata contains the date. Letters are
+    # outlines, because readers may lack the fonts.
     with mpl.rc_context({"svg.hashsalt": "dialsim", "svg.fonttype": "path"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue().decode()
@@ -425,7 +427,7 @@ def svg(figure: Figure) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Campaigns of a run, and the words that name them in a title (empty for the whole run).
+    """Campaigns of a run, and their name for titles (empty for the whole run).
 
     `start` and `end` (ms) reach from the first startAt to the last finish, or the end of the run.
     """
@@ -436,7 +438,9 @@ class Scope:
 
     @classmethod
     def of_campaign(cls, reading: RunView, campaign: str | None) -> Scope:
-        """One campaign by its name, or the whole run. Raises DialsimError if there is no such."""
+        """Select one campaign by name, or the whole run. Raises DialsimError for an unknown
+        name.
+        """
         if campaign is None:
             return cls(reading, tuple(reading.lives.values()), "")
         life = reading.find(campaign)
@@ -444,7 +448,10 @@ class Scope:
 
     @classmethod
     def of_organization(cls, reading: RunView, organization: str | None) -> Scope:
-        """One organization by its name, or the whole run. Raises DialsimError if not there."""
+        """Select one organization by name, or the whole run.
+
+        Raises DialsimError for an unknown name.
+        """
         if organization is None:
             return cls(reading, tuple(reading.lives.values()), "")
         lives = tuple(life for life in reading.lives.values() if life.organization == organization)
@@ -456,33 +463,33 @@ class Scope:
 
     @property
     def positions(self) -> tuple[Position, ...]:
-        """Where the campaigns stand in the scenario."""
+        """Positions of the campaigns in the scenario."""
         return tuple(life.position for life in self.lives)
 
     @property
     def calls(self) -> list[Calls]:
-        """The calls of each campaign."""
+        """Calls of each campaign."""
         return [self.reading.calls[position] for position in self.positions]
 
     @property
     def start(self) -> int:
-        """The first startAt; the start of the clock where nothing was scheduled."""
+        """First startAt; the start of the clock if nothing was scheduled."""
         starts = [life.start for life in self.lives if life.start is not None]
         return min(starts, default=self.reading.world.scenario.clock.start)
 
     @property
     def end(self) -> int:
-        """The last finish, or the end of the run for a campaign that is not final."""
+        """Last finish, or the end of the run for a campaign that is not final."""
         ends = [life.end for life in self.lives if life.start is not None]
         return max([self.start + 1000, *ends])
 
     @property
     def open(self) -> Spans:
-        """The time in which at least one of the campaigns had an open window."""
+        """Time in which at least one of the campaigns had an open window."""
         return union(life.open for life in self.lives)
 
     def slots(self) -> SlotUse:
-        """The slots of the organizations, all together."""
+        """Return the use of lines of all organizations together."""
         uses = [self.reading.slots[o] for o in dict.fromkeys(o for o, _ in self.positions)]
         return SlotUse(
             busy=StepFunction.total(use.busy for use in uses),
@@ -492,31 +499,29 @@ class Scope:
         )
 
     def title(self, text: str) -> str:
-        """A title, with the name of the campaign or organization where there is one."""
+        """Return a title, with the name of the campaign or organization if any."""
         return f"{text}: {self.name}" if self.name else text
 
 
 _NEAR = 7.0
-"""So many points around a mark belong to it."""
+"""Distance in points within which a mark shows its value."""
 Extent = tuple[float, float] | float | None
-"""Along an axis, in its data: from here to there, around a mark, or all of it."""
+"""Extent along an axis in data units: a range, a mark, or the whole axis."""
 
 
 class ValueAreas(Artist):
-    """Areas of a drawing, unseen, that tell a value to whoever points at them.
+    """Invisible areas of a plot that show a value under the pointer."""
 
-    Only an SVG has them: a rectangle with a title each, which browsers show.
-    """
-
+    # Only an SVG has them: each is a rectangle with a title, which browsers show as a tooltip.
     def __init__(self, listed: Sequence[tuple[Extent, Extent, str]]) -> None:
-        """Each has its extent along x, along y, and what it says; what says nothing is left out."""
+        """`listed` has extents along x and y, and a text; entries without text are left out."""
         super().__init__()
         self.listed = [place for place in listed if place[2]]
         self.set_in_layout(False)
-        self.set_zorder(100)  # above all that is drawn, which would be pointed at instead
+        self.set_zorder(100)  # above all other elements, which would receive the pointer instead
 
     def draw(self, renderer: RendererBase) -> None:
-        """Write them."""
+        """Write the areas."""
         writer, ax = getattr(renderer, "writer", None), self.axes
         if writer is None or not isinstance(ax, Axes):
             return
@@ -535,7 +540,7 @@ class ValueAreas(Artist):
 
 
 def _extent(ax: Axes, axis: int, extent: Extent) -> tuple[float, float]:
-    """Along one axis, in points, within the drawing."""
+    """Return the extent along one axis, in points, within the plot."""
     least, most = ax.bbox.get_points()[:, axis]
     if extent is None:
         return float(least), float(most)
@@ -549,33 +554,33 @@ def _extent(ax: Axes, axis: int, extent: Extent) -> tuple[float, float]:
 
 
 def tell(ax: Axes, listed: Iterable[tuple[Extent, Extent, str]]) -> None:
-    """Let the areas of a drawing tell values."""
+    """Add areas with values to a plot."""
     ax.add_artist(ValueAreas([*listed]))
 
 
 _TOLD = 60
-"""Into so many pieces is an axis of time cut at most, each of which tells its values."""
+"""Maximum number of pieces with values on an axis of time."""
 
 
 def told(start: int, end: int) -> list[tuple[int, int]]:
-    """The pieces (ms) of an axis of time that tell values, from `start` to `end`."""
+    """Return the pieces (ms) with values of an axis of time from `start` to `end`."""
     cut = edges(start, end, _TOLD)
     return [(max(since, start), min(until, end)) for since, until in pairwise(cut.tolist())
             if since < end and until > start]  # fmt: skip
 
 
 def tell_times(ax: Axes, listed: Iterable[tuple[int, int, str]]) -> None:
-    """Let pieces of time (ms) tell values."""
+    """Add values to pieces of time (ms)."""
     tell(ax, [((float(days(since)), float(days(until))), None, text)
               for since, until, text in listed])  # fmt: skip
 
 
 def piece_text(since: int, until: int) -> str:
-    """A piece of time: `Mon 5 Jan 09:00, 1 h`."""
+    """Format a piece of time: `Mon 5 Jan 09:00, 1 h`."""
     return f"{short_text(since)}, {duration_text(until - since)}"
 
 
 def counts_text(since: int, until: int, counts: Mapping[str, int]) -> str:
-    """`Mon 5 Jan 09:00, 1 h: 12 answered, 3 busy`; empty where there is nothing to count."""
+    """Format counts: `Mon 5 Jan 09:00, 1 h: 12 answered, 3 busy`; empty without counts."""
     said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     return f"{piece_text(since, until)}: {said}" if said else ""

@@ -1,4 +1,4 @@
-"""Pictures of what calls came to: ends by hour, reach by attempt, hours of answers, the funnel."""
+"""Plots of the outcomes of calls: ends by hour, reach by attempt, hours of answers, the funnel."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ from dialsim.results.plots.drawing import (
 from dialsim.results.summary import CampaignSummary
 
 _GAP = 0.9
-"""Between the bars of two agents, in bars."""
+"""Gap between the bars of two agents, in bars."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunnelCounts:
-    """The people of the campaigns of one agent, and how many came how far.
+    """People of the campaigns of one agent, by the step that they reached.
 
-    `steps` are names and counts: of the people, of those reached, and of the conversations analyzed
-    that came to each step of the agent's funnel.
+    `steps` are names and counts: people, people reached, and analyzed conversations that reached
+    each step of the agent's funnel.
     """
 
     organization: str
@@ -69,7 +69,7 @@ class FunnelCounts:
 
 
 def funnels(campaigns: Iterable[CampaignSummary]) -> list[FunnelCounts]:
-    """One for each agent that has a funnel: whoever is called by another agent is in none."""
+    """Return the counts of each agent with a funnel."""
     by_agent: dict[tuple[str, str], list[CampaignSummary]] = {}
     for campaign in campaigns:
         if campaign.analyses.funnel:
@@ -88,7 +88,7 @@ def _steps(campaigns: Sequence[CampaignSummary]) -> tuple[tuple[str, int], ...]:
 
 
 def draw_funnel(shown: Sequence[FunnelCounts], name: str, ax: Axes | None = None) -> Axes:
-    """Bars from the people of each agent down to its last step; `name` ends the title."""
+    """Draw bars from the people of each agent down to its last step; `name` ends the title."""
     ax = canvas(ax)
     most = max((count for funnel in shown for _, count in funnel.steps), default=1) or 1
     place, ticks = 0.0, {}
@@ -126,7 +126,7 @@ _MOST_LABELS = 10
 
 
 def reach_shares(scope: Scope) -> NDArray[np.float64]:
-    """The share of people reached by attempt 1, by attempt 2, …: as `reach_by_attempt`."""
+    """Return the share of people reached by attempt 1, 2, … as in `reach_by_attempt`."""
     reading = scope.reading
     parts = [
         reached_by_attempt(reading.calls[position], reading.states[position])
@@ -140,7 +140,7 @@ def reach_shares(scope: Scope) -> NDArray[np.float64]:
 
 
 def draw_reach(scope: Scope, ax: Axes | None) -> Axes:
-    """A bar per attempt: the share reached before it, and what it adds."""
+    """Draw a bar per attempt: the share reached before it, and its addition."""
     ax = canvas(ax)
     shares = reach_shares(scope)
     attempts = np.arange(1, len(shares) + 1)
@@ -177,9 +177,9 @@ class OutcomeCounts:
     """Counts of calls by time and end.
 
     `at` are the starts of the pieces of time (ms, int64) and `width` their length: an hour, a Thai
-    day in runs of many, and less than an hour in runs of few. `count[k]` belongs to `ENDS[k]`. A
-    call stands where it was dialled, one that timed out in the queue where it did; `other` are
-    dialled calls that were under way at the end, or were dropped.
+    day in long runs, less in short ones. `count[k]` belongs to `ENDS[k]`. A call counts at its
+    dial, or at its queue timeout. `other` are dialled calls that were under way at the end, or were
+    dropped.
     """
 
     at: NDArray[np.int64]
@@ -188,7 +188,7 @@ class OutcomeCounts:
 
     @classmethod
     def of(cls, scope: Scope) -> OutcomeCounts:
-        """Those of the campaigns in a scope."""
+        """Count the calls of the campaigns in a scope."""
         width = _width(scope.end - scope.start)
         first = (scope.start + THAI_OFFSET) // width
         pieces = (scope.end + THAI_OFFSET) // width - first + 1
@@ -196,7 +196,7 @@ class OutcomeCounts:
         for calls in scope.calls:
             instants, ends = _calls(calls)
             piece = (instants + THAI_OFFSET) // width - first
-            # a paused campaign's calls may end after it was cancelled, so a piece may be missing
+            # Calls under way may end after their campaign was cancelled, beyond the last piece.
             inside = (piece >= 0) & (piece < pieces)
             np.add.at(count, (ends[inside], piece[inside]), 1)
         at = (first + np.arange(pieces)) * width - THAI_OFFSET
@@ -213,7 +213,9 @@ def _width(length: int) -> int:
 
 
 def _calls(calls: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When each call is counted, and as what; one that was never dialled nor timed out is not."""
+    """Return the instant at which each call counts and its end; calls neither dialled nor timed
+    out are left out.
+    """
     timed_out = TIMES_OUT[calls.last_kind]
     known = [calls.last_kind == ENDED[status] for status in _STATUSES]
     ends = np.select([*known, timed_out], [0, 1, 2, 3, 5], default=4)
@@ -222,7 +224,7 @@ def _calls(calls: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
-    """Stacked bars of calls by hour and end."""
+    """Draw stacked bars of calls by hour and end."""
     ax = canvas(ax)
     outcomes = OutcomeCounts.of(scope)
     gap = outcomes.width // 12
@@ -259,19 +261,21 @@ _MONDAY = 3  # 1970-01-01 was a Thursday
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
-    """Dials that ended, and those of them that were answered, by weekday and hour (7 × 24).
+    """Ended dials, and the answered ones among them, by weekday and hour (7 × 24).
 
-    Of one attempt of each person: later ones go to those who are harder to reach, so that hours
-    with more of them would look worse than they are. The time is that of the dial, Thai time;
-    Monday is row 0.
+    The time is that of the dial, in Thai time; Monday is row 0.
     """
 
+    # One attempt of each person: later attempts go to people who are harder to reach, so that hours
+    # with many of them would look worse than they are.
     attempts: NDArray[np.int64]
     answered: NDArray[np.int64]
 
     @classmethod
     def of(cls, scope: Scope, attempt: int) -> AnswerCounts:
-        """Those of the campaigns in a scope; histories count for the attempt's number (P5)."""
+        """Count the calls of the campaigns in a scope; histories add to the ordinal of an
+        attempt (P5).
+        """
         attempts, answered = np.zeros((2, 7, 24), dtype=np.int64)
         for calls in scope.calls:
             counted = calls.counted & (calls.attempt == attempt)
@@ -284,7 +288,7 @@ class AnswerCounts:
 
     @property
     def share(self) -> NDArray[np.float64]:
-        """Answered ÷ attempts; NaN where there were none."""
+        """Answered ÷ attempts; NaN without attempts."""
         none = np.full(self.attempts.shape, np.nan)
         share: NDArray[np.float64] = np.divide(
             self.answered, self.attempts, out=none, where=self.attempts > 0
@@ -293,7 +297,9 @@ class AnswerCounts:
 
 
 def draw_answers(scope: Scope, attempt: int, ax: Axes | None) -> Axes:
-    """A heat map, weekday by hour; hours before the first and after the last dial are left out."""
+    """Draw a heat map, weekday by hour, without the hours before the first and after the last
+    dial.
+    """
     ax = canvas(ax)
     answers = AnswerCounts.of(scope, attempt)
     hours = np.flatnonzero(answers.attempts.any(axis=0))
@@ -339,7 +345,7 @@ def draw_answers(scope: Scope, attempt: int, ax: Axes | None) -> Axes:
 def _write_shares(
     ax: Axes, shown: NDArray[np.float64], first: int, norm: mpl.colors.Normalize
 ) -> None:
-    """The share in percent in each cell, light on dark and dark on light."""
+    """Write the share in percent in each cell, light on dark and dark on light."""
     for (day, hour), share in np.ndenumerate(shown):
         if not np.isnan(share):
             ax.text(
@@ -359,7 +365,8 @@ def _draw_scale(ax: Axes, mesh: mpl.collections.QuadMesh) -> None:
     scale.locator = MaxNLocator(nbins=6, steps=[1, 2, 5, 10])
     scale.outline.set_visible(False)
     assert scale.solids is not None
-    scale.solids.set_rasterized(False)  # an image within the SVG otherwise
+    # The SVG would contain a bitmap otherwise.
+    scale.solids.set_rasterized(False)
     scale.ax.tick_params(
         labelfontfamily=list(families()), labelsize=8.5, labelcolor=TEXT, color=GRID
     )

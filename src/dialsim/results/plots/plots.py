@@ -1,4 +1,4 @@
-"""`result.plot`: the pictures of a run by name; and the picture of one person's story."""
+"""`result.plot`: the plots of a run by name, and the plot of one person's calls."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LEAST_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A time (ms) that a call spent in one state: `scheduled` or one of `COLORS`."""
+    """Time (ms) that a call spent in one state: `scheduled` or one of `COLORS`."""
 
     state: str
     since: int
@@ -57,7 +57,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class CallStory:
-    """One call of a person: its stretches, the instant (ms) of its last dial, and how it stands."""
+    """One call of a person: stretches, instant (ms) of its last dial, and status."""
 
     call: int
     stretches: tuple[Stretch, ...]
@@ -67,12 +67,12 @@ class CallStory:
 
     @property
     def zero(self) -> int:
-        """The instant that the drawing counts from: the dial, or the end of a call without one."""
+        """Zero of the plot: the dial, or the end of a call without a dial."""
         return self.end if self.dialled_at is None else self.dialled_at
 
 
 def call_stories(reading: RunView, life: CampaignTimeline, recipient: int) -> list[CallStory]:
-    """The calls of a recipient (position from 0). Raises DialsimError if there is none such."""
+    """Return the calls of a recipient (position from 0). Raises DialsimError for an unknown one."""
     if not 0 <= recipient < life.people:
         raise DialsimError(f"campaign {life.full_name} has no recipient {recipient}")
     rows = reading.calls[life.position].rows
@@ -104,7 +104,7 @@ def _call_story(call: int, changes: list[tuple[int, int]], now: int) -> CallStor
 
 
 def _state(kind: int) -> str | None:
-    """The state that a change leads to; None where the call is over."""
+    """Return the state after a change; None if the call is over."""
     change = CHANGES[kind]
     if change.phase is not None:
         return _PHASES[change.phase]
@@ -113,9 +113,9 @@ def _state(kind: int) -> str | None:
 
 
 def draw_story(reading: RunView, recipient: int, campaign: str | None, ax: Axes | None) -> Axes:
-    """A row per call: waiting in the queue left of the dial, ringing and talking right of it.
+    """Draw a row per call: waiting in the queue left of the dial, ringing and talking right of it.
 
-    Waits too long for the scale are cut off at the left, and their length is written there.
+    Long waits are cut off at the left and labelled with their duration.
     """
     life = reading.find(campaign)
     calls = call_stories(reading, life, recipient)
@@ -133,7 +133,7 @@ def draw_story(reading: RunView, recipient: int, campaign: str | None, ax: Axes 
     ax.axvline(0, color=TEXT, linewidth=0.8)
     ax.set_xlim(-left / 1000, right / 1000 * 1.28)
     ax.set_ylim(len(calls) - 0.4, -0.6)
-    # – for minus, which the fonts lack
+    # An en dash for minus, which the fonts lack.
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "–"))
     ax.set_yticks(range(len(calls)), [_label(call) for call in calls])
     for state, color in COLORS.items():
@@ -151,7 +151,7 @@ def _label(call: CallStory) -> str:
 
 
 def _draw_call(ax: Axes, row: int, call: CallStory, left: int) -> None:
-    """The bars of one call, what it came to, and a wait that the scale cuts off."""
+    """Draw the bars of one call, its end, and the label of a cut-off wait."""
     for stretch in call.stretches:
         if stretch.state == "scheduled" or stretch.until < call.zero - left:
             continue
@@ -177,31 +177,31 @@ def _draw_call(ax: Axes, row: int, call: CallStory, left: int) -> None:
 
 
 class Plots:
-    """The pictures of a run.
+    """Plots of a run.
 
-    Each is drawn on `ax` if one is given, else on a new figure of its own, and returns the Axes,
-    which a notebook shows. `campaign` is a campaign's name as in `Result.story`, `organization` an
-    organization's; None is the whole run. Instants are Thai time. Colours can be told apart by
-    colour-blind people. Raises DialsimError for names that are not there.
+    Each is drawn on `ax` if given, else on a new figure, and returns the Axes, which a notebook
+    shows. `campaign` is a campaign's name as in `Result.story`, `organization` an organization's;
+    None means the whole run. Instants are Thai time. Colours suit colour-blind readers. Raises
+    DialsimError for unknown names.
     """
 
     def __init__(self, result: Result) -> None:
         self._result = result
 
     def progress(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """People reached and done with over time, up to the finish."""
+        """Plot people reached and settled over time, up to the finish."""
         return draw_progress(self._scope(campaign), ax)
 
     def occupancy(self, organization: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Slots in use against the limit; open calling windows are shaded."""
+        """Plot lines in use against the limit, with open calling windows shaded."""
         return draw_occupancy(Scope.of_organization(self._result.reading, organization), ax)
 
     def outcomes(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Calls by the hour in which they were dialled (the day in long runs), and by end."""
+        """Plot calls by the hour of their dial (the day in long runs), and by end."""
         return draw_outcomes(self._scope(campaign), ax)
 
     def queue(self, organization: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """The queue's length, and the wait of those who leave it."""
+        """Plot the queue's length, and the waits of calls that leave it."""
         return draw_queue(Scope.of_organization(self._result.reading, organization), ax)
 
     def reach(
@@ -211,7 +211,9 @@ class Plots:
         *,
         ax: Axes | None = None,
     ) -> Axes:
-        """The share of people reached by each attempt, of a campaign, an organization, or all."""
+        """Plot the share of people reached by each attempt, of a campaign, an organization, or
+        all.
+        """
         if campaign is not None:
             return draw_reach(self._scope(campaign), ax)
         return draw_reach(Scope.of_organization(self._result.reading, organization), ax)
@@ -224,11 +226,12 @@ class Plots:
         attempt: int = 1,
         ax: Axes | None = None,
     ) -> Axes:
-        """The share of dials answered by weekday and hour, as a heat map.
+        """Plot the share of dials answered by weekday and hour, as a heat map.
 
-        Of one attempt of each person, the first by default, for later ones go to people who are
-        harder to reach. Of a campaign or an organization, which must be named where there are
-        several: whose people are called in an hour would look like what the hour does.
+        Only one attempt of each person counts, the first by default, because later ones go to
+        people who are harder to reach. The plot is of one campaign or organization, which must be
+        named if there are several: differences between their people would look like differences
+        between hours.
         """
         if campaign is not None:
             return draw_answers(self._scope(campaign), attempt, ax)
@@ -239,17 +242,17 @@ class Plots:
         return draw_answers(scope, attempt, ax)
 
     def story(self, recipient: int, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """One person's calls (position from 0): in the queue, dialling, ringing, talking."""
+        """Plot one person's calls (position from 0): in the queue, dialling, ringing, talking."""
         return draw_story(self._result.reading, recipient, campaign, ax)
 
     def webhooks(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Results sent to the webhook, by when and by what became of them."""
+        """Plot results sent to the webhook, by time and outcome."""
         return draw_deliveries(self._scope(campaign), ax)
 
     def funnel(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """From people over those reached to the steps that conversations came to.
+        """Plot people, people reached, and the steps that conversations reached.
 
-        For each agent that has a funnel, with the people of its campaigns alone.
+        For each agent with a funnel, with the people of its campaigns.
         """
         named = {life.position for life in self._scope(campaign).lives}
         parts = [

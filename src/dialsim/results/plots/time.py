@@ -1,4 +1,4 @@
-"""Pictures over time: progress, slots in use, the queue, and deliveries of webhooks."""
+"""Plots over time: progress, lines in use, the queue, and deliveries of webhooks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from dialsim.results.time_use import StepFunction
 
 
 def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
-    """Calls under way (means of short times where there are many), and maxConcurrentCalls."""
+    """Draw calls under way (means of short times if there are many), and maxConcurrentCalls."""
     ax = canvas(ax)
     slots = scope.slots()
     shade(ax, scope.open)
@@ -73,14 +73,14 @@ def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
 
 
 def _means(function: StepFunction, pieces: Sequence[tuple[int, int]]) -> list[float]:
-    """The mean of a step function in each of some pieces of time that follow one another."""
+    """Return the mean of a step function over each of consecutive pieces of time."""
     cut = np.array([*(since for since, _ in pieces), pieces[-1][1]])
     means: list[float] = function.means(cut).tolist()
     return means
 
 
 def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
-    """People reached and done with over time, of all that are on the lists."""
+    """Draw people reached and settled over time."""
     progress = ProgressCurve(scope.reading, scope.lives)
     ax = canvas(ax)
     shade(ax, scope.open)
@@ -104,7 +104,7 @@ def _until(at: NDArray[np.int64], instant: int) -> str:
 
 
 def _curve(ax: Axes, at: NDArray[np.int64], scope: Scope, color: str, label: str) -> None:
-    """A count that goes up by one at each instant."""
+    """Draw a count that increases by one at each instant."""
     shown = thinned(len(at))
     x = np.concatenate([[scope.start], at[shown], [scope.end]])
     y = np.concatenate([[0], shown + 1, [len(at)]])
@@ -135,9 +135,9 @@ _QUEUE_PIECES = 60
 
 @dataclass(frozen=True, slots=True)
 class QueueWaits:
-    """Waits in the queue by when they ended: `at` are the middles of pieces of time (ms).
+    """Waits in the queue by the time of their end: `at` are the middles of pieces of time (ms).
 
-    `median_s` and `p95_s` are in seconds; pieces in which no wait ended are left out.
+    `median_s` and `p95_s` are in seconds; pieces without an ended wait are left out.
     """
 
     at: NDArray[np.int64]
@@ -146,7 +146,9 @@ class QueueWaits:
 
     @classmethod
     def of(cls, scope: Scope) -> QueueWaits:
-        """Those of the campaigns in a scope; as in the summary, broken-off waits don't count."""
+        """Collect the waits of the campaigns in a scope; interrupted waits do not count, as in
+        the summary.
+        """
         parts = [queue_waits(calls) for calls in scope.calls]
         at = np.concatenate([np.empty(0, np.int64), *(left for left, _ in parts)])
         waits = np.concatenate([np.empty(0, np.int64), *(wait for _, wait in parts)])
@@ -160,7 +162,7 @@ class QueueWaits:
 
 
 def draw_queue(scope: Scope, ax: Axes | None) -> Axes:
-    """The queue's length as an area, and on the right the wait of those who left it."""
+    """Draw the queue's length as an area, and on the right the waits of calls that left it."""
     ax = canvas(ax)
     shade(ax, scope.open)
     at, length, _ = steps(scope.slots().queued, scope.start, scope.end)
@@ -171,7 +173,7 @@ def draw_queue(scope: Scope, ax: Axes | None) -> Axes:
     right = _draw_waits(ax, waits)
     pieces = told(scope.start, scope.end)
     means = _means(scope.slots().queued, pieces)
-    # the axes of the waits lie above those of the queue
+    # The axes of the waits lie above those of the queue and receive the pointer.
     tell_times(right, [
         (since, until, f"{piece_text(since, until)}: {mean:.1f} calls in the "
          f"queue on average{_waits_text(waits, since, until)}")
@@ -185,7 +187,7 @@ def draw_queue(scope: Scope, ax: Axes | None) -> Axes:
 
 
 def _waits_text(waits: QueueWaits, since: int, until: int) -> str:
-    """The waits that ended in a piece of time, which is one of those of `QueueWaits`."""
+    """Format the waits that ended in a piece of time of `QueueWaits`."""
     found = np.flatnonzero((waits.at >= since) & (waits.at < until))
     if not len(found):
         return ""
@@ -195,12 +197,12 @@ def _waits_text(waits: QueueWaits, since: int, until: int) -> str:
 
 
 def _draw_waits(ax: Axes, waits: QueueWaits) -> Axes:
-    """Median and 95th percentile on an axis of their own, in minutes where they are long."""
+    """Draw median and 95th percentile on an own axis, in minutes for long waits."""
     right = ax.twinx()
     longest = float(waits.p95_s.max(initial=1.0))
     unit, seconds = ("min", 60) if longest > 180 else ("s", 1)
     gaps = np.flatnonzero(np.diff(waits.at) > 2 * np.diff(waits.at).min(initial=10**12)) + 1
-    x = np.insert(days(waits.at), gaps, np.nan)  # a line doesn't cross the night
+    x = np.insert(days(waits.at), gaps, np.nan)  # no line across the night
     for values, style, name in ((waits.median_s, "-", "median"), (waits.p95_s, ":", "95 %")):
         y = np.insert(values / seconds, gaps, np.nan)
         right.plot(x, y, style, color=BLUE, linewidth=1.6)
@@ -228,7 +230,7 @@ _DELIVERY_PIECES = 60
 class Deliveries:
     """Counts of results: `count[fate, k]` were first sent between `edges[k]` and `edges[k + 1]`.
 
-    `edges` are instants in ms; a result without a URL stands where it would have been sent.
+    `edges` are instants in ms; a result without a URL counts where it would have been sent.
     """
 
     edges: NDArray[np.int64]
@@ -236,21 +238,21 @@ class Deliveries:
 
     @classmethod
     def of(cls, scope: Scope) -> Deliveries:
-        """Those of the campaigns in a scope."""
+        """Count the results of the campaigns in a scope."""
         streams = [scope.reading.streams[position] for position in scope.positions]
         sent = [stream.messages.sent_at for stream in streams]
         last = max([scope.end, *(int(at.max()) for at in sent if len(at))])
         cut = edges(scope.start, last + 1, _DELIVERY_PIECES)
         count = np.zeros((len(Fate), len(cut) - 1), dtype=np.int64)
         for stream, at in zip(streams, sent, strict=True):
-            # a campaign cancelled before the first startAt may have something to tell of
+            # A campaign cancelled before the first startAt may still send results.
             piece = np.clip(np.searchsorted(cut, at, side="right") - 1, 0, None)
             np.add.at(count, (fates(stream), piece), 1)
         return cls(cut, count)
 
 
 def draw_deliveries(scope: Scope, ax: Axes | None) -> Axes:
-    """Stacked bars of results by the time of their first POST; outages of the receiver shaded."""
+    """Draw stacked bars of results by the time of their first POST, with outages shaded."""
     ax = canvas(ax)
     deliveries = Deliveries.of(scope)
     cut, width = deliveries.edges, int(deliveries.edges[1] - deliveries.edges[0])
@@ -286,7 +288,7 @@ def draw_deliveries(scope: Scope, ax: Axes | None) -> Axes:
 
 
 def _outages(scope: Scope, organization: int) -> Spans:
-    """Those of the simulated receiver, where there is one (W5)."""
+    """Return the outages of the simulated receiver, if any (W5)."""
     if scope.reading.trace.posts is not None:
         return np.empty((0, 2), np.int64)
     webhook = scope.reading.world.organizations[organization].settings.webhook
