@@ -206,3 +206,11 @@ def test_answers_called_sure_are_seldom_wrong(above: int, least: int) -> None:
         wrong += answer.sure and not good
     assert sure >= least
     assert wrong <= 2
+
+
+def test_runs_have_the_figures_that_are_asked_for_and_no_others() -> None:
+    answer = found(CHANCY, {LINES: "1..2"}, "mean(finish) <= 9h", minimize="mean(talk_minutes)")
+    assert {run.asked for run in answer.best.evidence.runs} == {
+        frozenset({"cost", "finish", "people", "people_lost", "people_reached", "reach_share",
+                   "talk_minutes"})
+    }  # fmt: skip

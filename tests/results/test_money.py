@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from math import inf
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dialsim
+from dialsim.engine.trace import DIALLED
+from dialsim.interface.instants import DAY, THAI_OFFSET
+from dialsim.results.counts import line_shares
 from dialsim.results.summary import Summary
 from dialsim.results.summary_text import tables
+from dialsim.results.time_use import StepFunction
+from dialsim.scenario.service import Costs
 from dialsim.testing import Sketch
 
 ANALYSIS = {
@@ -70,6 +80,35 @@ def test_lines_count_by_the_greatest_limit_at_a_dial_of_the_date() -> None:
     raised = two(perLineDay=35).at("Mon 17:00", "setConcurrency", 9)
     lowered = raised.at("Tue 08:00", "setConcurrency", 1)
     assert summary(lowered).cost == pytest.approx(3 * 35)
+
+
+@settings(max_examples=60)
+@given(st.randoms(use_true_random=False))
+def test_the_cost_of_lines_is_that_of_a_loop_over_dials(chance: random.Random) -> None:
+    """`line_shares` against a loop over every dial, written from the documentation."""
+    steps = sorted(chance.sample(range(10 * DAY), chance.randrange(1, 9)))
+    limits = [chance.randrange(40) for _ in steps]
+    campaigns = [
+        sorted(chance.randrange(10 * DAY) for _ in range(chance.choice((0, 1, 5, 60))))
+        for _ in range(chance.randrange(1, 4))
+    ]
+    price = chance.choice((35, 0.1, 1200.55))
+    greatest = dict[int, int]()
+    for at in (at for dials in campaigns for at in dials):
+        limit = ([0] + [each for since, each in zip(steps, limits, strict=True) if since <= at])[-1]
+        day = (at + THAI_OFFSET) // DAY
+        greatest[day] = max(limit, greatest.get(day, 0))
+
+    def calls(dials: list[int]) -> Any:
+        columns = np.array(dials, np.int64), np.full(len(dials), DIALLED, np.uint8)
+        return SimpleNamespace(rows=SimpleNamespace(at=columns[0], kind=columns[1]))
+
+    busy = [StepFunction(np.array([1]), np.array([1]))] * len(campaigns)
+    allowed = StepFunction(np.array(steps), np.array(limits))
+    costs = Costs(currency="THB", per_line_day=price)
+    found = line_shares(costs, [calls(dials) for dials in campaigns], busy, allowed, 10 * DAY)
+    each = price * sum(greatest.values()) * (np.full(len(campaigns), 1.0) / len(campaigns))
+    assert found.tolist() == each.tolist()
 
 
 def test_what_the_run_costs_is_shared_by_people() -> None:

@@ -173,11 +173,11 @@ class Goal:
     def figures(self) -> frozenset[str]:
         """The names of the figures that evidence on it is made of."""
         asked = (figure.name for clause in self.clauses for figure in clause.figure.figures)
-        return _OF_EVIDENCE | frozenset(asked)
+        return OF_EVIDENCE | frozenset(asked)
 
 
-_OF_EVIDENCE = frozenset({"cost", "people", "people_lost", "reach_share"})
-"""The figures that evidence tells whatever the goal is."""
+OF_EVIDENCE = frozenset({"cost", "people", "people_lost", "reach_share"})
+"""Figures that evidence contains for every goal."""
 
 
 def read_goal(text: str, scenario: Scenario) -> Goal:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, product
 from math import inf, isfinite, isnan, nan, prod, ulp
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import check_confidence, undominated
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.figure_names import FigureName
-from dialsim.experiments.goal import Evidence, Goal, judge, read_goal
+from dialsim.experiments.goal import OF_EVIDENCE, Evidence, Goal, judge, read_goal
 from dialsim.experiments.intervals import paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.runner import runner
@@ -64,6 +65,9 @@ _COARSE = 64
 """Of more than that, about so many at first."""
 _AT_ONCE = 16
 """So many of those that may be the best are looked at further at once."""
+
+_OF_ANSWER = OF_EVIDENCE | {"finish", "people_reached"}
+"""Figures of a combination in every answer."""
 
 Key = tuple[int, ...]
 """A combination: the place of each setting's value, in the order of the settings."""
@@ -315,6 +319,13 @@ class _Trials:
     def _sizes(self) -> tuple[int, ...]:
         return tuple(len(values) for values in self._axes.values())
 
+    @cached_property
+    def _asked(self) -> frozenset[str]:
+        """Names of the figures that goals, objective and answer are made of."""
+        objective = () if self._objective is None else self._objective.figure.figures
+        asked = _OF_ANSWER.union(figure.name for figure in objective)
+        return asked if self._goal is None else asked | self._goal.figures
+
     @property
     def _error(self) -> float:
         """The probability of a wrong verdict that one combination may have for each of two halves.
@@ -451,7 +462,7 @@ class _Trials:
         counts = {key: self._looks.counts[self._looked.get(key, 0)] for key in keys}
         for count in sorted({*counts.values()}):
             together = [key for key in keys if counts[key] == count]
-            self._place.replicate([self._case(key) for key in together], count)
+            self._place.replicate([self._case(key) for key in together], count, self._asked)
         for key, count in counts.items():
             case = self._cases[key]
             runs = case.first(count)

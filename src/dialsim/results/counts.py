@@ -373,12 +373,13 @@ def line_shares(
     """
     dials = [part.rows.at[part.rows.kind == DIALLED] for part in calls]
     at = np.concatenate([np.empty(0, np.int64), *dials])
-    most = dict[int, int]()
-    for day, lines in zip(((at + THAI_OFFSET) // DAY).tolist(), allowed(at).tolist(), strict=True):
-        most[day] = max(lines, most.get(day, 0))
+    days = (at + THAI_OFFSET) // DAY
+    days -= days.min(initial=0)
+    most = np.zeros(1 + days.max(initial=0), dtype=np.int64)  # of each day, also without dials
+    np.maximum.at(most, days, allowed(at))
     used = [own.integral(np.array([[0, end]], dtype=np.int64)) for own in busy]
     weights = used if any(used) else [len(own) for own in dials]
-    return costs.per_line_day * sum(most.values()) * _shares(weights)
+    return costs.per_line_day * int(most.sum()) * _shares(weights)
 
 
 def fixed_shares(
