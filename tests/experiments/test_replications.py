@@ -231,7 +231,7 @@ def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
 
 
 def task_of(case: Case) -> Task:
-    return Task(0, case.digest, case.pickled, case.seed, 0, "simpy")
+    return case.task(0, 0, "simpy")
 
 
 def test_a_worker_returns_numbers_and_no_tables() -> None:
@@ -275,8 +275,7 @@ def test_runs_that_kill_their_workers_again_and_again_are_given_up(
 ) -> None:
     if not real:
         monkeypatch.setattr("joblib.Parallel", Deadly)
-    good, bad = Case(crowd()), np.frombuffer(pickle.dumps(Bomb()), dtype=np.uint8)
-    tasks = [task_of(good), Task(1, "bad", bad, 1, 7, "simpy")]
+    tasks = [task_of(Case(crowd())), Task(1, "bad", pickle.dumps(Bomb()), {}, 1, 7, "simpy")]
     outcomes = []
     with pytest.raises(WorkersLost) as lost:
         outcomes.extend(Workers(jobs=2).outcomes(tasks))

@@ -9,23 +9,27 @@ import gc
 import os
 import pickle
 import shlex
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Thread
 from threading import enumerate as enumerate_threads
 from time import sleep
 from typing import TYPE_CHECKING
-
-import numpy as np
+from weakref import WeakValueDictionary
 
 from dialsim import __version__
 from dialsim.engine.engines import load
 from dialsim.engine.world import World
+from dialsim.experiments.packing import pack, packed_list, unpack
 from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import RunFigures, figures_of
+from dialsim.experiments.same_runs import MadeRun, Relatives
+from dialsim.scenario.campaign import PeopleTable
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from dialsim.engine.engines import Engine
@@ -48,9 +52,31 @@ class Case:
         return prior_of(self.scenario)
 
     @cached_property
-    def pickled(self) -> NDArray[np.uint8]:
-        """The scenario as bytes; as an array, which workers on this machine share if it is big."""
-        return np.frombuffer(pickle.dumps(self.scenario, protocol=5), dtype=np.uint8)
+    def relatives(self) -> Relatives:
+        """Family of the scenario, and its settings that variants of the family may differ in."""
+        return Relatives(self.scenario)
+
+    @cached_property
+    def packed(self) -> tuple[bytes, dict[str, PeopleTable]]:
+        """The scenario as bytes, and its lists of people by name."""
+        return pack(self.scenario)
+
+    def task(
+        self, index: int, replication: int, engine: Engine, asked: frozenset[str] | None = None
+    ) -> Task:
+        """Return a replication as a task; only runs of some figures are shared (`same_runs`)."""
+        packed, lists = self.packed
+        return Task(
+            index,
+            self.digest,
+            packed,
+            {name: packed_list(people) for name, people in lists.items()},
+            self.seed,
+            replication,
+            engine,
+            asked,
+            None if asked is None else self.relatives.family,
+        )
 
     def first(self, count: int) -> list[RunFigures]:
         """The first `count` replications, all of which must be finished, in order."""
@@ -67,26 +93,32 @@ class Case:
 
 
 _WATCH = "dialsim-master-watch"
-_UNPACKED_AT_MOST = 8
+_MOST_UNPACKED = 64  # scenarios that a worker keeps, without their lists of people
 _unpacked: dict[str, Scenario] = {}
+_lists: WeakValueDictionary[str, PeopleTable] = WeakValueDictionary()
+_kept_lists: dict[str, PeopleTable] = {}
 _latest: World | None = None
-"""What was worked off last: the next variant has its people, and meets the same chance."""
+"""World of the last run: the next variant has its people, and meets the same chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Replication `replication` of `seed` of the scenario in `pickled`; `index` names the task.
+    """Replication `replication` of `seed` of the scenario in `packed`; `index` names the task.
 
-    `asked` are the figures wanted, None for all. All engines come to the same figures.
+    `lists` are its lists of people by name, packed; a worker that keeps them needs none. `asked`
+    are the figures wanted, None for all. Tasks of one `family` may share runs (`same_runs`). All
+    engines come to the same figures.
     """
 
     index: int
     digest: str
-    pickled: NDArray[np.uint8] | bytes
+    packed: bytes
+    lists: Mapping[str, NDArray[np.uint8]]
     seed: int
     replication: int
     engine: Engine
     asked: frozenset[str] | None = None
+    family: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +140,30 @@ def run_tasks(tasks: Sequence[Task], version: str, master: int | None) -> list[T
         failure = f"the worker has dialsim {__version__}, not {version}"
         return [TaskOutcome(task.index, None, failure) for task in tasks]
     _begin_work(master, tasks[0].engine)
-    return [_outcome(task) for task in tasks]
+    sizes = Counter(task.family for task in tasks)
+    made: list[MadeRun] = []
+    return [_outcome(task, made if sizes[task.family] > 1 else None) for task in tasks]
 
 
-def _outcome(task: Task) -> TaskOutcome:
+def _outcome(task: Task, made: list[MadeRun] | None) -> TaskOutcome:
+    """Simulate a task, unless it shares one of the runs made; add its run to them."""
     from dialsim.results.result import result_of
 
     try:
-        world = _world(_scenario(task.digest, task.pickled), task.seed, task.replication)
-        figures = figures_of(result_of(world, task.engine), task.asked)
+        scenario = _scenario(task)
+        if task.family is None or made is None:
+            result = result_of(_world(scenario, task.seed, task.replication), task.engine)
+            return TaskOutcome(task.index, figures_of(result, task.asked).to_text(), None)
+        relatives = Relatives(scenario)
+        for run in made:
+            if run.is_shared_by(task.family, relatives.settings):
+                return TaskOutcome(task.index, run.figures, None)
+        result = result_of(_world(scenario, task.seed, task.replication), task.engine)
+        figures = figures_of(result, task.asked).to_text()
+        made.append(MadeRun.of(result, task.family, relatives, figures))
     except Exception as error:
         return TaskOutcome(task.index, None, f"{type(error).__name__}: {error}")
-    return TaskOutcome(task.index, figures.to_text(), None)
+    return TaskOutcome(task.index, figures, None)
 
 
 def _begin_work(master: int | None, engine: Engine) -> None:
@@ -153,10 +197,27 @@ def _world(scenario: Scenario, seed: int, replication: int) -> World:
     return _latest
 
 
-def _scenario(digest: str, pickled: NDArray[np.uint8] | bytes) -> Scenario:
-    """The scenario in a pickled; a worker unpacks it once."""
-    if digest not in _unpacked:
-        if len(_unpacked) >= _UNPACKED_AT_MOST:
+def _scenario(task: Task) -> Scenario:
+    """Return the scenario of a task; a worker unpacks it once, and each of its lists once."""
+    if task.digest not in _unpacked:
+        if len(_unpacked) >= _MOST_UNPACKED:
             _unpacked.clear()
-        _unpacked[digest] = pickle.loads(bytes(pickled))
-    return _unpacked[digest]
+        held = {
+            name: _lists.get(name) or pickle.loads(bytes(packed))
+            for name, packed in task.lists.items()
+        }
+        _lists.update(held)
+        _unpacked[task.digest] = unpack(task.packed, _lists)
+    return _unpacked[task.digest]
+
+
+def keep_lists(packed: Mapping[str, bytes]) -> None:
+    """Keep lists of people in this process, for tasks that come without them."""
+    for name, content in packed.items():
+        _lists[name] = _kept_lists[name] = pickle.loads(content)
+
+
+def drop_lists(names: Iterable[str]) -> None:
+    """Keep lists no longer than the scenarios that they belong to."""
+    for name in names:
+        _kept_lists.pop(name, None)

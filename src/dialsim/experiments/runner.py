@@ -27,7 +27,14 @@ from dialsim import __version__
 from dialsim.engine.compiled.cache import source_digest
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare
 from dialsim.errors import ExperimentError, ReplicationFailed, StoreError, WorkersLost
-from dialsim.experiments.case import Case, Task, TaskOutcome, run_tasks
+from dialsim.experiments.case import (
+    Case,
+    Task,
+    TaskOutcome,
+    drop_lists,
+    keep_lists,
+    run_tasks,
+)
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.results.figures import FIGURES
 from dialsim.results.progress import Progress, Shown, followed
@@ -36,8 +43,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-_TOGETHER = 4
-"""So many variants of a replication does a worker take up at once."""
+_TOGETHER = 8
+"""Variants of a replication that a worker takes up at once."""
 _FRUITLESS_ROUNDS = 3
 """So many rounds in a row may be lost without a single result before the workers gives up."""
 
@@ -55,6 +62,8 @@ class Workers:
         self._jobs = jobs
         self._dask = dask
         self._client: Client | None = None
+        self._sent: set[str] = set()
+        self._plugins: list[str] = []
 
     def outcomes(self, tasks: Sequence[Task]) -> Generator[TaskOutcome]:
         """Carry out tasks and yield what comes of them, as it comes.
@@ -87,17 +96,43 @@ class Workers:
     def _round(self, tasks: Sequence[Task], jobs: int) -> Generator[list[TaskOutcome]]:
         from joblib import Parallel, delayed, effective_n_jobs
 
-        # Dask would keep an array on one worker and lose it with that worker; bytes travel along
-        pickles = {t.digest: t.pickled if self._dask is None else bytes(t.pickled) for t in tasks}
         master = os.getpid() if self._dask is None else None
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-        plain = [replace(task, pickled=pickles[task.digest]) for task in tasks]
+        if self._client is not None:
+            tasks = self._with_lists_sent(self._client, tasks)
         calls = (
             delayed(run_tasks)(together, __version__, master)
-            for together in _sharing(plain, effective_n_jobs(jobs))
+            for together in _sharing(tasks, effective_n_jobs(jobs))
         )
         with interrupts_held():
             return cast("Generator[list[TaskOutcome]]", parallel(calls))
+
+    def _with_lists_sent(self, client: Client, tasks: Sequence[Task]) -> list[Task]:
+        """Send lists of people to the workers of a cluster, also to later ones: each list once.
+
+        A list that travelled as an argument would stay on one worker and be lost with it, or would
+        travel along with each task.
+        """
+        from distributed import WorkerPlugin
+
+        class PeopleLists(WorkerPlugin):
+            def __init__(self, packed: dict[str, bytes]) -> None:
+                self.packed = packed
+
+            def setup(self, worker: object) -> None:  # noqa: ARG002 (as Dask calls it)
+                keep_lists(self.packed)
+
+            def teardown(self, worker: object) -> None:  # noqa: ARG002
+                drop_lists(self.packed)
+
+        found = {name: packed for task in tasks for name, packed in task.lists.items()}
+        new = {name: bytes(found[name]) for name in found.keys() - self._sent}
+        if new:
+            self._sent |= new.keys()
+            plugin = min(new)
+            client.register_plugin(PeopleLists(new), name=plugin)
+            self._plugins.append(plugin)
+        return [replace(task, lists={}) for task in tasks]
 
     def _backend(self) -> AbstractContextManager[Any]:
         from joblib import parallel_config
@@ -124,6 +159,8 @@ class Workers:
     def close(self) -> None:
         """Leave the Dask cluster; processes on this machine wait a while for more work."""
         if self._client is not None:
+            for plugin in self._plugins:
+                self._client.unregister_worker_plugin(plugin)  # type: ignore[no-untyped-call]
             self._client.close()  # type: ignore[no-untyped-call]
             self._client = None
 
@@ -325,6 +362,8 @@ class ExperimentRunner:
             asked = None
             for case in cases:
                 self._store.recall(case, count)
+        if asked is not None:
+            cases = sorted(cases, key=lambda c: (c.relatives.family, c.relatives.settings))
         # Variants of one replication stand side by side, for workers to take them up together
         owners, missing = [], []
         for replication in range(count):
@@ -334,7 +373,7 @@ class ExperimentRunner:
                     missing.append(replication)
         engine = self._choose(owners)
         tasks = [
-            Task(index, case.digest, case.pickled, case.seed, replication, engine, asked)
+            case.task(index, replication, engine, asked)
             for index, (case, replication) in enumerate(zip(owners, missing, strict=True))
         ]
         total = self._done + max(len(tasks), self.ahead)

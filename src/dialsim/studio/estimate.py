@@ -9,10 +9,8 @@ first, so that a first answer never waits for the refinement of another.
 from __future__ import annotations
 
 import atexit
-import io
 import logging
 import os
-import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +22,7 @@ from queue import Empty, SimpleQueue
 from threading import Condition, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +36,7 @@ from dialsim.experiments.case import Case, end_with
 from dialsim.experiments.estimates import estimate
 from dialsim.experiments.forecast import Standing, draw_seed, standing_of
 from dialsim.experiments.intervals import CONFIDENCE, Difference, Support, paired_difference, rank
+from dialsim.experiments.packing import unpack
 from dialsim.experiments.replications import Replications
 from dialsim.experiments.run_figures import (
     MARKS,
@@ -371,7 +370,7 @@ class _Worker:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._scenarios: OrderedDict[int, Scenario] = OrderedDict()
-        self._tables: WeakValueDictionary[int, PeopleTable] = WeakValueDictionary()
+        self._tables: WeakValueDictionary[str, PeopleTable] = WeakValueDictionary()
         self._worlds: dict[tuple[int, int, int], tuple[World, float]] = {}
 
     def outcome(self, job: _Job) -> _Outcome:
@@ -433,7 +432,7 @@ class _Worker:
             self._connection.send(_Wanted(tuple(missing)))
             held = dict(zip(missing, self._answer(), strict=True))
             self._tables.update(held)
-            self._scenarios[key] = _Unpickler(io.BytesIO(blob), self._tables).load()
+            self._scenarios[key] = unpack(blob, self._tables)
         self._scenarios.move_to_end(key)
         return self._scenarios[key]
 
@@ -448,7 +447,7 @@ class _Worker:
 class _Wanted:
     """A worker wants the scenario of its job, or then the lists of people so named."""
 
-    tables: tuple[int, ...] | None = None
+    tables: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,33 +456,6 @@ class _Cancel:
 
 
 _numbers = count(1)
-_TABLES: WeakKeyDictionary[PeopleTable, int] = WeakKeyDictionary()
-"""The names by which lists of people are sent once, and not with every variant of a scenario."""
-
-
-class _Pickler(pickle.Pickler):
-    """Pickles a scenario without its lists of people; `tables` are those, by name."""
-
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=5)
-        self.tables: dict[int, PeopleTable] = {}
-
-    def persistent_id(self, obj: object) -> int | None:
-        """The name of a list of people; None for anything else."""
-        if not isinstance(obj, PeopleTable):
-            return None
-        name = _TABLES.setdefault(obj, next(_numbers)) if obj not in _TABLES else _TABLES[obj]
-        self.tables[name] = obj
-        return name
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, tables: Mapping[int, PeopleTable]) -> None:
-        super().__init__(file)
-        self._tables = tables
-
-    def persistent_load(self, pid: int) -> PeopleTable:
-        return self._tables[pid]
 
 
 # -- sessions --------------------------------------------------------------------------------------
@@ -527,7 +499,6 @@ class EstimateAnswer:
         # what the pool knows of it, under the pool's lock
         self._cases = [*draws] or [case]
         self._keys = [next(_numbers) for _ in self._cases]
-        self._pickled: dict[int, tuple[bytes, dict[int, PeopleTable]]] = {}
         self.started: set[int] = set()
         self.finished: dict[int, tuple[RunFigures, LineUse]] = {}
         self.deaths = 0
@@ -539,16 +510,6 @@ class EstimateAnswer:
         """Of what a run is: a case, the key of its scenario, and the replication of the case."""
         replication, place = divmod(run, len(self._cases))
         return self._cases[place], self._keys[place], replication
-
-    def pickled(self, run: int) -> tuple[bytes, dict[int, PeopleTable]]:
-        """The scenario of a run without its text and lists of people, and these by name."""
-        case, key, _ = self.of_run(run)
-        if key not in self._pickled:
-            file = io.BytesIO()
-            pickler = _Pickler(file)
-            pickler.dump(case.scenario.loaded(None, ()))
-            self._pickled[key] = file.getvalue(), pickler.tables
-        return self._pickled[key]
 
     @property
     def is_over(self) -> bool:
@@ -653,7 +614,7 @@ class Pool:
 
     def begin(self, answer: EstimateAnswer) -> None:
         """Have runs made for an answer. Raises DialsimError if the pool is closed."""
-        answer.pickled(0)  # here, so that what can't be pickled is an error of who asks
+        _ = answer.of_run(0)[0].packed  # here, so that an error of packing is raised for the client
         with self._changed:
             if self._is_closed:
                 raise DialsimError("the studio is closed")
@@ -844,7 +805,7 @@ class _Hand:
         with self._lock:
             connection.send(job)
         while isinstance(wanted := connection.recv(), _Wanted):
-            blob, tables = answer.pickled(job.run)
+            blob, tables = answer.of_run(job.run)[0].packed
             with self._lock:
                 if wanted.tables is None:
                     connection.send((blob, [*tables]))

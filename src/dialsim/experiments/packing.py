@@ -1,0 +1,69 @@
+"""Scenarios as bytes for workers, without their lists of people, which travel once to each worker.
+
+Variants of a scenario share the lists that were read for one of them. So a variant is a few
+kilobytes, however many people it calls.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Mapping
+from secrets import token_hex
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.scenario.campaign import PeopleTable
+from dialsim.scenario.scenario import Scenario
+
+_names: WeakKeyDictionary[PeopleTable, str] = WeakKeyDictionary()
+_packed: WeakKeyDictionary[PeopleTable, NDArray[np.uint8]] = WeakKeyDictionary()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.lists: dict[str, PeopleTable] = {}
+
+    def persistent_id(self, obj: object) -> str | None:
+        if not isinstance(obj, PeopleTable):
+            return None
+        name = _names.get(obj) or token_hex(8)
+        _names[obj] = name
+        self.lists[name] = obj
+        return name
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, lists: Mapping[str, PeopleTable]) -> None:
+        super().__init__(file)
+        self._lists = lists
+
+    def persistent_load(self, pid: str) -> PeopleTable:
+        return self._lists[pid]
+
+
+def pack(scenario: Scenario) -> tuple[bytes, dict[str, PeopleTable]]:
+    """Return a scenario without the text it came from as bytes, and its lists by name.
+
+    A list keeps its name, which no list of another program has.
+    """
+    file = io.BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(scenario.loaded(None, ()))
+    return file.getvalue(), pickler.lists
+
+
+def unpack(packed: bytes, lists: Mapping[str, PeopleTable]) -> Scenario:
+    """Return the scenario in some bytes. Raises KeyError for a list that is not there."""
+    scenario: Scenario = _Unpickler(io.BytesIO(packed), lists).load()
+    return scenario
+
+
+def packed_list(people: PeopleTable) -> NDArray[np.uint8]:
+    """Return a list of people as bytes: as an array, which workers of this machine share."""
+    if people not in _packed:
+        _packed[people] = np.frombuffer(pickle.dumps(people, protocol=5), dtype=np.uint8)
+    return _packed[people]
