@@ -1,4 +1,4 @@
-"""The commands: parse, call, print. What they do is done in the layers below."""
+"""The commands. They parse, call the layers below, and print."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ for command in (new, run, sweep, compare, plan, report, people, validate, schema
 def main() -> None:
     """The `dialsim` program."""
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # names in Thai, a terminal that has none
+        sys.stdout.reconfigure(errors="replace")  # Thai names on terminals that cannot show them
     try:
         sys.exit(commands(standalone_mode=False))
     except click.ClickException as error:
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _names_its_place(error: DialsimError) -> bool:
-    """Whether an error's text begins with `file:line:column:`."""
+    """Return True if an error's text begins with `file:line:column:`."""
     from dialsim.errors import ScenarioError
 
     return isinstance(error, ScenarioError) and error.problems[0].line is not None

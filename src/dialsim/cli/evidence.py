@@ -1,5 +1,7 @@
-"""What logs show: `log` contents, `verify` broken rules, `calibrate` a behaviour, `compare-log`
-how far a simulation is from what happened, `replay` where the model parts from it."""
+"""Commands on logs: `log` shows contents, `verify` checks rules, `calibrate` estimates a
+behaviour, `compare-log` measures the distance of a simulation from a log, `replay` finds the
+first mismatch.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ log_argument = click.argument("source", metavar="LOG")
 
 
 def place_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Where in the log bodies stand: packed into the argument `place`."""
+    """Add the options for the location of bodies in a log, packed into the argument `place`."""
 
     @wraps(command)
     def packed(**given: Any) -> None:
@@ -67,14 +69,16 @@ def _page_option(help_text: str) -> Callable[[_Command], _Command]:
 
 
 class BodiesPlace(NamedTuple):
-    """Where in a log bodies stand."""
+    """Location of bodies in a log."""
 
     column: str | None
     table: str | None
     query: str | None
 
     def of(self, source: str, other: str) -> BodiesPlace:
-        """The same for one of two logs: of a file beside a database it has the column alone."""
+        """Return the options for one of two logs: for a file beside a database, the column
+        alone.
+        """
         from dialsim.evidence.entries import is_database
 
         beside = is_database(other) and not is_database(source)
@@ -86,7 +90,8 @@ class BodiesPlace(NamedTuple):
 @place_options
 @format_option
 def log(source: str, place: BodiesPlace, form: str) -> None:
-    """Say what is in a log: campaigns, calls by status and attempt, and what it can teach.
+    """Show what is in a log: campaigns, calls by status and attempt, and what can be estimated from
+    it.
 
     LOG is a folder of `dialsim run`, its webhooks.jsonl, or bodies of the webhook as a receiver
     kept them: JSON lines, a JSON array, a CSV or Parquet file; text may be packed by gzip. Or it is
@@ -385,7 +390,7 @@ def replay(
 
 
 def _require_free(file: Path | None, *, force: bool) -> None:
-    """Refuse to write over a file, or where there is no folder."""
+    """Raise an error for an existing file without `force`, and for a missing folder."""
     if file is not None and file.exists() and not force:
         raise click.UsageError(f"{file} exists; --force replaces it")
     if file is not None and not file.absolute().parent.is_dir():
@@ -393,7 +398,7 @@ def _require_free(file: Path | None, *, force: bool) -> None:
 
 
 def read_source(source: str, place: BodiesPlace) -> Log:
-    """Read a log, and show how far that is."""
+    """Read a log with a progress bar."""
     from dialsim.evidence.entries import is_database
     from dialsim.evidence.log import read_log
 

@@ -1,4 +1,4 @@
-"""`dialsim sweep` and `dialsim plan`, and what all commands of many runs share."""
+"""`dialsim sweep` and `dialsim plan`, and the common parts of all commands with many runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @contextmanager
 def resumable(out: Path | None) -> Iterator[None]:
-    """Say after Ctrl-C what is kept."""
+    """Print what is kept after Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:
@@ -47,9 +47,9 @@ def resumable(out: Path | None) -> Iterator[None]:
 
 
 class Experiment:
-    """An experiment: its runs, folder and answer.
+    """Experiment of a command: runs, folder and answer.
 
-    Its kind is `replications`, `forecast`, `sweep`, `comparison`, `plan` or `optimum`.
+    The kind is `replications`, `forecast`, `sweep`, `comparison`, `plan` or `optimum`.
     """
 
     def __init__(
@@ -60,11 +60,10 @@ class Experiment:
         arguments: Mapping[str, object],
         title: str | None = None,
     ) -> None:
-        """Open the folder, if there is to be one; `arguments` are what else the page is made from.
+        """Open the output folder, if requested; `arguments` are further inputs of the page.
 
-        Only a comparison has several scenarios, and a title that is not the first one's name.
-
-        Raises ExistingOutput and OutputError as `ExperimentFolder.open`.
+        Only a comparison has several scenarios, and a title other than the first one's name. Raises
+        ExistingOutput and OutputError like `ExperimentFolder.open`.
         """
         from dialsim.experiments.folder import ExperimentFolder
 
@@ -79,7 +78,9 @@ class Experiment:
             self._folder.open(options.force)
 
     def simulate(self, make: Callable[..., T], *arguments: object, **more: object) -> T:
-        """Call `replicate`, `forecast`, `sweep`, `compare`, `plan` or `optimize` with a bar."""
+        """Call `replicate`, `forecast`, `sweep`, `compare`, `plan` or `optimize` with a progress
+        bar.
+        """
         options = self._options
         with resumable(options.out), progress_bar("Simulating", "runs") as progress:
             if self._kind in ("plan", "optimum"):
@@ -96,7 +97,9 @@ class Experiment:
         tables: Callable[[], Mapping[str, pd.DataFrame]],
         printed: Callable[[], tuple[Sequence[str], Sequence[FigureTable]]],
     ) -> None:
-        """Write the page, which takes runs that are kept with the others, and tables; print."""
+        """Write the page, whose further runs are kept with the others, and the tables; then
+        print.
+        """
         from dialsim.experiments.experiment_text import print_experiment
 
         options = self._options
@@ -122,7 +125,7 @@ class Experiment:
 
 
 def check_variants(variants: Sequence[Variant], scenario: Scenario) -> None:
-    """Raise an error that names the first variant that a scenario can't have."""
+    """Raise an error for the first variant that is invalid for a scenario."""
     from dialsim.errors import ExperimentError, ScenarioError
 
     for variant in variants:
@@ -275,7 +278,7 @@ def _asked(
     most: int,
     scenarios: Sequence[Scenario],
 ) -> dict[str, Any]:
-    """What decides about the runs of a variant, if anything does; it is checked before any run."""
+    """Return the settings that end the runs of a variant by a decision, checked before any run."""
     from dialsim.experiments.sweep import INDIFFERENCE, Deciding
 
     if decide is None:
@@ -297,7 +300,7 @@ def _deliver(
     content: Callable[..., tuple[list[str], list[FigureTable]]],
     **more: pd.DataFrame,
 ) -> None:
-    """Deliver variants; `seed` is None where each has its own, `more` are further tables."""
+    """Write and print variants; `seed` is None if each has its own; `more` are further tables."""
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import sweep_report
@@ -333,7 +336,7 @@ def _variants(
 
 
 def _crossed_paths(scenario: Scenario, vary: Sequence[str]) -> dict[str, list[str]]:
-    """The values of each path of `--vary`."""
+    """Return the values of each path of `--vary`."""
     from dialsim.experiments.variants import read_vary
 
     pairs = [read_vary(text, scenario.first_day) for text in vary]
@@ -345,7 +348,7 @@ def _crossed_paths(scenario: Scenario, vary: Sequence[str]) -> dict[str, list[st
 
 
 def _full(scenario: Scenario, path: str) -> str:
-    """The full path of what is varied, with the + or - that may stand behind it."""
+    """Expand the path of a varied setting, keeping a + or - at its end."""
     from dialsim.errors import DialsimError, ExperimentError
     from dialsim.scenario.loading import long_path
 
@@ -544,7 +547,7 @@ def plan(
 def _find_value(
     loaded: Scenario, vary: str, goal: str, asked: Mapping[str, Any], options: Options
 ) -> bool:
-    """Plan one setting; returns whether a value meets the goal."""
+    """Plan one setting; returns True if a value meets the goal."""
     from dialsim.experiments import plan_text
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.plan import plan as find
@@ -556,7 +559,7 @@ def _find_value(
     check_variants(limits, loaded)
     read_goal(goal, loaded)
     experiment = Experiment("plan", [loaded], options, {"vary": vary, "goal": goal, **asked})
-    # most lines are done first, so what is said of them is true of fewer
+    # The most lines are done first, so a bound for them also holds for fewer.
     lines = path.endswith(".maxConcurrentCalls")
     announce(loaded, options.form, limits[-1].of(loaded) if lines else None)
     answer = experiment.simulate(find, loaded, path, span, goal, **asked)
@@ -583,7 +586,7 @@ def _find_optimum(
     asked: Mapping[str, Any],
     options: Options,
 ) -> bool:
-    """Find the best combination of several settings; returns whether one meets the goals."""
+    """Find the best combination of several settings; returns True if one meets the goals."""
     from dialsim.experiments import plan_text
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.optimum import check_axis, optimize, read_objective

@@ -1,4 +1,4 @@
-"""`dialsim pull` and `dialsim forecast`: where a running campaign stands, and how it goes on."""
+"""`dialsim pull` and `dialsim forecast`: the state of a running campaign, and its continuation."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def pull(
 
 @contextmanager
 def _kept() -> Iterator[None]:
-    """Say after Ctrl-C what is kept."""
+    """Print what is kept after Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:
@@ -280,7 +280,7 @@ def forecast(
 def _earlier(
     scenario: Scenario, since: Path | None, options: Options
 ) -> tuple[list[ForecastFigures], Options]:
-    """The forecasts before this one; a forecast of another scenario in the folder gives way."""
+    """Return the earlier forecasts, and remove one of another scenario from the output folder."""
     from dialsim.experiments.forecast import KIND, kept_forecasts
     from dialsim.results.folder import MANIFEST, read_manifest
 

@@ -1,4 +1,4 @@
-"""What the commands share: their group, arguments and options, and the progress bar."""
+"""Common parts of the commands: their group, arguments and options, and the progress bar."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Notes(logging.Handler):
-    """Shows what is noted on the way, on a terminal; elsewhere only warnings."""
+    """Handler that shows log messages on a terminal, and only warnings elsewhere."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(logging.INFO if console.is_terminal else logging.WARNING)
@@ -48,7 +48,7 @@ def _noted(console: Console) -> Iterator[None]:
 
 
 class ProgressBar:
-    """A bar: `bar(done, total)` moves it, `bar.say(text)` says what is known so far."""
+    """Progress bar: `bar(done, total)` moves it, `bar.say(text)` changes its text."""
 
     def __init__(self, progress: Progress, what: str, unit: str) -> None:
         self._progress = progress
@@ -56,22 +56,19 @@ class ProgressBar:
         self._task = progress.add_task(what, total=None, done="")
 
     def __call__(self, done: int, total: int) -> None:
-        """Move the bar; a total of 0 is not known."""
+        """Move the bar; a total of 0 means unknown."""
         of = f" of {total:,}" if total else ""
         text = f"{done:,}{of} {self._unit}"
         self._progress.update(self._task, completed=done, total=total or None, done=text)
 
     def say(self, text: str) -> None:
-        """Have a text in front of the bar."""
+        """Set the text before the bar."""
         self._progress.update(self._task, description=text)
 
 
 @contextmanager
 def progress_bar(what: str, unit: str = "people") -> Iterator[ProgressBar]:
-    """Yield a bar for a task; it goes to standard error and vanishes at the end.
-
-    What is noted meanwhile stays above it.
-    """
+    """Yield a bar on standard error that disappears at the end. Log messages stay above it."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -87,8 +84,8 @@ def progress_bar(what: str, unit: str = "people") -> Iterator[ProgressBar]:
         yield ProgressBar(progress, what, unit)
 
 
-INTERRUPTED = 130  # what shells report of a program ended by Ctrl-C
-PIPE_CLOSED = 141  # and of one that went on writing when nobody read any more
+INTERRUPTED = 130  # status of a program ended by Ctrl-C, as shells report it
+PIPE_CLOSED = 141  # status of a program that wrote to a closed pipe
 
 scenario_argument = click.argument(
     "scenario", type=click.Path(path_type=Path, dir_okay=True), metavar="SCENARIO"
@@ -100,7 +97,9 @@ optional_scenario_argument = click.argument(
 
 
 def listen_options(port: int, token: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Where a server listens and who may come in; `port` is the default, `token` says what for."""
+    """Return the options for a server's address and access; `port` is the default, `token` its
+    purpose.
+    """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         for option in reversed(
@@ -215,7 +214,7 @@ what_if_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options that `run`, `sweep` and `plan` share; some commands do without some."""
+    """Options that `run`, `sweep` and `plan` share; some commands lack some of them."""
 
     out: Path | None
     force: bool
@@ -240,7 +239,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
-    """All shared options, as commands of many runs have them."""
+    """Add all shared options of commands with many runs."""
     for option in reversed(
         (experiment_out_option, force_option, seed_option, engine_option, jobs_option,
          dask_option, what_if_option, set_option, format_option)
@@ -250,7 +249,7 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def say_back(scenario: Scenario) -> None:
-    """Print what overrides mean whose words had to be understood: full paths, days with dates."""
+    """Print the readings of overrides in words: full paths, and days with dates."""
     from dialsim.interface.instants import minute_text
     from dialsim.scenario.error_text import few
     from dialsim.scenario.loading import understood
@@ -265,9 +264,9 @@ def say_back(scenario: Scenario) -> None:
 
 
 def announce(scenario: Scenario, form: str, bounded: Scenario | None = None) -> None:
-    """Print, for people, what is known before anything is simulated.
+    """Print, for people, what is known before the simulation.
 
-    That is what overrides mean, and what the workload rules out; of `bounded` if that is given.
+    That is the reading of overrides, and the workload bound, of `bounded` if given.
     """
     from dialsim.results.workload import workload_text
 
@@ -280,7 +279,9 @@ def announce(scenario: Scenario, form: str, bounded: Scenario | None = None) -> 
 
 
 class Program(click.Group):
-    """A group that, of a closed pipe (`dialsim run … | head -1`), says nothing but its status."""
+    """Command group that exits silently with a status on a closed pipe (`dialsim run … | head
+    -1`).
+    """
 
     @override
     def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
@@ -298,7 +299,7 @@ def _readers_may_leave() -> Iterator[None]:
     try:
         yield
     except (BrokenPipeError, SystemExit) as error:
-        # rich makes a status of 1 of it, which means that an answer is no
+        # rich turns this into status 1, which would mean that the answer is no.
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
             raise
         drop_output()
@@ -306,5 +307,6 @@ def _readers_may_leave() -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Have what is left of the standard output go nowhere: else it fails again at the exit."""
+    """Redirect the rest of standard output to the null device."""
+    # Python flushes standard output at exit, which would fail again on the closed pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

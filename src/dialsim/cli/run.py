@@ -1,4 +1,4 @@
-"""`dialsim run`: simulate a scenario, once or many times; `dialsim report`: make a page anew."""
+"""`dialsim run`: simulates a scenario, once or many times; `dialsim report`: makes a page again."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """What is written of one run beside the rest, and what is not."""
+    """Files to write or to leave out for one run."""
 
     excel: bool = False
     without: tuple[str, ...] = ()

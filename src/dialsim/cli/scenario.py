@@ -1,4 +1,4 @@
-"""Scenario files, and lists of people, of which nothing is simulated.
+"""Commands on scenario files and lists of people, without simulation.
 
 `dialsim new` writes a scenario file, `dialsim validate` checks one, `dialsim schema` prints the
 JSON Schema of such files, and `dialsim people` shows a list of people.
@@ -88,7 +88,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
 
 
 def _holidays(scenario: Scenario) -> Iterator[str]:
-    """The holidays that count, in the years of the run."""
+    """Yield the holidays in the years of the run."""
     from dialsim.interface.instants import date_text, midnight
     from dialsim.scenario.compiled_plan import holidays_listed
 
@@ -102,7 +102,7 @@ def _holidays(scenario: Scenario) -> Iterator[str]:
 
 
 def _compiled(scenario: Scenario) -> Iterator[str]:
-    """What plans and lines come to, in Thai time."""
+    """Yield the compiled plans and lines, in Thai time."""
     from dialsim.interface.instants import minute_text
     from dialsim.scenario.compiled_plan import compiled_plan, week_text
 
@@ -294,7 +294,7 @@ def _print_list(found: ListPreview, with_gap: bool) -> None:
 
 
 def _figures(found: ListPreview) -> list[tuple[str, int, str]]:
-    """Title, count, and the first of them."""
+    """Yield title, counts, and the first rows."""
     odd = ", ".join(f"{_short(one.written)} (row {one.line})" for one in found.odd_first)
     figures = [
         ("mobile numbers", found.mobile, ""),
@@ -354,7 +354,7 @@ _FIELDS = ("name", "people", "listed", "lines", "start", "windows", "attempts", 
 
 @dataclass(slots=True)
 class _Answers:
-    """What is known of the scenario, as it was written; None where nothing was said."""
+    """Answers about the scenario, as written; None without an answer."""
 
     name: str | None
     people: int | None
@@ -368,7 +368,7 @@ class _Answers:
     deadline: str | None
 
     def ask(self) -> None:
-        """Ask for what was not said; an answer that can't be read is asked for again."""
+        """Prompt for missing answers; an invalid answer is asked again."""
         if self.name is None:
             self.name = click.prompt("What is the campaign called?", default=_NAME)
         if self.people is None and self.listed is None:
@@ -400,7 +400,7 @@ _WINDOWS = "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00"
 
 
 def _whom(text: str) -> tuple[int | None, Path | None]:
-    """A number of people, or a list of them."""
+    """Parse a number of people, or the name of a list."""
     plain = text.replace(",", "").strip()
     if plain.isdigit() and plain.isascii():
         return int(plain), None
@@ -410,7 +410,7 @@ def _whom(text: str) -> tuple[int | None, Path | None]:
 
 
 def _tried(read: Callable[[str], object]) -> Callable[[str], str]:
-    """The check of an answer, which is kept as it was written."""
+    """Return a check of an answer, which is kept as written."""
 
     def check(text: str) -> str:
         read(text)
@@ -420,7 +420,7 @@ def _tried(read: Callable[[str], object]) -> Callable[[str], str]:
 
 
 def _asked(read: Callable[[], T]) -> T:
-    """What is read of an answer; one that can't be read is a wrong use of the command."""
+    """Parse an answer; an invalid one is a usage error."""
     from dialsim.errors import StudioError
 
     try:
@@ -535,7 +535,7 @@ def new(out: Path, yes: bool, force: bool, **given: Any) -> None:
 
 
 def _text(answers: _Answers, out: Path) -> str:
-    """The scenario file."""
+    """Return the text of the scenario file."""
     from dialsim.studio.state import NewScenario
 
     listed = answers.listed and os.path.relpath(answers.listed, out.parent)
@@ -552,6 +552,6 @@ def _text(answers: _Answers, out: Path) -> str:
         "caller_ids": tuple(numbers),
         "deadline": answers.deadline,
     }
-    # an empty answer means the default, but 0 lines are 0 lines
+    # An empty answer means the default, but 0 lines means 0 lines.
     given: dict[str, Any] = {key: value for key, value in said.items() if value not in (None, "")}
     return _asked(lambda: NewScenario(**given).text(str(out)))

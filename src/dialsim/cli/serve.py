@@ -1,4 +1,4 @@
-"""`dialsim serve`, the interface over HTTP, `dialsim studio`, and `dialsim journal`."""
+"""`dialsim serve` (the interface over HTTP), `dialsim studio`, and `dialsim journal`."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def serve(
         for position, account in enumerate(core.accounts):
             if account.block.settings.api_key is None:
                 click.echo(f"API key of {account.block.name}: {core.api_key(position)}")
-        # the token itself is a secret, and what is printed may be kept
+        # The token itself is a secret, and printed output may be stored.
         asks = "" if token is None else "?token=TOKEN with the control token as TOKEN"
         click.echo(f"Page: {address(listener, certificate)}{PATH}{asks}")
         serve_http(core, listener, token, certificate)
@@ -132,7 +132,7 @@ def serve(
 def _certificate(
     host: str, made: bool, chain: Path | None, key: Path | None
 ) -> Iterator[Certificate | None]:
-    """The certificate that is asked for, if any is."""
+    """Yield the requested certificate, if any."""
     if (chain is None) != (key is None):
         raise click.UsageError("--tls-cert and --tls-key go together")
     if made and chain is not None:
@@ -158,7 +158,7 @@ def _core(
     overrides: tuple[str, ...],
     url: str,
 ) -> SandboxCore:
-    """A new sandbox at this address, or the one that a journal tells of."""
+    """Create a sandbox for this address, or restore the one in a journal."""
     from dialsim.interface.instants import format_instant
     from dialsim.sandbox.access import with_public_url
     from dialsim.sandbox.core import SandboxCore

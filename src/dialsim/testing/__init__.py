@@ -1,8 +1,6 @@
-"""Regression tests of scheduling: sketch a scenario, run it, hold what came of it.
+"""Kit for regression tests of scheduling: sketch a scenario, run it, assert on the result.
 
 ```python
-from dialsim.testing import Sketch, assert_no_violations, assert_sequence
-
 def test_a_busy_line_is_called_again(dialsim_run):
     result = dialsim_run(Sketch(slots=1).campaign("January", "busy 1s; answered 5s 90s",
                                                   max_attempts=2, retry_interval="5m"))
@@ -11,8 +9,8 @@ def test_a_busy_line_is_called_again(dialsim_run):
     assert_no_violations(result)
 ```
 
-The fixtures and options come with the pytest plugin, `dialsim.testing.plugin`, which pytest finds
-by itself where dialsim is installed. Everything public is named here; modules below are private.
+The fixtures and options are in the pytest plugin `dialsim.testing.plugin`, which pytest loads if
+dialsim is installed. All public names are here; the modules below are private.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
     from dialsim.testing.sketch import Sketch, at
 
-# Names are imported when first used: pytest loads this package in every run.
+# Names are imported on first use, because pytest loads this package in every run.
 _HOMES = {
     "Answer": "receiver",
     "GoldenTraces": "assertions",

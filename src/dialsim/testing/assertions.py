@@ -1,7 +1,7 @@
-"""Assertions about a run: it breaks no rule, takes the expected steps, is as its golden trace.
+"""Assertions about a run: no broken rules, expected status sequences, and golden traces.
 
-A golden trace is a run written as text in Thai time, kept beside the test that holds runs to it.
-Two of them are compared recipient by recipient, and the first difference is told first.
+A golden trace is a run as text in Thai time, stored beside the test. Traces are compared recipient
+by recipient; the earliest difference is reported first.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from dialsim.testing.checks.record import RunRecord, Violation
 from dialsim.testing.sketch import at, stamp
 
 MAX_PRINTED = 20
-"""How many violations a failing assertion prints."""
+"""Violations printed by a failing assertion."""
 
 _WORDS = {"|", *CallStatus}
 
 RunLike = Result | Simulation | Trace
-"""What a test may hand over as a run: a result, a simulation under way, or a trace."""
+"""Types accepted as a run: a result, a simulation under way, or a trace."""
 
 
 def trace_of(run: RunLike) -> Trace:
-    """The trace of a run."""
+    """Return the trace of a run."""
     return run if isinstance(run, Trace) else run.trace
 
 
 def violations(run: RunLike) -> list[Violation]:
-    """Every breach of a rule that a run shows, in order of time; empty for a sound one.
+    """Return every violation of a rule by a run, in order of time; empty for a correct run.
 
-    Checked are T3, T5, C1 to C8, Q1 to Q6, P1 to P5, R1 to R3 and D3, each as far as a trace alone
-    can show it: of Q3 the order inside a campaign. The time it takes is linear in the size of the
+    The checked rules are T3, T5, C1 to C8, Q1 to Q6, P1 to P5, R1 to R3 and D3, as far as a trace
+    alone shows them: of Q3 the order inside a campaign. The time is linear in the size of the
     trace.
 
-    A result is checked as a run of its file from start to end. A `Simulation` may stand anywhere,
-    and may have been given commands: what held in an instant before a command counts as well.
+    A result is checked as a complete run of its file. A `Simulation` may be at any instant and may
+    have received commands: states before a command of the same instant are accepted as well.
     """
     return sorted(_found(run), key=lambda violation: violation.at)
 
 
 def assert_no_violations(run: RunLike) -> None:
-    """Raise AssertionError with the first breaches of rules that a run shows, if there are any."""
+    """Raise AssertionError with the first violations of rules by a run, if any."""
     __tracebackhide__ = True
     found = violations(run)
     if found:
@@ -67,10 +67,10 @@ def assert_no_violations(run: RunLike) -> None:
 def assert_sequence(
     run: RunLike, recipient: int, expected: str, campaign: str | None = None
 ) -> None:
-    """Assert the statuses that a recipient's calls went through, calls parted by `|`.
+    """Assert the status sequence of a recipient's calls, calls separated by `|`.
 
     `SCHEDULED QUEUED INITIATED NO_ANSWER | SCHEDULED QUEUED INITIATED COMPLETED`. `recipient` is a
-    position from 0; `campaign` is needed where the run has several. Raises AssertionError with both
+    position from 0; `campaign` is required in runs with several. Raises AssertionError with both
     sequences and the recipient's story, and DialsimError for a word that is no status.
     """
     __tracebackhide__ = True
@@ -80,7 +80,7 @@ def assert_sequence(
         statuses = ", ".join(CallStatus)
         raise DialsimError(f"{' and '.join(unknown)}: no status of a call; there are: {statuses}")
     reading = RunView(trace_of(run))
-    story = tell(reading, recipient, campaign)  # raises if there is no such recipient
+    story = tell(reading, recipient, campaign)  # raises DialsimError for an unknown recipient
     life = reading.find(campaign)
     found = sequences(reading)[life.organization, life.name, recipient].split()
     if found != wanted:
@@ -123,7 +123,7 @@ _TITLE = "# A trace by dialsim, in Thai time; "
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What happened to a recipient, a campaign or an organization: a line for each change."""
+    """Changes of a recipient, a campaign or an organization, one line each."""
 
     title: str
     lines: tuple[str, ...]
@@ -131,26 +131,26 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class TracePage:
-    """A trace as text: its seed, and blocks in the order of the scenario."""
+    """Trace as text: its seed, and blocks in the order of the scenario."""
 
     seed: int
     blocks: tuple[Block, ...]
 
     @property
     def text(self) -> str:
-        """The page as a file has it."""
+        """Text of the page, as in a file."""
         blocks = ("".join(f"{line}\n" for line in (b.title, *b.lines)) for b in self.blocks)
         return "\n".join([f"{_TITLE}seed {self.seed}\n", *blocks])
 
     @classmethod
     def of(cls, run: RunLike) -> TracePage:
-        """The page of a run."""
+        """Build the page of a run."""
         trace = trace_of(run)
         return cls(trace.world.seed, tuple(_blocks(trace)))
 
     @classmethod
     def parse(cls, text: str) -> TracePage:
-        """The page in a text; ValueError if it doesn't begin as `text` does."""
+        """Parse a page. Raises ValueError for a wrong first line."""
         first, *parts = text.rstrip("\n").split("\n\n")
         if not first.startswith(f"{_TITLE}seed "):
             raise ValueError(f"{first.splitlines()[:1]} is not the first line of a trace")
@@ -162,7 +162,9 @@ class TracePage:
 
 
 def trace_text(run: RunLike) -> str:
-    """A run as text: what happened to each organization, campaign and recipient, in Thai time."""
+    """Return a run as text: all changes of organizations, campaigns and recipients, in Thai
+    time.
+    """
     return TracePage.of(run).text
 
 
@@ -187,7 +189,7 @@ def _stamped(events: Iterable[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def _campaign(trace: Trace, position: Position) -> list[tuple[int, str]]:
-    """What the campaign itself went through, and what was refused."""
+    """Return a campaign's changes of status and its refused actions."""
     part = trace.campaign(*position)
     changes = [
         (row.at, f"{row.from_status} > {row.to_status}  {row.cause}") for row in part.changes
@@ -204,7 +206,7 @@ def _end(trace: Trace, position: Position) -> Iterator[str]:
 
 
 def _people(reading: RunView, position: Position) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The lines of each recipient who has a call, in upload order."""
+    """Yield the lines of each recipient with a call, in upload order."""
     calls = reading.calls[position]
     shown = _shown(reading, position, calls.rows)
     rows = calls.rows
@@ -227,7 +229,7 @@ def _change(rows: CallRows, row: int) -> str:
 
 
 def _shown(reading: RunView, position: Position, rows: CallRows) -> dict[int, str]:
-    """By row of a dial: the number and the voice that it showed (P3, P4)."""
+    """Return, by row of a dial, the caller ID and voice that it used (P3, P4)."""
     log, world = reading.trace.campaign(*position).log, reading.world
     dials = (row for row, kind in enumerate(rows.kind.tolist()) if kind == DIALLED)
     return {
@@ -240,12 +242,14 @@ def _shown(reading: RunView, position: Position, rows: CallRows) -> dict[int, st
 # -- golden traces ---------------------------------------------------------------------------------
 
 SHOWN = 4
-"""How many differing blocks are shown in full; the rest are named."""
+"""Differing blocks printed in full; the others are only named."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockDifference:
-    """A block of which two traces say different things: marked lines, and when it begins."""
+    """Block that differs between two traces: marked lines, and the instant of the first
+    difference.
+    """
 
     title: str
     lines: tuple[str, ...]
@@ -254,7 +258,7 @@ class BlockDifference:
 
 
 def differences(golden: TracePage, found: TracePage) -> list[BlockDifference]:
-    """The blocks that differ, first difference first; of one instant, in the scenario's order."""
+    """Return the differing blocks by their first difference, then in the scenario's order."""
     was = {block.title: block for block in golden.blocks}
     now = {block.title: block for block in found.blocks}
     titles = dict.fromkeys([*now, *was])
@@ -267,7 +271,7 @@ def differences(golden: TracePage, found: TracePage) -> list[BlockDifference]:
 
 
 def describe(parted: list[BlockDifference], golden_name: str) -> str:
-    """The differences of two traces, of which there is at least one, as text."""
+    """Describe the differences of two traces; at least one."""
     first = parted[0]
     when = "" if first.first_at == _NEVER else f", first at {first.first} (Thai time)"
     places = f"{len(parted)} place{'s' * (len(parted) > 1)}"
@@ -295,7 +299,7 @@ def _block_difference(was: Block, now: Block) -> BlockDifference:
 
 
 def _marked(was: tuple[str, ...], now: tuple[str, ...]) -> Iterator[str]:
-    """All lines of both; `-` marks those of the first alone, `+` those of the second alone."""
+    """Yield all lines of both; `-` marks lines of the first only, `+` lines of the second only."""
     matcher = SequenceMatcher(None, was, now, autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal":
@@ -306,7 +310,7 @@ def _marked(was: tuple[str, ...], now: tuple[str, ...]) -> Iterator[str]:
 
 
 def _instant(marked: str) -> tuple[float, str]:
-    """When a marked line happened, to sort by and to print; a line without an instant is last."""
+    """Return the instant of a marked line, for sorting and for printing; without one, infinity."""
     text = marked[2:].partition("  ")[0]
     try:
         return at(text).timestamp(), text
@@ -325,7 +329,7 @@ FOLDER = "golden"
 
 
 class GoldenOutcome(Enum):
-    """How a run compares with its golden trace."""
+    """Result of a comparison with a golden trace."""
 
     SAME = "same"
     WRITTEN = "written"
@@ -333,16 +337,18 @@ class GoldenOutcome(Enum):
 
 
 class GoldenTraces:
-    """The fixture `dialsim_golden`: holds runs of one test to the traces kept for it.
+    """Fixture `dialsim_golden`: compares runs of one test with stored traces.
 
-    A trace is kept in the folder `golden` beside the test, in a file named after the test. Written
-    only by `--dialsim-update`, and read by people.
+    A trace is stored in the folder `golden` beside the test, in a file named after the test. Only
+    `--dialsim-update` writes it.
     """
 
     def __init__(
         self, folder: Path, test: str, update: bool, note: Callable[[GoldenOutcome], None]
     ) -> None:
-        """`test` is the test's name, its module's in front; `note` is told of each comparison."""
+        """`test` is the test's name, prefixed by its module; `note` is called for each
+        comparison.
+        """
         self._folder = folder / FOLDER
         self._test = test
         self._update = update
@@ -350,10 +356,10 @@ class GoldenTraces:
         self._names: set[str] = set()
 
     def __call__(self, run: RunLike, name: str = "") -> None:
-        """Hold a run to the golden trace; `name` tells several of one test apart.
+        """Compare a run with the golden trace; `name` distinguishes several traces of one test.
 
-        A golden trace is of one seed: under another there is nothing to compare. Raises
-        AssertionError with both traces where they differ, or if there is no golden trace yet.
+        A golden trace belongs to one seed; runs with another seed are not compared. Raises
+        AssertionError with both traces if they differ, or if there is no golden trace yet.
         """
         __tracebackhide__ = True
 

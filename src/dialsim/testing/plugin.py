@@ -1,7 +1,6 @@
-"""The pytest plugin: fixtures and what they hand out, options, and how to replay a failure.
-
-pytest loads this module in every run of everybody who has dialsim installed, so nothing heavy is
-imported here: what a fixture needs it imports when it is first used."""
+"""The pytest plugin: fixtures and the objects that they return, options, and commands to repeat
+a failure.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +30,10 @@ _READER = pytest.StashKey["ScenarioReader"]()
 _PROPERTY = "dialsim_golden"
 
 
+# pytest loads this module in every run of everyone who has dialsim installed, so heavy modules are
+# imported by the fixtures that need them.
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, all named --dialsim-…"""
+    """Add the options, all with the prefix --dialsim-."""
     group = parser.getgroup("dialsim", "regression tests of scheduling (dialsim)")
     group.addoption(
         "--dialsim-update",
@@ -55,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse options that don't fit together."""
+    """Reject options that contradict one another."""
     seed, seeds = config.getoption("--dialsim-seed"), config.getoption("--dialsim-seeds")
     if seed is not None and seed < 0:
         raise pytest.UsageError("--dialsim-seed must be 0 or more")
@@ -68,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat the tests that depend on `dialsim_seed` as the options say."""
+    """Parametrize the tests that depend on `dialsim_seed` by the options."""
     seed = metafunc.config.getoption("--dialsim-seed")
     count = metafunc.config.getoption("--dialsim-seeds")
     if "dialsim_seed" in metafunc.fixturenames and not (seed is count is None):
@@ -79,7 +80,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def dialsim_seed(request: pytest.FixtureRequest) -> int | None:
-    """The seed of `--dialsim-seed` or of this turn of `--dialsim-seeds`; None: the scenario's."""
+    """Seed from `--dialsim-seed` or for this repetition of `--dialsim-seeds`; None: the
+    scenario's.
+    """
     return getattr(request, "param", None)
 
 
@@ -92,14 +95,14 @@ def dialsim_run(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Run
 
 @pytest.fixture
 def dialsim_simulation(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Stepper:  # noqa: ARG001
-    """A scenario to step by hand: `dialsim_simulation(…)`, with the arguments of `dialsim_run`."""
+    """Create a simulation to step: `dialsim_simulation(…)`, with the arguments of `dialsim_run`."""
 
     return Stepper(_reader(request))
 
 
 @pytest.fixture
 def dialsim_receiver() -> Iterator[Receiver]:
-    """A receiver of webhooks, to which the test's sandboxes send: `requests`, `answer(…)`."""
+    """Receiver of webhooks for the test's sandboxes: `requests`, `answer(…)`."""
     from dialsim.testing.receiver import Receiver
 
     with Receiver() as receiver:
@@ -108,7 +111,7 @@ def dialsim_receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def dialsim_sandbox(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Iterator[Host]:  # noqa: ARG001
-    """A scenario served over HTTP: `dialsim_sandbox(…)`, with the arguments of `dialsim_run`."""
+    """Serve a scenario over HTTP: `dialsim_sandbox(…)`, with the arguments of `dialsim_run`."""
 
     host = Host(_reader(request), _webhook_url(request))
     yield host
@@ -117,13 +120,13 @@ def dialsim_sandbox(request: pytest.FixtureRequest, dialsim_seed: int | None) ->
 
 @pytest.fixture
 def dialsim_organization(request: pytest.FixtureRequest) -> Tenants:
-    """An organization of the test's own in a shared sandbox: `dialsim_organization(sandbox)`."""
+    """Add an organization for the test to a shared sandbox: `dialsim_organization(sandbox)`."""
 
     return Tenants(request.node.name, _webhook_url(request))
 
 
 def _webhook_url(request: pytest.FixtureRequest) -> str | None:
-    """The URL of the test's receiver, if it has one."""
+    """Return the URL of the test's receiver, if it has one."""
     if "dialsim_receiver" not in request.fixturenames:
         return None
     receiver: Receiver = request.getfixturevalue("dialsim_receiver")
@@ -132,13 +135,13 @@ def _webhook_url(request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture
 def dialsim_golden(request: pytest.FixtureRequest) -> GoldenTraces:
-    """Hold a run to the trace kept beside the test: `dialsim_golden(result, name="")`."""
+    """Compare a run with the trace stored beside the test: `dialsim_golden(result, name="")`."""
     from dialsim.testing.assertions import GoldenTraces
 
     def note(comparison: GoldenOutcome) -> None:
         request.node.user_properties.append((_PROPERTY, comparison.value))
 
-    _reader(request)  # so that a failure says how to run the same again
+    _reader(request)  # so that a failure prints the command to repeat it
     name, seed = request.node.name, _seed_asked_for(request.node)
     if seed is not None:
         name = re.sub(rf"(?<=[\[-])seed{seed}(?=[]-])", "", name)  # one trace for all seeds
@@ -148,7 +151,7 @@ def dialsim_golden(request: pytest.FixtureRequest) -> GoldenTraces:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Say below a failure how to run the same again."""
+    """Append the commands to repeat a failed test to its report."""
     report = yield
     reader = item.stash.get(_READER, None)
     if reader is not None and report.failed and hasattr(report.longrepr, "addsection"):
@@ -160,7 +163,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Count the golden traces that were written, and those of other seeds."""
+    """Print the numbers of golden traces written, or of those with other seeds."""
     reports = (r for key in ("passed", "failed") for r in terminalreporter.getreports(key))
     noted = [
         value
@@ -184,7 +187,7 @@ def _traces(count: int) -> str:
 
 
 def _reader(request: pytest.FixtureRequest) -> ScenarioReader:
-    """The test's reader of scenarios, made when a fixture first needs it."""
+    """Return the test's scenario reader, created on first use."""
 
     made: ScenarioReader | None = request.node.stash.get(_READER, None)
     if made is None:
@@ -195,14 +198,14 @@ def _reader(request: pytest.FixtureRequest) -> ScenarioReader:
 
 
 def _seed_asked_for(item: pytest.Item) -> int | None:
-    """The seed with which the options repeat a test; None: they don't."""
+    """Return the seed with which the options repeat a test, or None."""
     callspec = getattr(item, "callspec", None)
     return None if callspec is None else callspec.params.get("dialsim_seed")
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """One run of a test; `file` is None where the scenario is no file as it stands."""
+    """One run of a test; `file` is None if the scenario is not a file."""
 
     file: Path | None
     overrides: tuple[str, ...]
@@ -210,7 +213,9 @@ class Replay:
     replication: int
 
     def command(self, folder: Path) -> str | None:
-        """The command line, for a shell in `folder`, that runs the same; None without a file."""
+        """Return the command line that repeats the run, for a shell in `folder`; None without a
+        file.
+        """
         if self.file is None:
             return None
         words = ["dialsim", "run", relative(self.file, folder), "--seed", str(self.seed)]
@@ -222,7 +227,7 @@ class Replay:
 
 
 def commands(node_id: str, seed: int | None, replays: Sequence[Replay], folder: Path) -> list[str]:
-    """The command that runs the test again, with the seed it was given, then those of its runs."""
+    """Return the commands that repeat the test, with its seed, and each of its runs."""
     words = ["pytest", node_id]
     if seed is not None:
         words += ["--dialsim-seed", str(seed)]
@@ -231,14 +236,14 @@ def commands(node_id: str, seed: int | None, replays: Sequence[Replay], folder: 
 
 
 def relative(path: Path, folder: Path) -> str:
-    """The path as a shell in `folder` would write it."""
+    """Return the path relative to `folder`."""
     return os.path.relpath(path, folder)
 
 
 class ScenarioReader:
-    """Reads the scenarios of one test, with the seed it was given, and notes what it has run.
+    """Reader of one test's scenarios, which applies the test's seed and records the runs.
 
-    A relative path is looked for beside the test first and then in `root`.
+    A relative path is resolved against the test's folder first and then against `root`.
     """
 
     def __init__(self, folder: Path, root: Path, seed: int | None) -> None:
@@ -255,7 +260,9 @@ class ScenarioReader:
         seed: int | None,
         replication: int,
     ) -> tuple[Scenario, int]:
-        """The scenario, and the seed to run it with: that of the call, the test or the scenario."""
+        """Return the scenario, and the seed to run it with: from the call, the test or the
+        scenario.
+        """
         from dialsim.scenario.scenario import Scenario, override_texts
 
         scenario = self._load(source, overrides)
@@ -292,11 +299,11 @@ class ScenarioReader:
 
 
 class Runner:
-    """The fixture `dialsim_run`: runs a scenario to its end.
+    """Fixture `dialsim_run`: runs a scenario to its end.
 
-    `source` is a scenario file's path (relative to the test's folder or to pytest's root), the text
-    of one, a `Sketch` or a loaded `Scenario`. The seed is `seed`, else that of `--dialsim-seed`,
-    else the scenario's.
+    `source` is a scenario file's path (relative to the test's folder or to pytest's root), its
+    text, a `Sketch` or a loaded `Scenario`. The seed is `seed`, else from `--dialsim-seed`, else
+    the scenario's.
     """
 
     def __init__(self, reader: ScenarioReader) -> None:
@@ -310,7 +317,7 @@ class Runner:
         seed: int | None = None,
         replication: int = 0,
     ) -> Result:
-        """Run it; `overrides` are texts `PATH=VALUE`, as for `dialsim run --set`."""
+        """Run the scenario; `overrides` are texts `PATH=VALUE`, as for `dialsim run --set`."""
         from dialsim.results.result import run
 
         scenario, chosen = self._reader.read(source, overrides, seed, replication)
@@ -318,7 +325,7 @@ class Runner:
 
 
 class Stepper:
-    """The fixture `dialsim_simulation`: a scenario to be stepped by hand; otherwise as `Runner`."""
+    """Fixture `dialsim_simulation`: creates a simulation to step; otherwise like `Runner`."""
 
     def __init__(self, reader: ScenarioReader) -> None:
         self._reader = reader
@@ -331,7 +338,7 @@ class Stepper:
         seed: int | None = None,
         replication: int = 0,
     ) -> Simulation:
-        """The simulation at clock.start."""
+        """Return the simulation at clock.start."""
         from dialsim.engine.simulation import Simulation
 
         scenario, chosen = self._reader.read(source, overrides, seed, replication)
@@ -339,10 +346,10 @@ class Stepper:
 
 
 class Host:
-    """The fixture `dialsim_sandbox`: serves scenarios until the test is over.
+    """Fixture `dialsim_sandbox`: serves scenarios until the end of the test.
 
-    `source`, `overrides` and `seed` are those of `Runner`. Results are sent to `webhook_url`, by
-    default to the URL of `dialsim_receiver` if the test has one, else as the scenario says.
+    `source`, `overrides` and `seed` are as in `Runner`. Results are sent to `webhook_url`, by
+    default to the URL of `dialsim_receiver` if the test uses it, else as in the scenario.
     """
 
     def __init__(self, reader: ScenarioReader, webhook_url: str | None) -> None:
@@ -358,7 +365,7 @@ class Host:
         seed: int | None = None,
         webhook_url: str | None = None,
     ) -> Sandbox:
-        """A sandbox that has been started, with its clock at clock.start."""
+        """Start a sandbox with its clock at clock.start."""
         from dialsim.sandbox.client.sandbox import Sandbox
 
         scenario, chosen = self._reader.read(source, overrides, seed, replication=0)
@@ -367,17 +374,17 @@ class Host:
         return sandbox
 
     def stop(self) -> None:
-        """Stop all of them, the last first; raises what any of them raises."""
+        """Stop all sandboxes, the last one first; raises their errors."""
         with ExitStack() as stack:
             for sandbox in self._started:
                 stack.callback(sandbox.stop)
 
 
 class Tenants:
-    """The fixture `dialsim_organization`: an organization of the test's own.
+    """Fixture `dialsim_organization`: adds an organization for one test.
 
-    It is for a sandbox that several tests share. It is named after the test, and its results are
-    sent to `webhook_url`, if there is one.
+    For a sandbox that several tests share. The organization is named after the test, and its
+    results are sent to `webhook_url`, if given.
     """
 
     def __init__(self, name: str, webhook_url: str | None) -> None:
@@ -387,7 +394,7 @@ class Tenants:
     def __call__(
         self, sandbox: Sandbox, like: str | None = None, **settings: object
     ) -> OrganizationRecord:
-        """Add it, like an organization of the sandbox, by default the first one.
+        """Add the organization as a copy of an existing one, by default the first.
 
         `settings` are keys of an organization in a scenario file, such as `maxConcurrentCalls=5`.
         """

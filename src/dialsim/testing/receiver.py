@@ -1,4 +1,4 @@
-"""A receiver of webhooks on a port of this machine, which keeps what it gets and answers as told.
+"""Receiver of webhooks on a local port, which records requests and gives prepared answers.
 
 python -m dialsim.testing.receiver --port 8500    # in a process of its own
 """
@@ -20,15 +20,17 @@ from typing import Any, Literal, Self
 from dialsim.errors import DialsimError
 
 CONTROL = "/-/"
-"""What lies below is not recorded: GET requests, PUT answers, of a receiver in another process."""
+"""Prefix of paths that are not recorded, to control a receiver in another process: GET requests,
+PUT answers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How a request is answered: with a status and a body, after a while (seconds).
+    """Answer to a request: status and body, after `delay` seconds.
 
-    `then`: "reset" breaks the connection off in the middle of the reply, "endless" sends a body
-    that doesn't end. `first` is called before anything is answered, in the receiver's thread.
+    `then`: "reset" breaks the connection in the middle of the reply, "endless" sends a body that
+    never ends. `first` is called before the answer, in the receiver's thread.
     """
 
     status: int = 200
@@ -41,7 +43,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A request as it came in; `at` is in seconds of `time.monotonic`."""
+    """Request as received; `at` is in seconds of `time.monotonic`."""
 
     method: str
     path: str
@@ -51,19 +53,22 @@ class ReceivedRequest:
 
     @property
     def json(self) -> Any:
-        """The decoded body."""
+        """Decoded body."""
         return json.loads(self.body)
 
 
 class Receiver:
-    """Receives from the moment it is made until `stop`, or the end of its `with` block.
+    """Receiver from its creation until `stop`, or the end of its `with` block.
 
-    Every request is answered by the next of the answers it was given, and by `otherwise` when
-    there are none left. `requests` are all that came in, in the order in which they were read.
+    Each request gets the next of the prepared answers, or `otherwise` if none is left. `requests`
+    are all requests, in the order in which they were read.
     """
 
     def __init__(self, port: int = 0, otherwise: Answer | None = None) -> None:
-        """On a port of 127.0.0.1; 0 takes a free one. Raises DialsimError if it can't be had."""
+        """Listen on a port of 127.0.0.1; 0 selects a free one.
+
+        Raises DialsimError if the port is taken.
+        """
         self.otherwise = otherwise or Answer()
         self.requests: list[ReceivedRequest] = []
         self._answers: deque[Answer] = deque()
@@ -75,15 +80,15 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """The URL of a webhook that leads here."""
+        """URL for webhooks to this receiver."""
         return f"http://127.0.0.1:{self._port}/webhook"
 
     def answer(self, *answers: Answer) -> None:
-        """Answer the next requests so, in this order."""
+        """Prepare the answers to the next requests, in this order."""
         self._answers.extend(answers)
 
     def accept(self) -> None:
-        """Take connections (again)."""
+        """Accept connections (again)."""
         if self._server is None:
             try:
                 self._server = _Server(self, self._port)
@@ -94,14 +99,14 @@ class Receiver:
             threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def refuse(self) -> None:
-        """Have connections refused from now on; requests under way are still answered."""
+        """Refuse connections from now on; requests under way are still answered."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
 
     def wait_for(self, count: int, seconds: float = 10.0) -> list[ReceivedRequest]:
-        """The requests, once there are so many; raises DialsimError if that takes too long."""
+        """Wait for a number of requests, and return them. Raises DialsimError after `seconds`."""
         with self._news:
             if not self._news.wait_for(lambda: len(self.requests) >= count, seconds):
                 raise DialsimError(
@@ -110,7 +115,7 @@ class Receiver:
             return self.requests[:]
 
     def stop(self) -> None:
-        """Stop; replies under way are broken off."""
+        """Stop the receiver, and break off replies under way."""
         self._stopping.set()
         self.refuse()
 
@@ -137,7 +142,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that hang up are no news."""
+        """Ignore clients that disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -145,11 +150,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def handle_any(self) -> None:
-        """Record a request, and answer it as the receiver was told."""
+        """Record a request, and send the prepared answer."""
         receiver = self.server.receiver
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
-        if len(body) < length:  # whoever sent it is gone
+        if len(body) < length:  # the client has disconnected
             self.close_connection = True
             return
         if self.path.startswith(CONTROL):
@@ -166,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = handle_any  # noqa: N815 - names that http.server calls
 
     def log_message(self, *_arguments: object) -> None:
-        """Nothing is logged."""
+        """Suppress the log."""
 
     def _reply(self, answer: Answer) -> None:
         content = answer.body.encode()
@@ -185,7 +190,8 @@ class _Handler(BaseHTTPRequestHandler):
             while not self.server.receiver._stopping.wait(0.001):
                 self.wfile.write(b"400\r\n" + b"x" * 1024 + b"\r\n")
         elif answer.then == "reset":
-            no_goodbye = struct.pack("ii", 1, 0)  # closing sends a reset at once
+            # SO_LINGER with time 0: closing sends a reset at once.
+            no_goodbye = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_goodbye)
             self.connection.close()
             self.close_connection = True
@@ -204,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    """Receive until interrupted, in a process of its own; the first line printed is the URL."""
+    """Receive until interrupted, in a process of its own; the first printed line is the URL."""
     parser = argparse.ArgumentParser(
         prog="python -m dialsim.testing.receiver",
         description="Receive webhooks. What came in is at GET /-/requests; PUT /-/answers takes "

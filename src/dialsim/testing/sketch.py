@@ -1,7 +1,7 @@
 """`Sketch`: a small scenario in a few lines of Python, for tests of scheduling.
 
-It is written with Thai time (`Mon 09:00`) and calling windows as people say them
-(`Mon-Fri 09:00-12:00 13:00-17:00, Sat 10:00-12:00`).
+Sketches use Thai time (`Mon 09:00`) and windows in a planner's notation (`Mon-Fri 09:00-12:00
+13:00-17:00, Sat 10:00-12:00`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 def time_windows(text: str) -> list[dict[str, object]]:
-    """The `timeWindows` of a schedule request, an item per day and part of the text.
+    """Return the `timeWindows` of a schedule request, one item per day and part of the text.
 
-    Parts are divided by commas; each has its days (`Mon`, `Mon-Fri`; none: every day) and its
-    ranges of Thai time. Raises DialsimError for what is neither; hours are checked by the loader.
+    Parts are separated by commas; each has days (`Mon`, `Mon-Fri`; none: every day) and ranges of
+    Thai time. Raises DialsimError for other texts; the loader checks the hours.
     """
     return [item for part in text.split(",") for item in _items(part.split(), text)]
 
@@ -63,7 +63,7 @@ When = str | datetime | float
 """`Mon 09:00` (Thai time), ISO 8601 text, an aware datetime, or seconds after the start."""
 
 MONDAY = datetime(2026, 1, 5, tzinfo=THAI)
-"""The Monday of the week that `Mon 09:00` is in: 5 January 2026, 00:00 in Thailand."""
+"""Monday of the week of `Mon 09:00`: 5 January 2026, 00:00 in Thailand."""
 
 _TEXT = re.compile(
     rf"(?:({'|'.join(WEEKDAYS)}) ?)?(?:\b([0-9]{{1,2}}) ({'|'.join(MONTHS)}) ([0-9]{{4}}) )?"
@@ -72,11 +72,11 @@ _TEXT = re.compile(
 
 
 def at(text: str) -> datetime:
-    """An instant of Thai time, as an aware datetime.
+    """Parse an instant of Thai time into an aware datetime.
 
-    `Mon 09:00`, `Tue 18:59:59.999`: in the week of Monday 5 January 2026, where sketches begin.
-    Any other day needs its date: `Mon 12 Jan 2026 09:00`, the way dialsim prints instants.
-    Raises DialsimError if the text has another form, or names a day or time that doesn't exist.
+    `Mon 09:00`, `Tue 18:59:59.999`: in the week of Monday 5 January 2026, in which sketches begin.
+    Other days need a date: `Mon 12 Jan 2026 09:00`, the format in which dialsim prints instants.
+    Raises DialsimError for another form, and for a day or time that does not exist.
     """
     match = _TEXT.fullmatch(text.strip())
     if match is None or not (match[1] or match[2]):
@@ -100,7 +100,7 @@ def at(text: str) -> datetime:
 
 
 def instant_of(when: When, start: int) -> int:
-    """An instant in ms since 1970, UTC; a number is seconds after `start` (ms)."""
+    """Return an instant in ms since 1970, UTC; a number is seconds after `start` (ms)."""
     fault = era_fault(str(when))
     if fault is not None:
         raise DialsimError(f"{when} {fault}")
@@ -114,12 +114,12 @@ def instant_of(when: When, start: int) -> int:
 
 
 def stamp(instant: int) -> str:
-    """`Mon 5 Jan 2026 09:00:02.000`: an instant in ms, UTC, as `at` reads it."""
+    """Format an instant (ms, UTC) in a form that `at` accepts: `Mon 5 Jan 2026 09:00:02.000`."""
     return f"{date_text(instant)} {thai(instant):%H:%M:%S}.{instant % 1000:03}"
 
 
 NUMBERS = ("021000001", "021000002", "021000003")
-"""The caller IDs that an organization of a sketch has unless told otherwise."""
+"""Default caller IDs of a sketch's organizations."""
 
 _VALUE_OF = {
     "setConcurrency": "value",
@@ -131,13 +131,13 @@ _OF_CAMPAIGN = ("id", "plan", "value", "priority", "weight", "reserved", "at_mos
 
 
 class Sketch:
-    """A scenario in the making. Every method returns a new sketch and leaves the old one alone.
+    """Scenario under construction. Every method returns a new sketch and leaves the old one
+    unchanged.
 
-    Nothing is left to chance: people follow scripts, and a line is set up in 2 s. Keyword arguments
-    are keys of the scenario file in snake case (`queue_timeout="5m"`); what stands deeper is
-    written as in the file, instants as there or as `at` makes them. Instants are Thai time
-    (`Mon 09:00`, in the week of 5 January 2026) or seconds after the start. Mistakes show when the
-    scenario is read: it goes through the loader.
+    Nothing is random: people follow scripts, and setting up a line takes 2 s. Keyword arguments are
+    keys of the scenario file in snake case (`queue_timeout="5m"`); nested values are written as in
+    the file, instants as in the file or with `at`. Instants are Thai time (`Mon 09:00`, in the week
+    of 5 January 2026) or seconds after the start. The loader checks the scenario when it is read.
     """
 
     def __init__(
@@ -150,10 +150,10 @@ class Sketch:
         setup_time: object = "2s",
         **engine: object,
     ) -> None:
-        """With `slots` it has an organization `Acme` with so many; `engine` are its settings.
+        """With `slots` create an organization `Acme` with this limit; `engine` are engine settings.
 
-        With a `setup_time` of None the file says nothing of how people and lines behave: it is the
-        built-in behaviour, with its chance.
+        With `setup_time` None the file defines no behaviour, so that the built-in random one
+        applies.
         """
         default = {"setupTime": setup_time, "analysisDelay": "20s"}
         self._start = instant_of(start, 0)
@@ -171,7 +171,7 @@ class Sketch:
             self._add_organization("Acme", slots, {})
 
     def also(self, **keys: object) -> Sketch:
-        """With further keys at the top of the file: `name`, `costs`, `calendar`, `compliance`, …"""
+        """Add keys at the top level: `name`, `costs`, `calendar`, `compliance`, …"""
         sketch = self._copy()
         sketch._document.update(_wired(keys))
         return sketch
@@ -179,19 +179,19 @@ class Sketch:
     # -- who calls, and whom ----------------------------------------------------------------------
 
     def organization(self, name: str, slots: int, **keys: object) -> Sketch:
-        """Another organization; campaigns and actions that follow are its own."""
+        """Add an organization; the following campaigns and actions belong to it."""
         sketch = self._copy()
         sketch._add_organization(name, slots, keys)
         return sketch
 
     def having(self, **keys: object) -> Sketch:
-        """With further keys of the organization: `caller_ids`, `webhook`, `calling_allowed`, …"""
+        """Add keys to the organization: `caller_ids`, `webhook`, `calling_allowed`, …"""
         sketch = self._copy()
         sketch._organization.update(_wired(keys))
         return sketch
 
     def agent(self, name: str = "Agent", **keys: object) -> Sketch:
-        """An agent, or further keys of one: `behaviour`, `analysis`, `voice_key`, …"""
+        """Add an agent, or keys of an existing one: `behaviour`, `analysis`, `voice_key`, …"""
         sketch = self._copy()
         sketch._agent(name).update(_wired(keys))
         return sketch
@@ -205,15 +205,15 @@ class Sketch:
         agent: str = "Agent",
         **body: object,
     ) -> Sketch:
-        """A campaign that calls `people`: each a script, such as `busy 1s; answered 5s 90s`, or a
-        recipient as in the file.
+        """Add a campaign that calls `people`: scripts such as `busy 1s; answered 5s 90s`, or
+        recipients.
 
-        `recipients` is for the file's other ways of naming them (`{"count": 200}`). `requested` is
-        the instant of the schedule request; None leaves the campaign DRAFT. `body` is the request:
-        `start`, `end` and `windows` in Thai time, `retry_interval` as a duration or ms,
-        `max_attempts` and so on. It starts at once and has the interface's windows otherwise.
-        `priority`, `weight`, `reserved` and `at_most` are the campaign's share of the lines; `id`,
-        `plan` and `value` are its own, too.
+        `recipients` is for the file's other ways to give recipients (`{"count": 200}`). `requested`
+        is the instant of the schedule request; None leaves the campaign DRAFT. `body` is the
+        request: `start`, `end` and `windows` in Thai time, `retry_interval` as a duration or ms,
+        `max_attempts` and so on. By default the campaign starts at once with the interface's
+        windows. `priority`, `weight`, `reserved` and `at_most` are its share of the lines; `id`,
+        `plan` and `value` are keys of the campaign as well.
         """
         sketch = self._copy()
         listed = [_recipient(index, person) for index, person in enumerate(people)]
@@ -226,7 +226,7 @@ class Sketch:
         return sketch
 
     def behaviour(self, name: str, **keys: object) -> Sketch:
-        """A behaviour, or further keys of one: `setup_time`, `outcomes`, `talk_time`, …"""
+        """Add a behaviour, or keys of an existing one: `setup_time`, `outcomes`, `talk_time`, …"""
         sketch = self._copy()
         sketch._document["behaviours"].setdefault(name, {}).update(_wired(keys))
         return sketch
@@ -234,11 +234,12 @@ class Sketch:
     # -- what somebody does while it runs ---------------------------------------------------------
 
     def at(self, when: When, action: str, what: object = None, **keys: object) -> Sketch:
-        """At an instant somebody does something: an action of the file's timeline.
+        """Add an action to the timeline.
 
         `what` is the campaign (`pause`, `resume`, `cancel`, `delete`, `schedule`, `reanalyze`), the
         value (`setConcurrency`, `setCallingAllowed`), the behaviour (`setBehaviour`) or the URL.
-        For `schedule` the keywords are the request's, as in `campaign`; else they are further keys.
+        For `schedule` the keywords belong to the request, as in `campaign`; otherwise they are
+        further keys.
         """
         sketch = self._copy()
         written: dict[str, object] = {"at": self._text(when), "action": action}
@@ -255,11 +256,11 @@ class Sketch:
 
     @property
     def text(self) -> str:
-        """The scenario as the text of a file."""
+        """Scenario as the text of a file."""
         return json.dumps(self._document, indent=2, ensure_ascii=False, default=_instant_text)
 
     def scenario(self, overrides: str | Sequence[str] = ()) -> Scenario:
-        """The scenario, read and checked as a file's; raises ScenarioError with all problems."""
+        """Read and check the scenario like a file; raises ScenarioError with all problems."""
         from dialsim.scenario.loading import loads
 
         return loads(self.text, name="<sketch>", overrides=overrides)
@@ -290,7 +291,7 @@ class Sketch:
         self._document["organizations"].append(written | _wired(keys))
 
     def _agent(self, name: str) -> dict[str, Any]:
-        """The newest organization's agent of this name, who is added if there is none."""
+        """Return the newest organization's agent of this name, added if missing."""
         agents: list[dict[str, Any]] = self._organization["agents"]
         for known in agents:
             if known["name"] == name:
@@ -302,7 +303,7 @@ class Sketch:
         return format_instant(instant_of(when, self._start))
 
     def _request(self, keys: Mapping[str, object]) -> dict[str, object]:
-        """The body of a schedule request."""
+        """Return the body of a schedule request."""
         body: dict[str, object] = {"startDateTime": self._text(0)}
         for key, value in keys.items():
             match key, value:
@@ -325,7 +326,7 @@ def _recipient(index: int, person: str | Mapping[str, object]) -> dict[str, obje
 
 
 def _instant_text(value: object) -> str:
-    """An instant that stands deeper in the file, as `at` makes it."""
+    """Format a nested instant from `at`; a JSON default function."""
     if isinstance(value, datetime):
         return format_instant(instant_of(value, 0))
     raise DialsimError(f"{value!r} is nothing that a scenario file can say")
@@ -341,7 +342,7 @@ def _milliseconds(duration: str) -> int:
 
 
 def _wired(keys: Mapping[str, object]) -> dict[str, Any]:
-    """Keyword arguments under the names of the file: `queue_timeout` is `queueTimeout`."""
+    """Convert keyword arguments to keys of the file: `queue_timeout` becomes `queueTimeout`."""
     return {_wire_name(key): value for key, value in keys.items()}
 
 

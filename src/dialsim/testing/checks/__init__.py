@@ -1,1 +1,1 @@
-"""What a trace may never show, rule by rule; shares no code with the engine that it checks."""
+"""Checks of a trace, rule by rule. They share no code with the engine."""

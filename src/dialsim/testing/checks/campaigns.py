@@ -46,14 +46,14 @@ _STEPS = {
 
 
 def violations(campaign: CampaignRun) -> Iterator[Violation]:
-    """Every breach by a campaign, by one of its calls, or by a person's calls together."""
+    """Yield violations by a campaign, by one of its calls, or by a person's calls together."""
     yield from _states(campaign)
     yield from _calls(campaign)
     yield from _people(campaign)
 
 
 def _states(campaign: CampaignRun) -> Iterator[Violation]:
-    """Every breach by a campaign itself."""
+    """Yield violations by the campaign itself."""
     yield from _steps(campaign)
     yield from _starts(campaign)
     yield from _completions(campaign)
@@ -63,7 +63,7 @@ def _states(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _steps(campaign: CampaignRun) -> Iterator[Violation]:
-    """Legal steps only, each from where the one before led to."""
+    """Check that steps are legal, and start from the status before."""
     trace = campaign.run.trace
     status, last = S.DRAFT, trace.world.scenario.clock.start
     for change in campaign.changes:
@@ -79,7 +79,7 @@ def _steps(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _starts(campaign: CampaignRun) -> Iterator[Violation]:
-    """RUNNING for the first time at the first instant that C2 allows, or by a resume (C5)."""
+    """Check that RUNNING begins at the first instant that C2 allows, or by a resume (C5)."""
     ran, waits_since = False, None
     for change in campaign.changes:
         may_run = _may_start(campaign, change.at) == change.at
@@ -96,7 +96,7 @@ def _starts(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _may_start(campaign: CampaignRun, instant: int) -> int | None:
-    """The first instant from `instant` on at which C2 lets the campaign run."""
+    """Return the first instant from `instant` on at which C2 allows the campaign to run."""
     if campaign.scheduled is None:
         return None
     opens = int(campaign.hours.next_open(np.array([max(instant, campaign.start_at)]))[0])
@@ -104,7 +104,9 @@ def _may_start(campaign: CampaignRun, instant: int) -> int | None:
 
 
 def _completions(campaign: CampaignRun) -> Iterator[Violation]:
-    """COMPLETED in the very instant in which the last recipient is final, or on the resume (C3)."""
+    """Check that COMPLETED comes in the instant of the last settled recipient, or of the resume
+    (C3).
+    """
     for before, change in zip(campaign.changes, campaign.changes[1:], strict=False):
         if change.cause == "all_final":
             last = int(max(before.at, campaign.rows.at.max(initial=0)))
@@ -114,7 +116,7 @@ def _completions(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _pauses(campaign: CampaignRun) -> Iterator[Violation]:
-    """A pause leaves nobody in the queue, and no line being set up (C4)."""
+    """Check that a pause leaves no call in the queue, and no line being set up (C4)."""
     open_ = kinds("released", "dialled")
     for change in campaign.changes:
         if change.cause == "pause":
@@ -123,7 +125,7 @@ def _pauses(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _outlasting(campaign: CampaignRun, kind: Mask, instant: int) -> Mask:
-    """The rows of such a kind that a call stays in after the instant's work."""
+    """Return the rows of these kinds whose state lasts beyond the instant's work."""
     rows = campaign.rows
     stays = (rows.then_at > instant) | rows.last
     outlasting: Mask = kind[rows.kind] & (rows.at <= instant) & stays
@@ -131,14 +133,14 @@ def _outlasting(campaign: CampaignRun, kind: Mask, instant: int) -> Mask:
 
 
 def _closing(campaign: CampaignRun) -> Iterator[Violation]:
-    """A cancellation, a deletion and the end date leave nothing to be called (C6, C7, C8)."""
+    """Check that nothing waits after a cancellation, deletion or end date (C6, C7, C8)."""
     if campaign.closing is None:
         return
     closed_at, rule = campaign.closing
     rows, made_at = campaign.rows, campaign.scheduled.at if campaign.scheduled else None
     first = kinds("scheduled")[rows.kind]
     moved = kinds("retry", "released", "dialled")[rows.kind] | (first & (closed_at != made_at))
-    # a command from outside comes after the instant's work, and leaves no work of its own
+    # A command from outside comes after the instant's work, and causes no further work.
     late = rows.at > closed_at if campaign.run.live else rows.at >= closed_at
     yield from campaign.breaches(moved & late, rule, "after the campaign was over")
     waits = kinds("scheduled", "retry", "window_closed", "paused", "released", "dialled")
@@ -147,7 +149,9 @@ def _closing(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _end(campaign: CampaignRun) -> Iterator[Violation]:
-    """Expired by its end date (C7); final, stalled or cut short when the run is over (T5)."""
+    """Check expiry at the end date (C7), and that the campaign is final, stalled or cut at the
+    end (T5).
+    """
     run = campaign.run
     if campaign.end_at is not None and campaign.end_at <= run.trace.end:
         late = campaign.status_after(campaign.end_at)
@@ -191,13 +195,13 @@ _FROM = np.array([STATUSES.index(c.from_status) if c.from_status else -1 for c i
 _TO = np.array([*(STATUSES.index(change.to_status) for change in CHANGES), -1])
 _BY_ITSELF = kinds("ringing", "answered", "ended")
 _UNDER_WAY = kinds("dialled", "ringing", "answered")
-_BEFORE_TIMEOUTS = kinds("window_closed", "paused", *_DROPPED)  # T4: steps 1 to 3
+_BEFORE_TIMEOUTS = kinds("window_closed", "paused", *_DROPPED)  # T4: steps 1 to 3 precede timeouts
 _DIALS, _RELEASES, _ANSWERS = kinds("dialled"), kinds("released"), kinds("answered")
 _STANDS = kinds("ringing", "answered", "ended", "nothing")
 
 
 def _calls(campaign: CampaignRun) -> Iterator[Violation]:
-    """Every breach by a call of the campaign."""
+    """Yield violations by calls of the campaign."""
     yield from _times(campaign)
     yield from _changes(campaign)
     yield from _phases(campaign)
@@ -207,14 +211,14 @@ def _calls(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _times(campaign: CampaignRun) -> Iterator[Violation]:
-    """Inside the run (T5)."""
+    """Check that all changes are inside the run (T5)."""
     rows, trace = campaign.rows, campaign.run.trace
     out = (rows.at < trace.world.scenario.clock.start) | (rows.at > trace.end)
     yield from campaign.breaches(out, "T5", lambda row: f"{_cause(campaign, row)} out of the run")
 
 
 def _changes(campaign: CampaignRun) -> Iterator[Violation]:
-    """One legal change after the other, each from where the one before led to."""
+    """Check that changes are legal, and start from the status before."""
     rows = campaign.rows
     wrong = _FROM[rows.kind] != _TO[rows.before]
     illegal = ~rows.first & ~_FOLLOWS[rows.before, rows.kind]
@@ -230,7 +234,9 @@ def _changes(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _phases(campaign: CampaignRun) -> Iterator[Violation]:
-    """Setup takes time, no ringing ends as it begins, and only answered calls complete."""
+    """Check that setup takes time, ringing has no row of length 0, and only answered calls
+    complete.
+    """
     rows, kind = campaign.rows, campaign.rows.kind
     at_once = ~rows.last & (rows.then_at == rows.at)
     yield from campaign.breaches(
@@ -253,7 +259,9 @@ def _phases(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _dialling(campaign: CampaignRun) -> Iterator[Violation]:
-    """Released and dialled in a window of a RUNNING campaign that has begun (T3, C1, Q2)."""
+    """Check that calls are released and dialled in a window of a RUNNING, started campaign (T3,
+    C1, Q2).
+    """
     rows = campaign.rows
     moves = (_DIALS | _RELEASES)[rows.kind]
     closed = moves & ~campaign.hours.are_open(rows.at)
@@ -265,7 +273,7 @@ def _dialling(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _queueing(campaign: CampaignRun) -> Iterator[Violation]:
-    """In the queue no longer than it may be, and in a window (Q5, Q6)."""
+    """Check that calls stay in the queue no longer than allowed, and only in a window (Q5, Q6)."""
     rows = campaign.rows
     queued = _RELEASES[rows.kind]
     timeout = campaign.run.trace.world.scenario.engine.queue_timeout
@@ -294,7 +302,7 @@ def _queueing(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _shown(campaign: CampaignRun) -> Iterator[Violation]:
-    """The caller ID (P3) and the voice (P4) of each dial."""
+    """Check the caller ID (P3) and the voice (P4) of each dial."""
     if campaign.scheduled is None:
         return
     rows, world = campaign.rows, campaign.run.trace.world
@@ -317,7 +325,9 @@ def _shown(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _one_after_the_other(campaign: CampaignRun, *, several: bool) -> Iterator[Violation]:
-    """A redial shows the number of the dial that was withdrawn (C4), a retry another (P3)."""
+    """Check that a redial shows the withdrawn dial's caller ID (C4), and a retry another one
+    (P3).
+    """
     rows, world = campaign.rows, campaign.run.trace.world
     dialled = np.flatnonzero(_DIALS[rows.kind])
     person, call, number = rows.recipient[dialled], rows.call[dialled], rows.number[dialled]
@@ -337,7 +347,7 @@ def _one_after_the_other(campaign: CampaignRun, *, several: bool) -> Iterator[Vi
 
 
 def _numbers(campaign: CampaignRun, request: ScheduleRequest) -> set[str]:
-    """The numbers that the campaign may show (P3)."""
+    """Return the caller IDs that the campaign may show (P3)."""
     world, block = campaign.run.trace.world, campaign.block
     if request.caller_ids is not None:
         return set(request.caller_ids)
@@ -357,12 +367,12 @@ _IS_DROPPED = kinds("cancelled", "deleted", "expired")
 
 
 class PeopleRecord:
-    """The calls of one campaign as a list, by (recipient, call), and each person's past.
+    """Calls of one campaign as columns, by (recipient, call), and each person's history.
 
     Per call: `first_row` and `last_row`, the person, the kind of its last change, and `attempts`,
-    how many of the person's were counted when it was over (P5). Per person: `removed` as a
-    duplicate (D3), `past_attempts`, `past_reached`, and `resumes_at`, when the call that follows
-    the past is due; -1 for who has none.
+    the person's counted attempts at its end (P5). Per person: `removed` as a duplicate (D3),
+    `past_attempts`, `past_reached`, and `resumes_at`, the instant of the call that continues the
+    history; -1 without one.
     """
 
     def __init__(self, campaign: CampaignRun) -> None:
@@ -390,7 +400,7 @@ class PeopleRecord:
 
     @cached_property
     def attempts(self) -> NDArray[np.int64]:
-        """Attempts counted when each call was over, those of the past included."""
+        """Attempts counted at the end of each call, history included."""
         counted = np.concatenate([[0], np.cumsum(_ENDED[self.last_kind], dtype=np.int64)])
         begins = np.searchsorted(self.person, self.person, side="left")
         own: NDArray[np.int64] = counted[1:] - counted[begins]
@@ -398,13 +408,13 @@ class PeopleRecord:
 
     @cached_property
     def has_calls(self) -> NDArray[np.bool_]:
-        """Whether each person has a call."""
+        """True for each person with a call."""
         has: NDArray[np.bool_] = np.bincount(self.person, minlength=self.campaign.count) > 0
         return has
 
 
 def _people(campaign: CampaignRun) -> Iterator[Violation]:
-    """Every breach by a person's calls taken together."""
+    """Yield violations by a person's calls together."""
     people = PeopleRecord(campaign)
     yield from _first_calls(campaign, people)
     yield from _numbering(campaign, people)
@@ -413,7 +423,7 @@ def _people(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _first_calls(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
-    """One call for everybody from the request on; who has a past goes on from there (C1)."""
+    """Check that everyone has a call from the request on; histories are continued (C1)."""
     rows, scheduled = campaign.rows, campaign.scheduled
     fresh = people.resumes_at < 0
     if scheduled is None:
@@ -436,7 +446,7 @@ def _first_calls(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violat
 
 
 def _resumed(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
-    """The first call of who has a past is a retry, where one is left, at its instant (R1-R3)."""
+    """Check that a history is continued by a retry at its instant, if one is allowed (R1-R3)."""
     due = people.resumes_at
     done = people.past_reached | (people.past_attempts >= campaign.max_attempts)
     wanted = (due >= 0) & ~done & ~people.removed & ~_over(campaign, due)
@@ -453,7 +463,7 @@ def _resumed(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]
 
 
 def _numbering(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
-    """Calls are numbered from 1."""
+    """Check that calls are numbered from 1."""
     same = np.append(False, ~people.newest[:-1])[: len(people.person)]
     expected = np.where(same, np.roll(people.call, 1) + 1, 1)
     for index in np.flatnonzero(people.call != expected).tolist():
@@ -463,7 +473,7 @@ def _numbering(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violatio
 
 
 def _retries(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
-    """Retries exactly where and when the rules want them (P5, R1, R2, R3)."""
+    """Check that retries are made exactly if and when the rules require them (P5, R1, R2, R3)."""
     attempts, last = people.attempts, people.last_kind
     failed = (_UNREACHED | _TIMED_OUT)[last]
     due = people.over_at + campaign.retry_interval
@@ -489,9 +499,9 @@ def _retries(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]
 def _over(
     campaign: CampaignRun, due: NDArray[np.int64], *, surely: bool = False
 ) -> NDArray[np.bool_]:
-    """Whether the campaign was closed when each call was due.
+    """Return True if the campaign was closed when each call was due.
 
-    A command from outside comes after the instant's retries, which may be there then: `surely`
+    A command from outside comes after the retries of its instant, which may then exist: `surely`
     leaves that instant out.
     """
     if campaign.closing is None:
@@ -503,7 +513,7 @@ def _over(
 
 
 def _fates(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
-    """Every recipient of a campaign that is over is in exactly one final state (C3)."""
+    """Check that every recipient of a finished campaign is in exactly one final state (C3)."""
     end = campaign.run.trace.end
     if campaign.run.cut or campaign.scheduled is None or not campaign.status_after(end).final:
         return

@@ -1,4 +1,4 @@
-"""Checks of the queue: slots, releases and their order, pace, shares, and idle lines (Q)."""
+"""Checks of the queue: lines, releases and their order, pace, shares, and idle lines (Q)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _WAITS = leads_to(CallStatus.SCHEDULED)
 
 
 class Lines:
-    """The lines of campaigns (Q10, Q11) at the instants of a tally.
+    """Lines of campaigns (Q10, Q11) at the instants of a tally.
 
-    They are counted from `since` on, None if never. `used` are a campaign's calls that are queued
-    or under way.
+    Lines count from `since` on, None if never. `used` are a campaign's calls that are queued or
+    under way.
     """
 
     def __init__(self, organization: OrganizationRun, tally: Tally) -> None:
@@ -50,7 +50,9 @@ class Lines:
         self._left = [_people_left(part, tally.at) for part in parts]
 
     def held(self, part: int, index: NDArray[np.int64], at: Instants) -> NDArray[np.int64]:
-        """The lines kept for a campaign at `at`, from the instants at `index` up to the next."""
+        """Return the lines kept for a campaign at `at`, from the instants at `index` up to the
+        next.
+        """
         campaign = self._parts[part]
         closing = campaign.closing
         runs = campaign.runs_after(self._tally.at[index]) & campaign.hours.are_open(at)
@@ -60,7 +62,7 @@ class Lines:
         return np.where(runs, left, 0)
 
     def taken(self, index: NDArray[np.int64], at: Instants) -> NDArray[np.int64]:
-        """All lines in use, waited for, or held."""
+        """Return the number of lines in use, needed by queued calls, or kept."""
         parts = range(len(self._parts))
         return sum(
             (np.maximum(self.used[part][index], self.held(part, index, at)) for part in parts),
@@ -68,7 +70,7 @@ class Lines:
         )
 
     def are_there(self, part: int, index: NDArray[np.int64], at: Instants) -> Mask:
-        """Whether a campaign has a line for one more call."""
+        """Return True if a line is available for one more call of a campaign."""
         if self.since is None:
             return np.ones(len(index), dtype=bool)
         used, limits = self.used[part][index], self._limits[index]
@@ -80,7 +82,9 @@ class Lines:
 
 
 def _people_left(campaign: CampaignRun, at: Instants) -> NDArray[np.int64]:
-    """How many people are not settled after each instant's work (C3), while nothing is dropped."""
+    """Return the number of unsettled people after each instant's work (C3), as long as none is
+    dropped.
+    """
     rows, most = campaign.rows, campaign.max_attempts
     settled = _ENDED[rows.kind] & (_REACHED[rows.kind] | (_attempts(campaign) >= most))
     removed = set(campaign.scheduled.removed if campaign.scheduled else ())
@@ -92,10 +96,10 @@ def _people_left(campaign: CampaignRun, at: Instants) -> NDArray[np.int64]:
 
 
 class Tally:
-    """What an organization's calls do after each instant's work at which anything changes.
+    """States of an organization's calls after the work of each instant with a change.
 
-    All arrays are int64 of the same length: the instants `at`, `then` (the one after; at last the
-    run's end and 1 ms), and how many calls hold slots, are queued, and wait, by campaign.
+    All arrays are int64 of equal length: the instants `at`, `then` (the next one; last the run's
+    end plus 1 ms), and the numbers of calls that hold lines, are queued, and wait, by campaign.
     """
 
     def __init__(self, organization: OrganizationRun) -> None:
@@ -112,7 +116,7 @@ class Tally:
         self.waiting = [self.counted([part], CallStatus.SCHEDULED) for part in parts]
 
     def counted(self, parts: list[CampaignRun], *statuses: CallStatus) -> NDArray[np.int64]:
-        """How many calls have one of the statuses after each instant's work."""
+        """Return the number of calls in one of the statuses after each instant's work."""
         total = np.zeros(len(self.at) + 1, dtype=np.int64)
         changed = np.sum([net(status) for status in statuses], axis=0)
         for part in parts:
@@ -120,13 +124,13 @@ class Tally:
         return np.cumsum(total)[: len(self.at)]
 
     def met(self, parts: list[CampaignRun], kind: Mask) -> Mask:
-        """At which of the instants a change of such a kind happens."""
+        """Return True for instants with a change of one of these kinds."""
         moved = (part.rows.at[kind[part.rows.kind]] for part in parts)
         return np.isin(self.at, np.concatenate([np.empty(0, dtype=np.int64), *moved]))
 
 
 def violations(organization: OrganizationRun) -> Iterator[Violation]:
-    """Every breach by an organization's calls taken together (Q1, Q2, Q4, Q7 to Q11)."""
+    """Yield violations by an organization's calls together (Q1, Q2, Q4, Q7 to Q11)."""
     tally = Tally(organization)
     lines = Lines(organization, tally)
     yield from _numbers(organization, tally)
@@ -146,7 +150,7 @@ def _queue_limits(organization: OrganizationRun, limits: NDArray[np.int64]) -> N
 
 
 def _numbers(organization: OrganizationRun, tally: Tally) -> Iterator[Violation]:
-    """Nobody is dialled without a slot (Q1), nor released into a full queue (Q2)."""
+    """Check that no call is dialled without a line (Q1), or released into a full queue (Q2)."""
     limits = organization.limits_in(tally.at)
     rooms = _queue_limits(organization, limits)
     dialled = tally.met(organization.campaigns, _DIALS)
@@ -160,7 +164,7 @@ def _numbers(organization: OrganizationRun, tally: Tally) -> Iterator[Violation]
 
 
 def _lines(organization: OrganizationRun, tally: Tally, lines: Lines) -> Iterator[Violation]:
-    """Nobody takes more lines than its campaign may (Q10), or one that is held (Q11)."""
+    """Check that no campaign takes more lines than allowed (Q10), or a kept line (Q11)."""
     for campaign, used in zip(organization.campaigns, lines.used, strict=True):
         most = campaign.block.share.at_most
         for place in np.flatnonzero(used > most).tolist():
@@ -184,7 +188,7 @@ def _lines(organization: OrganizationRun, tally: Tally, lines: Lines) -> Iterato
 
 
 def _unsteered(organization: OrganizationRun, at: Instants) -> Mask:
-    """At which instants no command may have come from outside after all the work (T4)."""
+    """Return True for instants after whose work no command can have come from outside (T4)."""
     if not organization.run.live:
         return np.ones(len(at), dtype=bool)
     changes = [change.at for part in organization.campaigns for change in part.changes]
@@ -193,7 +197,9 @@ def _unsteered(organization: OrganizationRun, at: Instants) -> Mask:
 
 
 def _sharing(organization: OrganizationRun, tally: Tally, lines: Lines) -> Iterator[Violation]:
-    """No call is released while another campaign's waits that goes first (Q7 to Q9)."""
+    """Check that no call is released while a campaign that goes first has one waiting (Q7 to
+    Q9).
+    """
     engine, parts = organization.run.trace.world.scenario.engine, organization.campaigns
     rules = {"priority": "Q7", "weighted": "Q8", "deadline": "Q9"}
     if engine.sharing not in rules:
@@ -221,9 +227,9 @@ def _goes_first(
     others: NDArray[np.int64],
     used: NDArray[np.int64],
 ) -> Mask:
-    """Whether another campaign went before the last release of a campaign.
+    """Return True if `other` went before the last release of `campaign`.
 
-    `others` and `used` are the lines of both after it.
+    `others` and `used` are the lines of both after the release.
     """
     mine, theirs = campaign.block, other.block
     if sharing == "weighted":
@@ -242,19 +248,19 @@ def _deadline(campaign: CampaignRun) -> float:
 
 
 def _gap(organization: OrganizationRun) -> int:
-    """The least time between two dials, in ms (Q4)."""
+    """Return the minimum time between two dials, in ms (Q4)."""
     rate = organization.run.trace.world.scenario.engine.calls_per_second
     return 0 if rate is None else ceil(1000 / Fraction(str(rate)))
 
 
 def _dials(organization: OrganizationRun) -> Instants:
-    """The instants of all dials, in order."""
+    """Return the instants of all dials, in order."""
     parts = (part.rows.at[_DIALS[part.rows.kind]] for part in organization.campaigns)
     return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
 
 
 def _pace(organization: OrganizationRun) -> Iterator[Violation]:
-    """Dials far enough apart (Q4)."""
+    """Check the time between dials (Q4)."""
     dials, gap = _dials(organization), _gap(organization)
     apart = np.diff(dials)
     for index in np.flatnonzero(apart < gap).tolist():
@@ -263,7 +269,7 @@ def _pace(organization: OrganizationRun) -> Iterator[Violation]:
 
 
 def _grid(organization: OrganizationRun) -> Iterator[Violation]:
-    """Releases only at the campaign's release instants (Q2)."""
+    """Check that releases occur only at the campaign's release instants (Q2)."""
     interval = organization.run.trace.world.scenario.engine.release_interval
     for campaign in organization.campaigns if interval else ():
         off = _RELEASES[campaign.rows.kind] & (
@@ -273,7 +279,7 @@ def _grid(organization: OrganizationRun) -> Iterator[Violation]:
 
 
 def _idle_slots(organization: OrganizationRun, tally: Tally) -> Iterator[Violation]:
-    """While a call is queued no slot stays free longer than the pace wants (Q4)."""
+    """Check that no line stays free longer than the pace requires while a call is queued (Q4)."""
     limits, long_ago = organization.limits_after(tally.at), -_gap(organization)
     dials = np.concatenate([[long_ago], _dials(organization)])
     last = dials[np.searchsorted(dials, tally.at, side="right") - 1]
@@ -285,7 +291,7 @@ def _idle_slots(organization: OrganizationRun, tally: Tally) -> Iterator[Violati
 
 
 def _idle_queue(organization: OrganizationRun, tally: Tally, lines: Lines) -> Iterator[Violation]:
-    """While the queue has room, and a line is there, nobody waits who may be released (Q2)."""
+    """Check that no releasable call waits while the queue has room and a line is available (Q2)."""
     interval = organization.run.trace.world.scenario.engine.release_interval or 1
     limits = organization.limits_after(tally.at)
     room = (limits > 0) & (tally.queued < _queue_limits(organization, limits))
@@ -303,16 +309,16 @@ def _idle_queue(organization: OrganizationRun, tally: Tally, lines: Lines) -> It
 
 
 def order_violations(campaign: CampaignRun) -> Iterator[Violation]:
-    """Every release of a call while another of its campaign, which goes first, waits (Q3)."""
+    """Yield releases of a call while another one of its campaign, which goes first, waits (Q3)."""
     rows = campaign.rows
     begins = _WAITS[rows.kind]
-    ends = np.roll(begins, 1) & ~rows.first & ~begins  # the row after, in the same call
+    ends = np.roll(begins, 1) & ~rows.first & ~begins  # next row of the same call
     in_turn = _in_turn(campaign, np.flatnonzero(begins))
     place = np.empty(len(begins), dtype=np.int64)
     place[in_turn] = np.arange(len(in_turn))
     place[ends] = place[np.flatnonzero(ends) - 1]
     moves = np.flatnonzero(begins | ends)
-    moves = moves[np.argsort(rows.order[moves])]  # as they happened
+    moves = moves[np.argsort(rows.order[moves])]  # in order of occurrence
     columns = (moves, place[moves], begins[moves], _RELEASES[rows.kind[moves]])
     for row, ahead in _overtaking(*(column.tolist() for column in columns)):
         text = f"released while recipient {rows.recipient[in_turn[ahead]]} waits, who goes first"
@@ -320,7 +326,7 @@ def order_violations(campaign: CampaignRun) -> Iterator[Violation]:
 
 
 def _in_turn(campaign: CampaignRun, waits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows with which waits begin, by the order's class, due instant and upload order."""
+    """Return the rows that begin a wait, by the order's class, due instant and upload order."""
     rows = campaign.rows
     who, made = rows.recipient[waits], np.flatnonzero(rows.first)
     due = np.where(_FIRST[rows.kind[made]], campaign.start_at, rows.at[made])
@@ -333,7 +339,7 @@ def _in_turn(campaign: CampaignRun, waits: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def _attempts(campaign: CampaignRun) -> NDArray[np.int64]:
-    """The counted attempts of each row's person by then (P5), the row's own among them."""
+    """Return the counted attempts of each row's person so far (P5), including the row's own."""
     rows, past = campaign.rows, np.zeros(campaign.count, dtype=np.int64)
     for recipient, history in campaign.block.people.history.items():
         past[recipient] = history.call_attempt
@@ -347,7 +353,9 @@ def _attempts(campaign: CampaignRun) -> NDArray[np.int64]:
 def _overtaking(
     rows: list[int], places: list[int], begins: list[bool], released: list[bool]
 ) -> Iterator[tuple[int, int]]:
-    """Each row that releases a call out of turn, and the place of the one who goes first then."""
+    """Yield each row that releases a call out of turn, and the index of the call that goes
+    first.
+    """
     waiting: list[int] = []
     over = bytearray(len(rows))
     for row, place, begin, release in zip(rows, places, begins, released, strict=True):

@@ -1,4 +1,4 @@
-"""A trace in order for the checks (organizations, campaigns, rows by call), and breaches."""
+"""Trace in the order that checks need (organizations, campaigns, rows by call), and violations."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from dialsim.testing.sketch import stamp
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One breach of a rule of the rule book (`docs/rules.md`).
+    """Violation of a rule of the rule book (`docs/rules.md`).
 
-    `campaign`, `recipient` (position from 0) and `call` (from 1) are None where a breach concerns
-    an organization's, a campaign's or a person's calls taken together; `at` is in ms, UTC.
+    `campaign`, `recipient` (position from 0) and `call` (from 1) are None for a violation by all
+    calls of an organization, a campaign or a person together; `at` is in ms, UTC.
     """
 
     rule: str
@@ -51,33 +51,33 @@ class Violation:
 
 STATUSES = tuple(CallStatus)
 NOTHING = len(CHANGES)
-"""The kind of the change that did not come: what follows a call's last row."""
+"""Kind that follows a call's last row, for a missing change."""
 
 Instants = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
 def kinds(*causes: str) -> Mask:
-    """By kind of change, `NOTHING` included: whether it has one of these causes."""
+    """Return a table by kind of change, `NOTHING` included: True for these causes."""
     return np.array([*(change.cause in causes for change in CHANGES), "nothing" in causes])
 
 
 def leads_to(*statuses: CallStatus) -> Mask:
-    """By kind of change: whether it leads to one of these statuses."""
+    """Return a table by kind of change: True if it leads to one of these statuses."""
     return np.array([*(change.to_status in statuses for change in CHANGES), False])
 
 
 def net(status: CallStatus) -> NDArray[np.int64]:
-    """By kind of change: by how many it changes the number of calls in this status."""
+    """Return a table by kind of change: change in the number of calls in this status."""
     return np.array([(c.to_status is status) - (c.from_status is status) for c in CHANGES])
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A trace, and how it came about.
+    """Trace, and the way it was made.
 
-    `live`: commands may have come from outside, after all of an instant's work (T4), so what held
-    before them counts in that instant.
+    `live` is True if commands may have come from outside, after all work of an instant (T4): states
+    before the commands then count in that instant as well.
     """
 
     trace: Trace
@@ -85,11 +85,11 @@ class RunRecord:
 
     @property
     def cut(self) -> bool:
-        """Whether calls may hang in the air at its end."""
+        """True if calls may be unfinished at its end."""
         return self.trace.cut or not self.trace.idle
 
     def organizations(self) -> list[OrganizationRun]:
-        """Its organizations, in the order of the scenario."""
+        """Return its organizations, in the order of the scenario."""
         return [
             OrganizationRun(self, block.position, block.name, self._campaigns(block.position))
             for block in self.trace.world.organizations
@@ -125,16 +125,16 @@ class CampaignRun:
             self.end_at = max(self.scheduled.at, request.end_date_time)
 
     def status_after(self, instant: int) -> CampaignStatus:
-        """The status when all of an instant's work is done."""
+        """Return the status after all work of an instant."""
         index = bisect_right([change.at for change in self.changes], instant)
         return self.changes[index - 1].to_status if index else CampaignStatus.DRAFT
 
     def runs_after(self, at: Instants) -> Mask:
-        """Whether it is RUNNING when all of each instant's work is done."""
+        """Return True where it is RUNNING after all work of an instant."""
         return self._runs[np.searchsorted(self._changed_at, at, side="right")]
 
     def runs_in(self, at: Instants) -> Mask:
-        """Whether it may release and dial in each instant: when commands come last, at any time."""
+        """Return True where it may release and dial at some time of an instant."""
         if not self.run.live:
             return self.runs_after(at)
         ran = np.concatenate([[0], np.cumsum(self._runs)])
@@ -149,13 +149,13 @@ class CampaignRun:
 
     @cached_property
     def _runs(self) -> Mask:
-        """Whether it was RUNNING before its first change, and after each."""
+        """True if RUNNING, before the first change and after each."""
         return np.array([False, *(c.to_status is CampaignStatus.RUNNING for c in self.changes)])
 
     @cached_property
     def closing(self) -> tuple[int, str] | None:
-        """When it was cancelled, deleted or its end date came, and by which rule: nobody is called
-        again.
+        """Instant of cancellation, deletion or end date, after which no call is made, and its
+        rule.
         """
         rules = {"cancel": "C6", "delete": "C8"}
         stops = [(row.at, rules[row.cause]) for row in self.changes if row.cause in rules]
@@ -166,33 +166,36 @@ class CampaignRun:
         return min(stops, default=None)
 
     def breach(self, rule: str, at: int, text: str) -> Violation:
-        """A violation by the campaign itself."""
+        """Return a violation by the campaign itself."""
         return Violation(rule, self.organization, self.block.name, None, None, at, text)
 
     def breach_by(self, recipient: int, rule: str, at: int, text: str) -> Violation:
-        """A violation by what happened, or not, to a person."""
+        """Return a violation that concerns a person."""
         return Violation(rule, self.organization, self.block.name, recipient, None, at, text)
 
     def breaches(
         self, rows: Mask, rule: str, text: str | Callable[[int], str]
     ) -> Iterator[Violation]:
-        """A violation by the call of each of the rows, at its instant; `text` may take the row."""
+        """Yield a violation by the call of each row, at its instant; `text` may be a function of
+        the row.
+        """
         for row in np.flatnonzero(rows).tolist():
             says = text if isinstance(text, str) else text(row)
             yield self.breach_at(row, rule, int(self.rows.at[row]), says)
 
     def breach_at(self, row: int, rule: str, at: int, text: str) -> Violation:
-        """A violation by the call of a row."""
+        """Return a violation by the call of a row."""
         recipient, call = int(self.rows.recipient[row]), int(self.rows.call[row])
         return Violation(rule, self.organization, self.block.name, recipient, call, at, text)
 
 
 class CallRecord:
-    """The rows of one campaign, by (recipient, call, occurrence), and what stands beside each.
+    """Rows of one campaign, by (recipient, call, occurrence), with their neighbours.
 
     `first` and `last` mark a call's first and last row. `before` and `then` are the kinds of the
-    rows before and after in the same call (`NOTHING` if none), `then_at` the latter's instant or
-    the run's end. `number` and `voice` are what a dial showed, as indexes, -1 in other rows.
+    neighbouring rows of the same call (`NOTHING` if none); `then_at` is the instant of the next row
+    or the run's end. `number` and `voice` are a dial's caller ID and voice, as indices, -1 in other
+    rows.
     """
 
     def __init__(self, trace: Trace, block: CampaignBlock) -> None:
@@ -228,15 +231,15 @@ class OrganizationRun:
     campaigns: list[CampaignRun]
 
     def limits_after(self, at: Instants) -> NDArray[np.int64]:
-        """maxConcurrentCalls when all of each instant's work is done."""
+        """Return maxConcurrentCalls after all work of each instant."""
         since = np.array([row.at for row in self._limits], dtype=np.int64)
         limits = np.array([0, *(row.limit for row in self._limits)])
         after: NDArray[np.int64] = limits[np.searchsorted(since, at, side="right")]
         return after
 
     def limits_in(self, at: Instants) -> NDArray[np.int64]:
-        """The limit to which calls are dialled in each instant: when commands come last, the
-        highest that it was.
+        """Return the highest maxConcurrentCalls in each instant, to which calls may have been
+        dialled.
         """
         limits = self.limits_after(at)
         if self.run.live:
@@ -250,20 +253,22 @@ class OrganizationRun:
         return [row for row in self.run.trace.limits if row.organization == self.position]
 
     def breach(self, rule: str, at: int, text: str) -> Violation:
-        """A violation by the organization's calls taken together."""
+        """Return a violation by the organization's calls together."""
         return Violation(rule, self.name, None, None, None, at, text)
 
 
 MINUTE = 60_000
 DAY = 24 * 60 * MINUTE
 WEEK = 7 * DAY
-_THURSDAY_TO_MONDAY = 3 * DAY + 7 * 60 * MINUTE  # 1 January 1970 was a Thursday; Thai time is UTC+7
+# 1 January 1970 was a Thursday; Thai time is UTC+7.
+_THURSDAY_TO_MONDAY = 3 * DAY + 7 * 60 * MINUTE
 
 
 class OpeningHours:
-    """Opening hours of a campaign, asked of many instants at once (T2, T3).
+    """Calling hours of a campaign, for many instants at once (T2, T3).
 
-    All arguments and results are instants in ms UTC, int64."""
+    Arguments and results are instants in ms UTC, int64.
+    """
 
     def __init__(self, windows: Iterable[DayWindows]) -> None:
         open_minutes = np.zeros(WEEK // MINUTE + 1, dtype=np.int8)
@@ -276,29 +281,29 @@ class OpeningHours:
         self._ends = np.flatnonzero(edges == -1) * MINUTE
 
     def are_open(self, at: Instants) -> NDArray[np.bool_]:
-        """Whether calls may start, at each instant."""
+        """Return True for instants at which calls may start."""
         position = _week_position(at)
         after = np.searchsorted(self._starts, position, side="right")
         return after > np.searchsorted(self._ends, position, side="right")
 
     def next_close(self, at: Instants) -> Instants:
-        """The first closed instant from each instant on."""
+        """Return the first closed instant from each instant on."""
         position = _week_position(at)
         ends = np.append(self._ends, WEEK)
         closes = at + ends[np.searchsorted(self._ends, position, side="right")] - position
         return np.where(self.are_open(at), closes, at)
 
     def next_open(self, at: Instants) -> Instants:
-        """The first open instant from each instant on; there must be some open minute."""
+        """Return the first open instant from each instant on; requires some open minute."""
         position = _week_position(at)
         starts = np.append(self._starts, self._starts[0] + WEEK)
         opens = at + starts[np.searchsorted(self._starts, position, side="left")] - position
         return np.where(self.are_open(at), at, opens)
 
     def next_release(self, at: Instants, until: Instants, origin: int, interval: int) -> Instants:
-        """The first open instant from each of `at` on among origin + k × interval (Q2).
+        """Return the first open instant from each of `at` on among origin + k × interval (Q2).
 
-        Where there is none before `until`, an instant from `until` on.
+        If there is none before `until`, an instant from `until` on is returned.
         """
         found = _on_grid(at, origin, interval)
         searched = np.flatnonzero((found < until) & ~self.are_open(found))
@@ -310,11 +315,11 @@ class OpeningHours:
 
 
 def _week_position(at: Instants) -> Instants:
-    """Milliseconds since Monday 00:00, Thai time."""
+    """Return the ms since Monday 00:00, Thai time."""
     return (at + _THURSDAY_TO_MONDAY) % WEEK
 
 
 def _on_grid(at: Instants, origin: int, interval: int) -> Instants:
-    """The first instant from each of `at` on that is origin + k × interval, k ≥ 0."""
+    """Return the first instant from each of `at` on that is origin + k × interval, k ≥ 0."""
     steps = -((origin - at) // interval)
     return origin + np.maximum(steps, 0) * interval
