@@ -38,6 +38,27 @@ def test_a_fault_is_found(name: str, tmp_path: Path) -> None:
     assert fault.rule in {finding.rule for finding in found}, found[:5]
 
 
+def test_of_many_findings_of_a_kind_the_first_100_are_listed_and_all_are_counted(
+    tmp_path: Path,
+) -> None:
+    log, wrong, lines = entries(), 0, []
+    for line, entry in enumerate(log, 1):
+        call = entry["body"]["payload"]["call"]
+        if call["callStatus"] == "NO_ANSWER":
+            call["callDuration"] = "1.000"
+            lines.append(line)
+            entry["body"]["payload"]["campaign"]["maxAttempts"] = 3 + (wrong := wrong + 1)
+    found = verify(read_log(written(tmp_path, log)))
+    assert wrong > 110
+    of_kind = [one for one in found.findings if "but callDuration is" in one.text]
+    assert len(of_kind) == 100
+    assert found.omitted["F1"] == wrong - 100  # one kind
+    assert found.omitted["C1"] == wrong - 100  # each of these bodies shows settings of its own
+    assert found.count == len(found.findings) + sum(found.omitted.values())
+    assert found.to_dict()["count"] == found.count
+    assert {one.line for one in of_kind} == {*lines[:100]}
+
+
 @pytest.mark.parametrize("make", [chancy_scenario, broad_scenario])
 @pytest.mark.parametrize("part", [range(2), *(
     pytest.param(range(first, first + 25), marks=pytest.mark.slow) for first in range(2, 502, 25)

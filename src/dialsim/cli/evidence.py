@@ -477,7 +477,9 @@ def _campaign_text(campaign: CampaignContents) -> Iterator[str]:
 def _verified_text(read: Log, result: Verified) -> Iterator[str]:
     for finding in result.findings:
         yield _finding_text(finding)
-    number = len(result.findings)
+    number = result.count
+    for rule, count in result.omitted.items():
+        yield f"{rule}  and {count:,} more like the first 100 of their kind."
     what = "nothing" if not number else f"{number:,} finding{'s' if number > 1 else ''}"
     yield f"{read.source}: {what} against the rules in {len(read.calls):,} calls."
     if read.damaged:

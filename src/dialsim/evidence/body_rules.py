@@ -219,22 +219,20 @@ def _settings(view: LogColumns) -> Iterator[Finding]:
     _, first = np.unique(setting, return_index=True)
     first = np.sort(first)
     of_campaign: dict[int, Settings] = {}
+    wrong: dict[str, list[tuple[int, str]]] = {"C2": [], "C9": [], "C1": []}
     for row in first.tolist():
         one = view.log.settings[setting[row]]
-        here = np.zeros(len(setting), dtype=bool)
-        here[row] = True
         if one.status in _BEFORE_CALLS:
-            yield from view.of_bodies(
-                "C2", here, f"a call has ended, but its campaign is {one.status}"
-            )
-        for text in _refused(one):
-            yield from view.of_bodies("C9", here, text)
+            wrong["C2"].append((row, f"a call has ended, but its campaign is {one.status}"))
+        wrong["C9"] += [(row, text) for text in _refused(one)]
         before = of_campaign.setdefault(int(campaign[row]), one)
         for name, field in _FIXED.items():
             old, new = getattr(before, name), getattr(one, name)
             if old is not None and new is not None and old != new:
                 text = f"{field} changed: {_written(name, old)}, then {_written(name, new)}"
-                yield from view.of_bodies("C1", here, text)
+                wrong["C1"].append((row, text))
+    for rule, texts in wrong.items():
+        yield from view.of_texts(rule, texts)
 
 
 _FIXED = {"max_attempts": "maxAttempts", "retry_interval": "retryInterval",

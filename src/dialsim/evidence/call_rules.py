@@ -329,7 +329,8 @@ def doubtful(view: LogColumns) -> dict[int, str]:
     found: dict[int, str] = dict.fromkeys(view.listed_twice, listed)
     lines = log.calls["line"].to_numpy()
     for doubt, what in evidence:
-        for row in two[doubt].tolist():
+        _, first = np.unique(view.campaign[two[doubt]], return_index=True)
+        for row in two[doubt][first].tolist():
             text = f"people may be listed twice: two calls to one person {what} (line {lines[row]})"
             if int(view.campaign[row]) not in view.told_apart:
                 found.setdefault(int(view.campaign[row]), text)
@@ -423,8 +424,4 @@ def _bodies_owed(view: LogColumns) -> Iterator[Finding]:
         yield from view.of_bodies(
             rule, differs, f"{name} is another one than in the table of calls"
         )
-    strange = np.flatnonzero(call < 0)
-    for row in strange.tolist():
-        yield Finding(
-            "W1", view.line(row), None, None, None, "a webhook of a call that the table lacks"
-        )
+    yield from view.of_bodies("W1", call < 0, "a webhook of a call that the table lacks")

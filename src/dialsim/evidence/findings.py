@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, SupportsInt
@@ -18,6 +27,8 @@ from dialsim.interface.status import CallStatus
 from dialsim.scenario.calendar import range_text
 
 Mask = NDArray[np.bool_]
+
+MOST_LISTED = 100  # findings of one kind that are listed; more are only counted
 
 FAR = 2**62
 """After all instants: stands for one that does not come."""
@@ -82,28 +93,39 @@ class LogColumns:
         self.most_lines: Mapping[int, int] = {}
         self.told_apart: Container[int] = ()
         self.listed_twice: Collection[int] = ()
+        self.omitted: Counter[str] = Counter()  # findings by rule that are counted, but not listed
+        self._bodies: dict[str, NDArray[Any]] = {}
+        self._instants: dict[str, NDArray[np.int64]] = {}
 
     def body(self, name: str) -> NDArray[Any]:
-        """A column of the bodies."""
-        values: NDArray[Any] = self.log.bodies[name].to_numpy()
-        return values
+        """Return a column of the bodies."""
+        if name not in self._bodies:
+            self._bodies[name] = self.log.bodies[name].to_numpy()
+        return self._bodies[name]
 
     def marked(self, mark: int) -> Mask:
         """Which bodies say this."""
         said: Mask = (self.body("marks") & int(mark)) != 0
         return said
 
+    @cached_property
+    def _call_ids(self) -> NDArray[Any]:
+        ids: NDArray[Any] = self.log.calls["call_id"].to_numpy()
+        return ids
+
     def call_id(self, row: int) -> str:
         """The id of a call."""
-        return str(self.log.calls["call_id"].to_numpy()[row])
+        return str(self._call_ids[row])
 
     def line(self, row: SupportsInt) -> int:
         """The line of a body."""
         return int(self.body("line")[int(row)])
 
     def instants(self, name: str) -> NDArray[np.int64]:
-        """A column of instants of the calls."""
-        return milliseconds(self.log.calls[name])
+        """Return a column of instants of the calls."""
+        if name not in self._instants:
+            self._instants[name] = milliseconds(self.log.calls[name])
+        return self._instants[name]
 
     @cached_property
     def status(self) -> NDArray[np.int8]:
@@ -160,12 +182,28 @@ class LogColumns:
         filled = [otherwise if value is None else value for value in values]
         return np.array([*filled, otherwise], dtype=np.int64)[self.campaign]
 
+    def _listed(self, rule: str, wrong: Mask | Sequence[int]) -> list[int]:
+        """Return the first rows of a mask, or of some rows; count those beyond `MOST_LISTED`."""
+        rows = np.flatnonzero(wrong).tolist() if isinstance(wrong, np.ndarray) else [*wrong]
+        self.omitted[rule] += max(0, len(rows) - MOST_LISTED)
+        return rows[:MOST_LISTED]
+
+    def of_texts(self, rule: str, texts: Sequence[tuple[int, str]]) -> Iterator[Finding]:
+        """Yield a finding for each body and text of one kind, as far as they are listed."""
+        for place in self._listed(rule, range(len(texts))):
+            row, text = texts[place]
+            yield from self.of_bodies(rule, [row], text)
+
     def of_bodies(
-        self, rule: str, wrong: Mask, text: Callable[[int], str] | str, at: str = "ended_at"
+        self,
+        rule: str,
+        wrong: Mask | Sequence[int],
+        text: Callable[[int], str] | str,
+        at: str = "ended_at",
     ) -> Iterator[Finding]:
-        """A finding for each body of a mask."""
+        """Yield a finding for each body of a mask, as far as they are listed."""
         instants, calls, campaigns = self.body(at), self.body("call"), self.body("campaign")
-        for row in np.flatnonzero(wrong).tolist():
+        for row in self._listed(rule, wrong):
             told = text if isinstance(text, str) else text(row)
             call = int(calls[row])
             yield Finding(
@@ -180,9 +218,9 @@ class LogColumns:
     def of_calls(
         self, rule: str, wrong: Mask, at: NDArray[np.int64], text: Callable[[int], str] | str
     ) -> Iterator[Finding]:
-        """A finding for each call of a mask."""
+        """Yield a finding for each call of a mask, as far as they are listed."""
         lines = self.log.calls["line"].to_numpy()
-        for row in np.flatnonzero(wrong).tolist():
+        for row in self._listed(rule, wrong):
             told = text if isinstance(text, str) else text(row)
             yield Finding(
                 rule=rule,

@@ -108,22 +108,22 @@ def _settings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     setting = view.body("setting") if len(view.log.bodies) else np.empty(0, dtype=np.int32)
     campaign = view.body("campaign") if len(view.log.bodies) else setting
     _, first = np.unique(setting, return_index=True)
+    wrong: list[tuple[int, str]] = []
     for row in np.sort(first).tolist():
         code = int(campaign[row])
         owner = expected.owner(code)
         if owner is None:
             continue
         one, block = view.log.settings[setting[row]], expected.blocks[code]
-        here = np.zeros(len(setting), dtype=bool)
-        here[row] = True
         if one.max_concurrent_calls not in {None, *expected.lines(owner)}:
             text = (
                 f"maxConcurrentCalls is {one.max_concurrent_calls}, in the scenario "
                 f"{', '.join(map(str, sorted(expected.lines(owner))))}"
             )
-            yield from view.of_bodies("F3", here, text)
+            wrong.append((row, text))
         for name, (shown, said) in _differences(one, block, owner).items():
-            yield from view.of_bodies("F3", here, f"{name} is {shown}, in the scenario {said}")
+            wrong.append((row, f"{name} is {shown}, in the scenario {said}"))
+    yield from view.of_texts("F3", wrong)
 
 
 def _differences(

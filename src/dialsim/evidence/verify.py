@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,11 +17,20 @@ from dialsim.scenario.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found, which rules were looked at, and which could not be seen, and why."""
+    """Findings in a log, the rules that were looked at, and those that could not be seen, and why.
+
+    At most 100 findings of one kind are listed; `omitted` counts the others by rule.
+    """
 
     findings: tuple[Finding, ...]
     checked: tuple[str, ...]
     unseen: tuple[tuple[str, str], ...]
+    omitted: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        """Number of all findings, listed or not."""
+        return len(self.findings) + sum(self.omitted.values())
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -29,6 +39,8 @@ class Verified:
                 {**asdict(one), "at": None if one.at is None else format_instant(one.at)}
                 for one in self.findings
             ],
+            "count": self.count,
+            "omitted": dict(self.omitted),
             "checked": list(self.checked),
             "unseen": [{"rules": rules, "why": why} for rules, why in self.unseen],
         }
@@ -63,7 +75,8 @@ def verify(log: Log, scenario: Scenario | None = None) -> Verified:
         found |= {*body_rules.findings(view)}
     checked, unseen = _seen(view, has_scenario=scenario is not None)
     key = sorted(found, key=lambda one: (one.at is None, one.at or 0, one.line, one.rule, one.text))
-    return Verified(tuple(key), tuple(sorted(checked)), tuple(unseen))
+    omitted = {rule: count for rule, count in sorted(view.omitted.items()) if count}
+    return Verified(tuple(key), tuple(sorted(checked)), tuple(unseen), omitted)
 
 
 def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple[str, str]]]:
