@@ -1,1 +1,1 @@
-"""Many runs of a scenario and of its variants: how sure an answer is, and what would change it."""
+"""Many runs of a scenario and of its variants: confidence of an answer, and effects of changes."""

@@ -1,4 +1,4 @@
-"""A case of an experiment, a scenario with a seed, and one replication as a task for a worker.
+"""Scenario and seed of an experiment, and one replication as a task for a worker.
 
 The worker may be another process or another machine.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Case:
-    """A scenario that is replicated; `finished` are its replications so far, by number."""
+    """Scenario that is replicated; `finished` are its replications so far, by number."""
 
     def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
         """`seed` defaults to the scenario's."""
@@ -48,17 +48,17 @@ class Case:
 
     @cached_property
     def prior(self) -> Prior:
-        """What the scenario tells of its runs before any is made."""
+        """Limits on figures that follow from the scenario without any run."""
         return prior_of(self.scenario)
 
     @cached_property
     def relatives(self) -> Relatives:
-        """Family of the scenario, and its settings that variants of the family may differ in."""
+        """Family of the scenario, and the settings in which variants of the family may differ."""
         return Relatives(self.scenario)
 
     @cached_property
     def packed(self) -> tuple[bytes, dict[str, PeopleTable]]:
-        """The scenario as bytes, and its lists of people by name."""
+        """Scenario as bytes, and its lists of people by name."""
         return pack(self.scenario)
 
     def task(
@@ -79,11 +79,11 @@ class Case:
         )
 
     def first(self, count: int) -> list[RunFigures]:
-        """The first `count` replications, all of which must be finished, in order."""
+        """Return the first `count` replications in order; all must be finished."""
         return [self.finished[replication] for replication in range(count)]
 
     def rerun(self, replication: int) -> str:
-        """The command that runs one replication alone."""
+        """Return the command that repeats one replication."""
         origin = self.scenario.origin
         words = ["dialsim", "run", origin.name if origin else self.scenario.name]
         words += ["--seed", str(self.seed), "--replication", str(replication)]
@@ -98,16 +98,16 @@ _unpacked: dict[str, Scenario] = {}
 _lists: WeakValueDictionary[str, PeopleTable] = WeakValueDictionary()
 _kept_lists: dict[str, PeopleTable] = {}
 _latest: World | None = None
-"""World of the last run: the next variant has its people, and meets the same chance."""
+"""World of the last run, whose people and draws the next variant reuses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Replication `replication` of `seed` of the scenario in `packed`; `index` names the task.
+    """Replication `replication` of `seed` of the scenario in `packed`; `index` identifies the task.
 
-    `lists` are its lists of people by name, packed; a worker that keeps them needs none. `asked`
-    are the figures wanted, None for all. Tasks of one `family` may share runs (`same_runs`). All
-    engines come to the same figures.
+    `lists` are its lists of people by name, packed, empty for a worker that keeps them. `asked` are
+    the requested figures, None for all. Tasks of one `family` may share runs (`same_runs`). All
+    engines give equal figures.
     """
 
     index: int
@@ -123,7 +123,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """What came of a task: its figures as text (`RunFigures.to_text`), or the error it raised."""
+    """Outcome of a task: its figures as text (`RunFigures.to_text`), or the error that it
+    raised.
+    """
 
     index: int
     figures: str | None
@@ -131,13 +133,14 @@ class TaskOutcome:
 
 
 def run_tasks(tasks: Sequence[Task], version: str, master: int | None) -> list[TaskOutcome]:
-    """Simulate replications; an error is an outcome too, so that it costs no other its run.
+    """Simulate replications, and return an outcome for each.
 
-    `version` is the one of the program that wants them: another would give other figures. `master`
-    is the process that has this one as its worker, if that is on the same machine.
+    `version` is the version of the calling program, because another version may give other figures.
+    `master` is the process that started this worker, if it is on the same machine.
     """
     if version != __version__:
         failure = f"the worker has dialsim {__version__}, not {version}"
+        # An error is an outcome and is not raised: the other tasks of the batch keep their runs.
         return [TaskOutcome(task.index, None, failure) for task in tasks]
     _begin_work(master, tasks[0].engine)
     sizes = Counter(task.family for task in tasks)
@@ -167,20 +170,18 @@ def _outcome(task: Task, made: list[MadeRun] | None) -> TaskOutcome:
 
 
 def _begin_work(master: int | None, engine: Engine) -> None:
-    """Prepare this process, if it is a worker that was not prepared before.
-
-    What is loaded by now stays to the end, and Python looks for no garbage among it any more: that
-    took a twentieth of the time of a worker's runs (benchmarks/decision.py).
-    """
+    """Prepare this process, if it is a worker that is not prepared yet."""
     if master in (None, os.getpid()) or _WATCH in (thread.name for thread in enumerate_threads()):
         return
     end_with(master)
     load(engine)
+    # Everything loaded by now stays to the end. Without freezing it, garbage collection took a
+    # twentieth of the time of a worker's runs (benchmarks/decision.py).
     gc.freeze()
 
 
 def end_with(master: int | None) -> None:
-    """See to it that this worker ends when its master is killed, and not minutes later."""
+    """Terminate this worker within a second after its master was killed."""
 
     def watch() -> None:
         while os.getppid() == master:
@@ -191,7 +192,8 @@ def end_with(master: int | None) -> None:
 
 
 def _world(scenario: Scenario, seed: int, replication: int) -> World:
-    """The world of a task; what it doesn't share with the one before is given up by now."""
+    """Return the world of a task."""
+    # The previous world is replaced here, so that at most one outlives its run.
     global _latest  # noqa: PLW0603 (it is what this process knows)
     _latest = World(scenario, seed, replication, _latest)
     return _latest
@@ -218,6 +220,6 @@ def keep_lists(packed: Mapping[str, bytes]) -> None:
 
 
 def drop_lists(names: Iterable[str]) -> None:
-    """Keep lists no longer than the scenarios that they belong to."""
+    """Release lists together with their scenarios."""
     for name in names:
         _kept_lists.pop(name, None)

@@ -1,8 +1,8 @@
-"""A comparison of scenario files: their figures side by side, and what the files say differently.
+"""Comparison of scenario files: figures side by side, and differences between the files.
 
-The files are the variants of a sweep (`dialsim.experiments.sweep`): they meet the same chance, as
-far as their campaigns stand at the same places ("Chance" in docs/rules.md), and their figures are
-compared pair by pair. Campaigns are matched by the names of organization and campaign.
+The files are the variants of a sweep (`dialsim.experiments.sweep`). They share their random numbers
+as far as their campaigns stand at equal positions ("Chance" in docs/rules.md), and their figures
+are compared in pairs. Campaigns are matched by the names of organization and campaign.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
     from dialsim.engine.engines import Choice
 
-_LONGEST = 60  # signs of a value that a table shows
+_LONGEST = 60  # characters of a value that a table shows
 
 
 @dataclass(frozen=True, slots=True)
 class FileDifference:
-    """A place at which files say different things; `values` has each file's, None without one."""
+    """Path at which files differ; `values` has each file's value, None if absent."""
 
     path: str
     values: tuple[str | None, ...]
 
 
 class Comparison(Sweep):
-    """What came of many runs of several scenario files; the first is the baseline by default."""
+    """Result of many runs of several scenario files; the first file is the default baseline."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Comparison(Sweep):
 
     @property
     def file_differences(self) -> tuple[FileDifference, ...]:
-        """Where the files differ as they are written, path by path, overrides included."""
+        """Differences between the files as written, path by path, overrides included."""
         return tuple(file_differences([document_of(scenario) for scenario in self.scenarios]))
 
     @property
@@ -79,7 +79,7 @@ class Comparison(Sweep):
 
     @property
     def unmatched(self) -> dict[str, tuple[str, ...]]:
-        """The campaigns that not every file has, with the files that have them."""
+        """Campaigns that are missing in some files, with the files that have them."""
         having: dict[str, list[str]] = {}
         for variant, scenario in zip(self.variants, self.scenarios, strict=True):
             for organization in scenario.organizations:
@@ -116,12 +116,12 @@ def compare(
     progress: Shown = None,
     engine: Choice = "auto",
 ) -> Comparison:
-    """Run several scenario files `replications` times each, all with the same chance.
+    """Run several scenario files `replications` times each, with common random numbers.
 
-    `files` are paths or scenarios, or scenarios by the names they shall have. `seed` defaults to
-    that of the first; all have one. `figures`, `decide`, `indifference` and `baseline` are as in
-    `sweep`, and every file must have the figures that they name. The rest is as in `replicate`.
-    Raises ExperimentError, and ScenarioError for a file with problems.
+    `files` are paths or scenarios, or scenarios by name. `seed` defaults to the first file's and
+    applies to all. `figures`, `decide`, `indifference` and `baseline` are as in `sweep`; every file
+    must have the figures in them. The other arguments are as in `replicate`. Raises
+    ExperimentError, and ScenarioError for a file with problems.
     """
     named = _named(files)
     if len(named) < 2:
@@ -135,7 +135,7 @@ def compare(
         deciding = Deciding(decide, indifference, names, baseline, replications, scenarios)
     variants = [Variant(name, scenario=scenario) for name, scenario in named.items()]
     first = next(iter(named.values()))
-    # Files with seeds of their own would be compared by what their chance makes of them
+    # With different seeds, differences between files would include differences of chance.
     cases = [Case(scenario, first.seed if seed is None else seed) for scenario in named.values()]
     with runner(jobs, dask, store, progress, engine) as place:
         runs, decided = run_variants(place, cases, replications, deciding)
@@ -145,7 +145,7 @@ def compare(
 def _named(
     files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
 ) -> dict[str, Scenario]:
-    """Scenarios by a name of their own: the file's, with folders where that is not enough."""
+    """Return the scenarios by unique names: file names, with folders if necessary."""
     if isinstance(files, Mapping):
         return dict(files)
     if isinstance(files, str):
@@ -159,7 +159,9 @@ def _path(scenario: Scenario) -> Path:
 
 
 def names_of(paths: Sequence[Path]) -> list[str]:
-    """Short names for files: the last part without its suffix, or as many as tell them apart."""
+    """Return short unique names for files: the last part without suffix, or more parts if
+    necessary.
+    """
     parts = [path.with_suffix("").parts for path in paths]
     for length in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-length:]) for part in parts]
@@ -171,16 +173,16 @@ def names_of(paths: Sequence[Path]) -> list[str]:
 
 
 def file_differences(documents: Sequence[Any]) -> Iterator[FileDifference]:
-    """Walk through documents side by side and yield the places at which they differ.
+    """Yield the paths at which documents differ.
 
-    Items of lists are matched by their `name` where all have one, else lists are compared whole.
+    Items of lists are matched by their `name` if all have one; other lists are compared as a whole.
     """
     yield from _walk("", [_Found(document) for document in documents])
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a document has at a place."""
+    """Value of a document at a path."""
 
     value: Any
 
@@ -189,7 +191,7 @@ def _walk(path: str, found: Sequence[_Found | None]) -> Iterator[FileDifference]
     there = [part.value for part in found if part is not None]
     if len(there) == len(found) and all(value == there[0] for value in there):
         return
-    # where a file lacks a whole block, the block is the difference, and not each of its lines
+    # If a file lacks a whole block, the block is one difference, not each of its lines.
     branches = [_branches(value) for value in there]
     kinds = {type(value) for value in there}
     if len(there) < len(found) or None in branches or len(kinds) > 1:
@@ -197,7 +199,7 @@ def _walk(path: str, found: Sequence[_Found | None]) -> Iterator[FileDifference]
         yield FileDifference(path, tuple(said))
         return
     keys = dict.fromkeys(key for branch in branches for key in branch or {})
-    if kinds == {list}:  # the order of campaigns counts (Q3); that of keys does not
+    if kinds == {list}:  # the order of campaigns matters (Q3), the order of keys does not
         common = [
             [key for key in b or {} if all(key in (c or {}) for c in branches)] for b in branches
         ]
@@ -211,7 +213,7 @@ def _walk(path: str, found: Sequence[_Found | None]) -> Iterator[FileDifference]
 
 
 def _branches(value: Any) -> dict[str, Any] | None:
-    """What is below a value, by the names that paths use; None for a value without parts."""
+    """Return the parts of a value by their names in paths; None for a value without parts."""
     if isinstance(value, dict):
         return {str(key): part for key, part in value.items()}
     if not isinstance(value, list):

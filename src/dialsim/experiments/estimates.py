@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 QUANTILES = (5, 25, 50, 75, 95)
-"""In percent."""
+"""Percentages of the estimated quantiles."""
 
 
 Measured = Sequence[tuple[Expression, Values]]
@@ -35,14 +35,14 @@ Measured = Sequence[tuple[Expression, Values]]
 def estimates(
     frames: Mapping[str, pd.DataFrame], confidence: float, prior: Prior, shown: Measured = ()
 ) -> pd.DataFrame:
-    """A row per scope and figure, from the frames of `Replications`, then one per expression.
+    """Return a row per scope and figure of the frames of `Replications`, then one per expression.
 
-    Columns: scope, organization, campaign, figure, runs (that have the figure), unfinished (that
-    have no end, for `finish_seconds`), mean, mean_low, mean_high, mean_enough; and for p05, p25,
-    p50, p75 and p95 the same four. `dialsim.experiments.intervals` says how; `finish_seconds` is
-    infinite where a run did not finish, and then so is its mean. A limit that the runs can't give
-    is infinite, NaN where the mean has neither; `…_enough` then says about how many runs would
-    give it, missing where that is not known.
+    Columns: scope, organization, campaign, figure, runs (with the figure), unfinished (without an
+    end, for `finish_seconds`), mean, mean_low, mean_high, mean_enough; and for p05, p25, p50, p75
+    and p95 the same four. `dialsim.experiments.intervals` documents the methods. `finish_seconds`
+    is infinite in a run that did not finish, and then its mean is infinite. A limit that the runs
+    do not support is infinite, or NaN if the mean has neither limit; `…_enough` is then the
+    approximate number of runs that would support it, missing if unknown.
     """
     import pandas as pd
 
@@ -68,7 +68,7 @@ def check_confidence(confidence: float) -> None:
 
 
 def figure_columns(frame: pd.DataFrame) -> list[str]:
-    """The columns of a frame that are numbers to be estimated."""
+    """Return the columns of a frame with numbers to estimate."""
     numbers = frame.select_dtypes("number").columns
     return [str(name) for name in numbers if name != "replication"]
 
@@ -89,7 +89,9 @@ def _estimates(part: pd.DataFrame, confidence: float, prior: Prior) -> Iterator[
 
 
 def estimate(name: str, values: Values, confidence: float, support: Support) -> dict[str, Any]:
-    """The row of one figure in a table of `estimates`, without its place; NaN is left out."""
+    """Return the row of one figure for a table of `estimates`, without its scope; NaN is left
+    out.
+    """
     values = values[~np.isnan(values)]
     mean = mean_interval(values, confidence, support)
     row: dict[str, Any] = {
@@ -121,20 +123,19 @@ def differences(
     adjust: str | None,
     shown: Mapping[str, Measured],
 ) -> pd.DataFrame:
-    """Each other variant's mean minus the baseline's, a row per variant, scope and figure.
+    """Return each variant's mean minus the baseline's: a row per variant, scope and figure.
 
-    `priors` are what was known of each variant, the baseline among them, before any run; `shown`
-    are the expressions of each.
+    `priors` are the known limits of each variant, baseline included; `shown` are its expressions.
 
     Columns: variant, scope, organization, campaign, figure, mean, baseline_mean, difference, low,
-    high, p_value, real, method, pairs, rose, fell. Pairs, and with them both means, are of the runs
-    that both variants have. `real` says that the interval excludes 0. Where
-    runs did not finish, or the differences are alike or too skewed for their number, the sign test
-    says it instead, and there is no interval; of `pairs` it counts those that `rose` and `fell`.
+    high, p_value, real, method, pairs, rose, fell. Both means and the pairs use only runs that both
+    variants have. `real` is True if the interval excludes 0. If runs did not finish, or the
+    differences are equal or too skewed for their number, the sign test decides instead, without an
+    interval; it counts the `pairs` that `rose` and `fell`.
 
-    One in twenty of all differences that are none looks real at 95 %. `adjust` guards the variants
-    of one figure together: `bonferroni` widens the intervals; `holm` (1979) adjusts the p-values,
-    which finds more, and leaves the intervals.
+    Without adjustment, one in twenty differences looks real at 95 % although there is none.
+    `adjust` covers all variants of one figure: `bonferroni` widens the intervals; `holm` (1979)
+    adjusts the p-values, which finds more, and leaves the intervals unchanged.
     """
     import pandas as pd
 
@@ -168,7 +169,9 @@ def differences(
 
 
 def check_baseline(names: Sequence[str], baseline: str | None) -> str:
-    """The variant to compare with, by default the first. Raises ExperimentError if it isn't one."""
+    """Return the baseline, by default the first variant. Raises ExperimentError for an unknown
+    one.
+    """
     if baseline is None:
         return names[0]
     if baseline not in names:
@@ -199,7 +202,7 @@ def _compared(
             part = part[part[key] == name]
         mine, theirs = (part[part["variant"] == name] for name in sides)
         if mine.empty or theirs.empty:
-            continue  # a campaign or organization that only one of them has
+            continue  # campaign or organization of one side only
         for figure in figure_columns(part):
             if figure in varied:
                 continue
@@ -213,7 +216,8 @@ def _compared(
 def _difference(
     figure: str, sides: tuple[Values, Values], level: float, paired: bool, certain: bool
 ) -> dict[str, Any]:
-    if paired:  # a variant that was decided early has fewer runs than the baseline
+    # A variant that was decided early has fewer runs than the baseline.
+    if paired:
         pairs = min(map(len, sides))
         sides = sides[0][:pairs], sides[1][:pairs]
     compare = paired_difference if paired else unpaired_difference
@@ -234,7 +238,7 @@ def _difference(
 
 
 def _named(frame: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, str]]:
-    """The names of all organizations or campaigns of a frame."""
+    """Return the names of all organizations or campaigns of a frame."""
     if not keys:
         return [{}]
     names = frame[list(keys)].drop_duplicates().itertuples(index=False, name=None)
@@ -251,7 +255,7 @@ def _mean(values: Values) -> float:
 
 
 def holm(p_values: Values) -> Values:
-    """Holm's step-down adjusted p-values; NaN stays NaN and counts for nothing."""
+    """Return Holm's step-down adjusted p-values; NaN stays NaN and does not count."""
     adjusted = np.full(len(p_values), np.nan)
     known = np.flatnonzero(~np.isnan(p_values))
     order = known[np.argsort(p_values[known], kind="stable")]
@@ -261,10 +265,10 @@ def holm(p_values: Values) -> Values:
 
 
 def undominated(losses: Sequence[tuple[float, ...]]) -> list[int]:
-    """The places of the points that no other beats, by rising first loss.
+    """Return the indices of points that no other dominates, by increasing first loss.
 
-    A point is beaten by one that is at most as large in every loss, and smaller in one. Of equal
-    points the first stands; points with an infinite loss don't count.
+    A point is dominated by one that is not larger in any loss and smaller in one. Of equal points
+    the first is kept; points with an infinite loss are left out.
     """
     first = {point: place for place, point in reversed([*enumerate(losses)])}
     return [

@@ -1,4 +1,4 @@
-"""Experiments in sentences and small tables of text, printed or shown in a notebook."""
+"""Experiments as sentences and small tables of text, printed or shown in a notebook."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONFIDENCE = 0.95
 
 
 def replications_headline(runs: Replications) -> str:
-    """How many runs there are, when half of them are done, and by when it is safe to say so."""
+    """Return the number of runs, when half of them are done, and when 95 % are."""
     count = len(runs)
     said = f"{count} replication{'s' * (count != 1)} of seed {runs.seed}"
     finish = runs.runs["finish_seconds"].dropna().to_numpy()
@@ -46,7 +46,7 @@ def replications_headline(runs: Replications) -> str:
 
 
 def _by_when_nearly_all(late: Interval, runs: Replications) -> str:
-    """The upper limit of the 95 % quantile; without one, that its estimate is no more than that."""
+    """Describe the upper limit of the 95 % quantile; without a limit, its estimate."""
     if isfinite(late.high):
         return f", and 95 % {_finish(late.high, runs)} (with 95 % confidence)"
     if not isfinite(late.estimate):
@@ -56,7 +56,7 @@ def _by_when_nearly_all(late: Interval, runs: Replications) -> str:
 
 
 def lost_sentences(runs: Replications) -> list[str]:
-    """How many people were lost, if any were."""
+    """Warn about lost people, if any."""
     lost = runs.runs["people_lost"]
     count = int((lost > 0).sum())
     if not count:
@@ -70,7 +70,7 @@ LOST_TO = "endDateTime or a cancellation comes before calling is done with them"
 
 
 def precision_sentences(runs: Replications) -> list[str]:
-    """What came of each wanted precision."""
+    """Describe the result for each requested precision."""
     said = []
     for part in runs.precision:
         wanted = f"the mean of {part.figure} to within {_share(part.wanted)}"
@@ -91,7 +91,7 @@ def _share(share: float) -> str:
 
 
 def replications_tables(runs: Replications) -> list[FigureTable]:
-    """When each campaign finishes, and its figures; those of all together if there are several."""
+    """Return tables of the finish and figures of each campaign, and of all if there are several."""
     intervals = runs.intervals()
     tables = []
     for name, part in _places(intervals):
@@ -111,7 +111,7 @@ def replications_tables(runs: Replications) -> list[FigureTable]:
 
 
 SAY_THEIRS = (Unit.SHARE, Unit.SECONDS)
-"""Units whose values are written with them."""
+"""Units that are written behind their values."""
 
 _ESTIMATE_COLUMNS = ("mean", "95 % interval", "5 %", "half", "95 %")
 
@@ -142,7 +142,7 @@ def _expression_cells(
 
 
 def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The campaigns by name, then all together."""
+    """Return the campaigns by name, then all together."""
     places = [
         (name, _of_campaign(intervals, *place))
         for place, name in _campaign_names(intervals).items()
@@ -153,7 +153,9 @@ def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _campaign_names(table: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """The campaigns by organization and name, each with its organization if there are several."""
+    """Return the campaigns by organization and name; names include the organization if there are
+    several.
+    """
     campaigns = table[table["scope"] == "campaign"][["organization", "campaign"]]
     places = [(str(o), str(c)) for o, c in campaigns.drop_duplicates().itertuples(index=False)]
     several = len({organization for organization, _ in places}) > 1
@@ -178,7 +180,7 @@ _ENDS = ("low", "high")
 
 
 def _limit(row: pd.Series, part: str, end: str, whose: Replications) -> str:
-    """A limit of an interval; where there is none, from how many runs on there is."""
+    """Format a limit of an interval, or the number of runs that would support it."""
     seconds, enough = row[f"{part}_{end}"], _enough(row, part)
     if isfinite(seconds):
         return when_text(seconds, whose)
@@ -186,7 +188,7 @@ def _limit(row: pd.Series, part: str, end: str, whose: Replications) -> str:
 
 
 def _enough(row: pd.Series, part: str) -> int | None:
-    """About how many runs would give a limit that is missing, where that is known."""
+    """Return the approximate number of runs that a missing limit needs, if known."""
     from pandas import isna
 
     enough = row[f"{part}_enough"]
@@ -198,7 +200,9 @@ def _finish(seconds: float, whose: Replications | Sweep) -> str:
 
 
 def when_text(seconds: float, whose: Replications | Sweep) -> ValueText:
-    """An instant given in seconds from the earliest startAt, in Thai time and without the year."""
+    """Format an instant, given in seconds from the earliest startAt, in Thai time without the
+    year.
+    """
     if isnan(seconds) or whose.origin is None:
         return ValueText("–", nan)
     if not isfinite(seconds):
@@ -214,7 +218,7 @@ def _estimate_cells(row: pd.Series) -> tuple[str, ...]:
 
 
 def _interval_text(row: pd.Series) -> str:
-    """`12 – 15`; with `, skewed: ~180 runs` behind where these are too few to tell much."""
+    """Format an interval: `12 – 15`, or with `, skewed: ~180 runs` if the runs are too few."""
     low, high = (
         amount_text(str(row["figure"]), row[end]) if isfinite(row[end]) else None
         for end in ("mean_low", "mean_high")
@@ -228,12 +232,12 @@ def _interval_text(row: pd.Series) -> str:
 
 
 def amount_text(figure: str, value: float) -> ValueText:
-    """A figure's value, short."""
+    """Format a figure's value."""
     return ValueText(_amount(unit_of(figure), value), value if isfinite(value) else nan)
 
 
 def expression_text(figure: Expression, value: float) -> ValueText:
-    """The value of an expression, short; a time as people say it."""
+    """Format the value of an expression; durations in their largest units."""
     known = value if isfinite(value) else nan
     if figure.is_figure or figure.unit is not Unit.SECONDS or not isfinite(value):
         return ValueText(_amount(figure.unit, value), known)
@@ -254,7 +258,7 @@ def _amount(unit: Unit, value: float) -> str:
 
 
 def sweep_headline(found: Sweep, what: str = "variant") -> str:
-    """How many variants, or files, and runs there are."""
+    """Describe the number of variants, or files, and of runs."""
     count = len(found.variants)
     return (
         f"{count} {what}{'s' * (count != 1)}, {runs_text(found)} replications each, "
@@ -263,13 +267,13 @@ def sweep_headline(found: Sweep, what: str = "variant") -> str:
 
 
 def runs_text(found: Sweep) -> str:
-    """How many runs each variant has, such as `50` or `12 to 50`."""
+    """Describe the number of runs per variant: `50` or `12 to 50`."""
     least, most = len(found.together.figures[0]), found.replications
     return str(most) if least == most else f"{least} to {most}"
 
 
 def decided_sentences(found: Sweep) -> list[str]:
-    """How many variants are told from the baseline, alike, or neither, where a figure decides."""
+    """Describe the numbers of different, equivalent and undecided variants, if a figure decides."""
     decided = found.decided
     if decided is None:
         return []
@@ -286,7 +290,7 @@ def decided_sentences(found: Sweep) -> list[str]:
 
 
 def decided_tables(found: Sweep) -> list[FigureTable]:
-    """The verdict on each variant, with the pairs of runs that it comes from."""
+    """Return the table of verdicts on the variants, with their pairs of runs."""
     decided = found.decided
     if decided is None:
         return []
@@ -305,7 +309,7 @@ def decided_tables(found: Sweep) -> list[FigureTable]:
 def sweep_content(
     found: Sweep, differences: pd.DataFrame, baseline: str
 ) -> tuple[list[str], list[FigureTable]]:
-    """What is said of a sweep, and its tables."""
+    """Return the sentences and tables of a sweep."""
     whole, campaigns = sweep_tables(found, differences, baseline)
     said = [sweep_headline(found), *decided_sentences(found)]
     return said, [*whole, *decided_tables(found), *campaigns]
@@ -314,7 +318,7 @@ def sweep_content(
 def comparison_content(
     found: Comparison, differences: pd.DataFrame, baseline: str
 ) -> tuple[list[str], list[FigureTable]]:
-    """What is said of a comparison of files, and its tables."""
+    """Return the sentences and tables of a comparison of files."""
     whole, campaigns = sweep_tables(found, differences, baseline)
     said = [comparison_headline(found, differences, baseline), sweep_headline(found, "file")]
     said += [*decided_sentences(found), *comparison_sentences(found)]
@@ -324,9 +328,9 @@ def comparison_content(
 def sweep_tables(
     found: Sweep, differences: pd.DataFrame, baseline: str
 ) -> tuple[list[FigureTable], list[FigureTable]]:
-    """The variants' figures and their differences to the baseline, with a verdict on each.
+    """Return the variants' figures and their differences from the baseline, with verdicts.
 
-    Those of all campaigns together, and those of each campaign if there are several.
+    The first list is for all campaigns together, the second for each campaign if there are several.
     """
     intervals = found.intervals()
     shown = ["people_reached"]
@@ -367,7 +371,7 @@ def _variant_table(
     rows = []
     for name in names:
         if (name, "finish_seconds") not in known:
-            continue  # a campaign that only other files have
+            continue  # campaign of other files only
         cells = [when_text(known[name, "finish_seconds"][part], whose) for part in ("p50", "p95")]
         cells += [amount_text(figure, known[name, figure]["mean"]) for figure in shown]
         rows.append((name, *cells))
@@ -398,7 +402,7 @@ def _difference_table(
 
 
 def comparison_sentences(found: Comparison) -> list[str]:
-    """What can't be compared."""
+    """Describe campaigns that not all files have."""
     said = []
     for name, files in found.unmatched.items():
         said.append(f"Campaign {name} is only in {joined(files)}: it counts in the whole there.")
@@ -408,7 +412,7 @@ def comparison_sentences(found: Comparison) -> list[str]:
 
 
 def changed_tables(found: Comparison) -> list[FigureTable]:
-    """What the files say differently; no table if they say the same."""
+    """Return the table of differences between the files, if any."""
     rows = [
         (part.path or "the whole file", *(value or "–" for value in part.values))
         for part in found.file_differences
@@ -418,7 +422,7 @@ def changed_tables(found: Comparison) -> list[FigureTable]:
 
 
 def comparison_headline(found: Comparison, differences: pd.DataFrame, baseline: str) -> str:
-    """How every other file differs from the baseline, in a sentence."""
+    """Describe how every other file differs from the baseline."""
     known = by_variant(differences[differences["scope"] == "run"])
     said = [
         f"{name} {_finishes(known[name, 'finish_seconds'])} and "
@@ -448,15 +452,15 @@ def _reaches(row: Mapping[str, Any]) -> str:
 
 
 def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
-    """The rows of a table by variant and figure."""
+    """Return the rows of a table by variant and figure."""
     rows = table.to_dict("records")
     return {(row["variant"], row["figure"]): {str(k): v for k, v in row.items()} for row in rows}
 
 
 def difference_text(row: Mapping[str, Any], expression: Expression | None = None) -> ValueText:
-    """`-3 min 57 s ± 8 s, real`: real where the interval excludes 0.
+    """Format a difference: `-3 min 57 s ± 8 s, real`; real if the interval excludes 0.
 
-    Without an interval it says what the sign test counts: `earlier in 17 of 40 pairs, real`.
+    Without an interval the text has the counts of the sign test: `earlier in 17 of 40 pairs, real`.
     """
     return ValueText(_difference_text(row, expression), row["difference"])
 
@@ -515,20 +519,20 @@ def print_experiment(
 
 
 def replications_html(runs: Replications) -> str:
-    """As notebooks show it."""
+    """Return replications as HTML for notebooks."""
     said = [replications_headline(runs), *lost_sentences(runs)]
     said += precision_sentences(runs)
     return fragment(runs.scenario.name, said, replications_tables(runs))
 
 
 def comparison_html(found: Comparison) -> str:
-    """As notebooks show it."""
+    """Return a comparison as HTML for notebooks."""
     base = found.baseline
     names = " or ".join(variant.name for variant in found.variants)
     return fragment(names, *comparison_content(found, found.differences(base), base))
 
 
 def sweep_html(found: Sweep) -> str:
-    """As notebooks show it."""
+    """Return a sweep as HTML for notebooks."""
     base = found.baseline
     return fragment(found.scenario.name, *sweep_content(found, found.differences(base), base))

@@ -6,12 +6,12 @@
     amount    5000, 2h or 30 THB
     figure    (place ".")? name
 
-An expression has a value in each run, and a measure that follows from its parts, such as THB per
-person: an instant, or powers of units. Numbers of things and shares go together with one another
-and with plain numbers; times, money and instants go only with their own. Places are campaigns and
-organizations, names those of `figure_names`; both may be quoted. They are known from the scenario,
-so that they may have blanks, dots and hyphens without quotes as well: the longest that fits counts.
-Nothing is evaluated as Python.
+An expression has a value in each run, and a measure derived from its parts, such as THB per person:
+an instant, or powers of units. Counts of different things, shares and plain numbers can be
+combined. Times, money and instants can only be combined with their own kind. Places are campaigns
+and organizations; names are those of `figure_names`. Both may be quoted. They are matched against
+the scenario, longest name first, so that names with blanks, dots and hyphens need no quotes. No
+text is evaluated as Python.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ Powers = tuple[tuple[Unit, int], ...]
 
 
 class Mismatch(ValueError):
-    """Measures that can't be put together; the text says why."""
+    """Measures that cannot be combined; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Powers of units, or an instant; `currency` is what money is called."""
+    """Powers of units, or an instant; `currency` is the name of money."""
 
     powers: Powers = ()
     is_instant: bool = False
@@ -73,13 +73,13 @@ class Measure:
 
     @classmethod
     def of(cls, unit: Unit, currency: str | None = None) -> Measure:
-        """That of a figure."""
+        """Return the measure of a figure."""
         powers = () if unit is Unit.INSTANT else _COMPOUND.get(unit, ((unit, 1),))
         return cls(powers, unit is Unit.INSTANT, currency)
 
     @property
     def unit(self) -> Unit:
-        """The unit of a figure with this measure; NO_NUMBER where none has it."""
+        """Unit of a figure with this measure; NO_NUMBER if there is none."""
         if self.is_instant:
             return Unit.INSTANT
         if len(self.powers) == 1 and self.powers[0][1] == 1:
@@ -89,7 +89,7 @@ class Measure:
 
     @property
     def label(self) -> str:
-        """Such as `THB per person`, `s` or `people`; empty for plain numbers and instants."""
+        """Label such as `THB per person`, `s` or `people`; empty for plain numbers and instants."""
         money = self.currency or "money"
         above = [_power(unit, power, money) for unit, power in self.powers if power > 0]
         below = [
@@ -99,24 +99,24 @@ class Measure:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a number, of whatever things, and no time, money or instant."""
+        """True for a number of any things; False for times, money and instants."""
         return not self.is_instant and self._dimension == (0, 0)
 
     @property
     def ms(self) -> int | None:
-        """The milliseconds of 1, of a time or a time for something; None for what is no time."""
+        """Milliseconds of 1, for a time or a time per thing; None for other measures."""
         time = self._time if self._dimension == (1, 0) else None
         return None if time is None else round(1000 * _SECONDS[time])
 
     @property
     def is_share(self) -> bool:
-        """Whether a percentage says it: a share, or a number of things per thing."""
+        """True if percentages suit it: a share, or a number of things per thing."""
         share = self.powers == ((Unit.SHARE, 1),)
         return share or (self._is_ratio and self.is_plain)
 
     @property
     def kind(self) -> str:
-        """What it is in a word, such as `money`, for errors."""
+        """Kind in a word for errors, such as `money`."""
         if self.is_instant:
             return "an instant"
         if self.powers == ((Unit.SHARE, 1),):
@@ -133,7 +133,7 @@ class Measure:
 
     @property
     def _dimension(self) -> tuple[int, int]:
-        """The powers of time and of money."""
+        """Powers of time and of money."""
         powers = dict(self.powers)
         return sum(powers.get(unit, 0) for unit in _SECONDS), powers.get(Unit.CURRENCY, 0)
 
@@ -142,7 +142,9 @@ class Measure:
         return next((unit for unit, _ in self.powers if unit in _SECONDS), None)
 
     def times(self, other: Measure, sign: int) -> tuple[Measure, float]:
-        """Of a product (sign 1) or a quotient (−1), and the factor of the second value."""
+        """Return the measure of a product (sign 1) or quotient (−1), and the factor for the
+        second value.
+        """
         if self.is_instant or other.is_instant:
             raise Mismatch("an instant can only be moved by a time, or taken from another instant")
         factor, powers = _converted(other, self._time)
@@ -157,7 +159,9 @@ class Measure:
         return Measure(tuple(left.items()), currency=self.currency or other.currency), factor
 
     def plus(self, other: Measure, sign: int) -> tuple[Measure, float, float]:
-        """Of a sum (sign 1) or a difference (−1), and the factors of both values."""
+        """Return the measure of a sum (sign 1) or difference (−1), and the factors for both
+        values.
+        """
         if self.is_instant or other.is_instant:
             return self._moved(other, sign)
         if self._dimension != other._dimension:
@@ -169,7 +173,7 @@ class Measure:
         return Measure(tuple(common), currency=self.currency), 1.0, factor
 
     def _moved(self, other: Measure, sign: int) -> tuple[Measure, float, float]:
-        """Instants are in ms."""
+        """Return the measure and factors of a sum with instants, which are in ms."""
         if self.is_instant and other.is_instant:
             if sign > 0:
                 raise Mismatch("two instants can't be added; their difference is a time")
@@ -185,7 +189,7 @@ NUMBER = Measure()
 
 
 def _converted(measure: Measure, time: Unit | None) -> tuple[float, Mapping[Unit, int]]:
-    """The powers with times in another unit of time, and the factor that makes values so."""
+    """Return powers with times in another unit of time, and the factor for values."""
     factor, powers = 1.0, dict[Unit, int]()
     for unit, power in measure.powers:
         if time is not None and unit in _SECONDS:
@@ -204,44 +208,44 @@ def _power(unit: Unit, power: int, money: str, of_one: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Something that has a value in each run; `text` is as it was written."""
+    """Something with a value in each run; `text` is its notation."""
 
     text: str
     measure: Measure
 
     @property
     def name(self) -> str:
-        """How it is called: the figure's name, or the text."""
+        """Name: the figure's name, or the text."""
         return self.text
 
     @property
     def is_figure(self) -> bool:
-        """Whether it is a figure alone."""
+        """True for a figure alone."""
         return False
 
     @property
     def unit(self) -> Unit:
-        """The unit of a figure with the same measure; NO_NUMBER where none has it."""
+        """Unit of a figure with the same measure; NO_NUMBER if there is none."""
         return self.measure.unit
 
     @property
     def is_instant(self) -> bool:
-        """Whether it is an instant, in ms since 1970, and not a number."""
+        """True for an instant in ms since 1970."""
         return self.measure.is_instant
 
     @property
     def column(self) -> str:
-        """What the tables of estimates call it; an instant counts in seconds there."""
+        """Name in tables of estimates, where instants are in seconds."""
         return self.text
 
     @property
     def figures(self) -> tuple[FigureName, ...]:
-        """The figures in it."""
+        """Figures in the expression."""
         raise NotImplementedError
 
     @property
     def place(self) -> Place:
-        """Organization and campaign, as far as all figures are of the same."""
+        """Organization and campaign, as far as all figures share them."""
         places = {(figure.organization, figure.campaign) for figure in self.figures}
         if len(places) == 1:
             return places.pop()
@@ -249,16 +253,16 @@ class Expression:
         return (owners.pop(), None) if len(owners) == 1 else (None, None)
 
     def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
-        """Its value in each of some runs; infinite or NaN where it is divided by nothing."""
+        """Return the value in each run; infinite or NaN after division by zero."""
         raise NotImplementedError
 
     def in_tables(self, runs: Sequence[RunFigures], origin: int | None) -> NDArray[np.float64]:
-        """Its values as tables have them: instants in seconds from `origin` (ms)."""
+        """Return the values for tables: instants in seconds from `origin` (ms)."""
         values = self.of(runs)
         return (values - (origin or 0)) / 1000 if self.is_instant else values
 
     def support(self, prior: Prior) -> Support:
-        """The values that it can have, as far as they are known; of instants in seconds."""
+        """Return the known limits of the values; instants are in seconds."""
         raise NotImplementedError
 
 
@@ -317,7 +321,7 @@ _OPERATIONS: Mapping[str, _Operation] = {
 
 @dataclass(frozen=True, slots=True)
 class _Combined(Expression):
-    """Two expressions, each times a factor that brings both to the same units."""
+    """Two expressions, each with a factor that converts both to equal units."""
 
     sign: str
     sides: tuple[Expression, Expression]
@@ -337,7 +341,8 @@ class _Combined(Expression):
     def support(self, prior: Prior) -> Support:
         left, right = (side.support(prior) for side in self.sides)
         certain = left.certain and right.certain
-        if self.sign in "*/":  # a spill can be made as large as you like
+        # The spill of a product or quotient has no limit.
+        if self.sign in "*/":
             positive = left.least >= 0 and right.least >= 0
             spill = inf if left.spill or right.spill else 0.0
             return Support(certain, spill, 0.0 if positive else -inf)
@@ -351,14 +356,16 @@ class _Combined(Expression):
         return Support(certain, spill, left.least * first + low, left.most * first + high)
 
     def _spill(self, support: Support, side: Expression, factor: float) -> float:
-        """That of a side in the unit of the whole; those of instants are in seconds."""
+        """Return the spill of a side in the unit of the whole; spills of instants are in
+        seconds.
+        """
         if side.is_instant:
             return support.spill
         return support.spill * factor / (1000 if self.is_instant else 1)
 
 
 def figure_of_run(name: str) -> Expression:
-    """A figure of the whole run."""
+    """Return a figure of the whole run as an expression."""
     figure = FigureName(name, None, None)
     return _Figure(name, Measure.of(figure.unit), figure)
 
@@ -366,10 +373,10 @@ def figure_of_run(name: str) -> Expression:
 def read_expression(
     text: str, scenario: Scenario, within: str | None = None, at: int = 0
 ) -> Expression:
-    """Read an expression over the figures of a scenario's summary.
+    """Parse an expression over the figures of a scenario's summary.
 
-    `within` is the whole text of which it is a part, from `at` on, so that errors can point at the
-    place. Raises ExperimentError with the place, what is wrong there, and what would be right.
+    `within` is the whole text that contains it from `at` on, for locations in errors. Raises
+    ExperimentError with the location, the fault, and a correction.
     """
     whole = text if within is None else within
     return _Reader(whole, at, at + len(text), FigureNames(scenario)).read()
@@ -382,7 +389,7 @@ _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s()+*/<>=,'"-])(?:"[^"]*"|'[^']*'|[
 
 
 class _Reader:
-    """Reads an expression from left to right, each operator as strongly as it binds."""
+    """Recursive-descent parser of expressions."""
 
     def __init__(self, whole: str, start: int, end: int, names: FigureNames) -> None:
         self._whole = whole
@@ -442,7 +449,8 @@ class _Reader:
         part = self._signed()
         if part.is_instant:
             self._refuse(f"{part.text} is an instant, which has no negative", start, self._at)
-        zero = _Amount("0", part.measure, -0.0)  # so that the negative of 0 is -0, as in Python
+        # Negative zero, so that the negative of 0 is -0 as in Python.
+        zero = _Amount("0", part.measure, -0.0)
         return _Combined(self._text(start), part.measure, "-", (zero, part), (1.0, 1.0))
 
     def _inside(self, start: int) -> Expression:
@@ -455,7 +463,7 @@ class _Reader:
         return found
 
     def _amount(self) -> Expression:
-        """A number, a duration such as `1h30m`, or a number with the currency behind it."""
+        """Parse a number, a duration such as `1h30m`, or a number with its currency."""
         start = self._at
         match = re.compile(r"[0-9.]+(?:[a-zA-Z][0-9a-zA-Z.]*)?").match(
             self._whole, start, self._end
@@ -500,7 +508,8 @@ class _Reader:
                     for figure in found.figures
                 ]
                 total = parts[0]
-                for part in parts[1:]:  # a step that several agents have
+                # A step that several agents have is the sum of their figures.
+                for part in parts[1:]:
                     total = _Combined(
                         self._text(start), total.measure, "+", (total, part), (1.0, 1.0)
                     )
@@ -520,7 +529,8 @@ class _Reader:
             self._refuse(said, start, start + 1)
         word, end = self._whole[start : match.end()], match.end()
         says, span = self._names.missing(word)
-        if span is None and "/" in word:  # no campaign, but perhaps two figures
+        # Not a campaign, but perhaps a quotient of two figures.
+        if span is None and "/" in word:
             word = word.partition("/")[0]
             says, span = self._names.missing(word)
             end = start + len(word)
@@ -578,7 +588,7 @@ class _Reader:
             self._at += 1
 
     def _next(self) -> str:
-        """The next sign; empty at the end."""
+        """Return the next character; empty at the end."""
         self._skip()
         return self._whole[self._at] if self._at < self._end else ""
 
@@ -586,7 +596,7 @@ class _Reader:
         return self._whole[start : self._at].strip()
 
     def _ends(self, end: int) -> bool:
-        """Whether a name may end there: no letter, digit, mark or dot follows."""
+        """Return True if a name may end there: no letter, digit, mark or dot follows."""
         sign = self._whole[end : end + 1] if end < self._end else ""
         return not sign or not (
             sign.isalnum() or sign in "_." or unicodedata.category(sign).startswith("M")
@@ -597,7 +607,9 @@ class _Reader:
 
 
 def _same(left: Expression, right: Expression) -> tuple[Measure, Measure]:
-    """The measures of the sides of a sum; a plain number has that of the other side."""
+    """Return the measures of the sides of a sum; a plain number takes the measure of the other
+    side.
+    """
     if not left.figures and left.measure == NUMBER and not right.is_instant:
         return right.measure, right.measure
     if not right.figures and right.measure == NUMBER and not left.is_instant:
@@ -606,7 +618,9 @@ def _same(left: Expression, right: Expression) -> tuple[Measure, Measure]:
 
 
 def pointed(says: str, whole: str, start: int, end: int) -> str:
-    """An error with the text below it, and carets under the place, unless that is all of it."""
+    """Return an error with the text below it, and carets under the location, unless it is the
+    whole text.
+    """
     from rich.cells import cell_len
 
     if not whole[:start].strip() and not whole[end:].strip():

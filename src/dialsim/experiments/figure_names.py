@@ -1,9 +1,9 @@
-"""The names of figures, as goals and expressions have them: `January.finish`, `funnel.Promised`.
+"""Names of figures in goals and expressions: `January.finish`, `funnel.Promised`.
 
-A name is that of summary.json: `finish`, `webhooks.lost`, `reach_by_attempt_2`. A step of a funnel
-is `funnel.STEP`, the cost of each conversation that reached it `cost_per_funnel.STEP`, a value of a
-field `field.NAME.VALUE`; the agent's name may stand before the step or field. In front is the
-campaign or organization that it is of, or nothing for the whole run. Parts may be quoted.
+Names are those of summary.json: `finish`, `webhooks.lost`, `reach_by_attempt_2`. A funnel step is
+`funnel.STEP`, the cost per conversation that reached it `cost_per_funnel.STEP`, a field value
+`field.NAME.VALUE`; the agent's name may precede the step or field. A campaign or organization as
+prefix selects its figure, no prefix the whole run's. Parts may be quoted.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 Place = tuple[str | None, str | None]
-"""Organization and campaign; neither for the whole run."""
+"""Organization and campaign; both None for the whole run."""
 _Agent = tuple[str, str]
-"""An agent, by its organization and its name."""
+"""Organization and name of an agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureName:
-    """A figure of the whole run, of an organization, or of a campaign.
+    """Figure of the whole run, of an organization, or of a campaign.
 
-    `name` is a column of the frames; an instant is here in ms since 1970.
+    `name` is a column of the frames; an instant is in ms since 1970.
     """
 
     name: str
@@ -54,16 +54,16 @@ class FigureName:
 
     @property
     def unit(self) -> Unit:
-        """What it is measured in."""
+        """Unit of the figure."""
         return unit_of(self.name)
 
     @property
     def column(self) -> str:
-        """The column of the tables that holds it; an instant counts in seconds there."""
+        """Column of the tables with the figure, where instants are in seconds."""
         return f"{self.name}_seconds" if is_instant(self.name) else self.name
 
     def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
-        """The figure in each of some runs; infinite where a run did not finish."""
+        """Return the figure in each run; infinite for a run that did not finish."""
         return np.array([self._in(run) for run in runs], dtype=np.float64)
 
     def _in(self, run: RunFigures) -> float:
@@ -76,10 +76,10 @@ class FigureName:
 
 @dataclass(frozen=True, slots=True)
 class FoundName:
-    """A name found in a text, and where it ends.
+    """Name found in a text, and the index of its end.
 
-    A step that several agents have is the sum of several `figures`. `fault` says what is wrong
-    with a name that is known and can't be used.
+    A step that several agents have is the sum of several `figures`. `fault` is the reason why a
+    known name cannot be used.
     """
 
     end: int
@@ -114,14 +114,15 @@ class FigureNames:
                     for key in (parts, (parts[0], agent.name, *parts[1:])):
                         self._add((organization.name, agent.name), _dotted(key), column)
                     self._add((organization.name, agent.name), (column,), column)
-        for organization in scenario.organizations:  # a campaign of the same name comes first
+        # A campaign of the same name takes precedence.
+        for organization in scenario.organizations:
             self._places.setdefault((organization.name,), [(organization.name, None)])
 
     def _add(self, agent: _Agent, key: tuple[str, ...], column: str) -> None:
         self._columns.setdefault(key, {}).setdefault(column, set()).add(agent)
 
     def at(self, text: str, start: int, end: int) -> list[FoundName]:
-        """The names that stand in a text at a place, the longest first."""
+        """Return the names at an index of a text, longest first."""
         found = [*self._figures(text, start, end, (None, None))]
         for key, places in self._places.items():
             after = _match(text, start, end, (*key, "."))
@@ -143,13 +144,16 @@ class FigureNames:
                 yield FoundName(after, figures, self._fault(own[0]))
 
     def _own(self, place: Place, key: tuple[str, ...]) -> list[str]:
-        """The columns of a name at a place; several are added up, which costs of each can't be."""
+        """Return the columns of a name at a place."""
         columns = self._columns[key].items()
+        # Counts of several agents add up; costs per conversation do not.
         own = [column for column, agents in columns if self._has(place, agents)]
         return own if len(own) == 1 or key[0] != COST_PER.rstrip("_") else []
 
     def _has(self, place: Place, agents: set[_Agent]) -> bool:
-        """Whether a place has one of the agents; a figure without agents is of every place."""
+        """Return True if a place has one of the agents; figures without agents exist at every
+        place.
+        """
         organization, campaign = place
         if campaign is not None:
             agent = self._campaigns[place]
@@ -164,7 +168,7 @@ class FigureNames:
         return None
 
     def missing(self, word: str) -> tuple[str, tuple[int, int] | None]:
-        """Why a word is no figure, and the part of it that is unknown; None for all of it."""
+        """Return the reason why a word is no figure, and its unknown part; None for all of it."""
         heads = [
             (after, places[0])
             for key, places in self._places.items()
@@ -189,12 +193,12 @@ class FigureNames:
         return f"there is no figure {word}" + _hint(_bare(word), self._names((None, None))), None
 
     def place_before(self, text: str, start: int, end: int) -> int:
-        """Where the campaign or organization ends that stands in front of a name, if one does."""
+        """Return the index behind a campaign or organization that precedes a name, if any."""
         ends = [_match(text, start, end, (*key, ".")) for key in self._places]
         return max((after for after in ends if after is not None), default=start)
 
     def _alike(self, place: str) -> list[str]:
-        """What may be meant by the name of a campaign or organization that there is not."""
+        """Suggest names for an unknown campaign or organization."""
         places = ["".join(key) for key in self._places]
         close = get_close_matches(place, places, n=1)
         return close or [name for name in places if len(place) > 1 and name.startswith(place)]
@@ -205,7 +209,7 @@ class FigureNames:
         return f"there are: {', '.join([*campaigns, *map(str, owners)])}"
 
     def _names(self, place: Place) -> list[str]:
-        """The figures of a place as they are written, those that can be used."""
+        """Return the usable figures of a place in their notation."""
         return [
             "".join(key)
             for key, columns in self._columns.items()
@@ -214,7 +218,7 @@ class FigureNames:
 
 
 def _of_agent(agent: Agent) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What an agent's analyses count: the parts of each name, and its column."""
+    """Yield the figures of an agent's analyses: parts of each name, and its column."""
     analysis = agent.analysis
     for step in (analysis and analysis.funnel) or ():
         yield ("funnel", step.step), f"{FUNNEL}{agent.name}_{step.step}"
@@ -229,7 +233,7 @@ def _dotted(parts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _match(text: str, start: int, end: int, key: Sequence[str]) -> int | None:
-    """Where a name that begins at a place ends; its parts may be quoted."""
+    """Return the index of the end of a name at an index; its parts may be quoted."""
     at = start
     for part in key:
         for written in (part, f'"{part}"', f"'{part}'"):
@@ -249,7 +253,7 @@ def _ambiguous(text: str, name: str, places: Sequence[Place]) -> str | None:
 
 
 def _bare(word: str) -> str:
-    """A word without quotes."""
+    """Return a word without quotes."""
     return re.sub(r"""["']""", "", word)
 
 

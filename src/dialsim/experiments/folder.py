@@ -1,8 +1,8 @@
-"""The folder of an experiment: its store, and its tables, numbers and manifest when it is done.
+"""Output folder of an experiment: its store, and finally tables, numbers and manifest.
 
-The manifest is there from the beginning, so that a stopped experiment is known again: it goes on
-with the same command, and only where scenario, seed and version of dialsim are the same. Every
-other file appears in one step; `finished` in the manifest says that all of them are there.
+The manifest is written at the beginning and identifies a stopped experiment. The same command
+continues it if scenario, seed and version of dialsim are equal. Every other file appears in one
+step; `finished` in the manifest means that all are complete.
 
 In summary.json, as in `--format json`, NaN and infinite numbers are null.
 """
@@ -45,7 +45,7 @@ _ESTIMATES = ("mean", "p05", "p25", "p50", "p75", "p95")
 
 
 def replications_document(runs: Replications) -> dict[str, object]:
-    """Counts, wanted precision, and all estimates; instants beside their seconds."""
+    """Return counts, requested precision, and all estimates; instants beside their seconds."""
     return {
         "scenario": runs.scenario.name,
         "seed": runs.seed,
@@ -69,7 +69,7 @@ def replications_document(runs: Replications) -> dict[str, object]:
 def sweep_document(
     found: Sweep, differences: pd.DataFrame, baseline: str, seed: int, adjust: str | None
 ) -> dict[str, object]:
-    """The variants, their estimates, and the differences to the baseline."""
+    """Return the variants, their estimates, and the differences from the baseline."""
     return {
         "scenario": found.scenario.name,
         "seed": seed,
@@ -91,7 +91,7 @@ def sweep_document(
 
 
 def _decided(found: Sweep) -> dict[str, object]:
-    """What a figure has decided; nothing where none was to."""
+    """Return the decisions by a figure; empty without one."""
     decided = found.decided
     if decided is None:
         return {}
@@ -102,7 +102,7 @@ def _decided(found: Sweep) -> dict[str, object]:
 def comparison_document(
     found: Comparison, differences: pd.DataFrame, baseline: str, adjust: str | None
 ) -> dict[str, object]:
-    """A sweep's document whose variants are files, and what the files say differently."""
+    """Return a sweep's document with files as variants, and the differences between the files."""
     names = [variant.name for variant in found.variants]
     return sweep_document(found, differences, baseline, found.seed, adjust) | {
         "unmatched": found.unmatched,
@@ -143,11 +143,11 @@ def _instant(instant: datetime | None) -> str | None:
 
 SUMMARY = "summary.json"
 FILE = "file-"
-"""The folders of a comparison's further files are named so, with their number from 2."""
+"""Prefix of the folders of a comparison's further files, numbered from 2."""
 
 
 class ExperimentFolder:
-    """A folder that an experiment writes to: `replications`, `sweep`, `comparison` or `plan`."""
+    """Output folder of an experiment such as `replications`, `sweep`, `comparison` or `plan`."""
 
     def __init__(
         self,
@@ -158,9 +158,9 @@ class ExperimentFolder:
         arguments: Mapping[str, object] | None = None,
         others: Sequence[Scenario] = (),
     ) -> None:
-        """`seed` defaults to the scenario's; `arguments` are what else the page is made from.
+        """`seed` defaults to the scenario's; `arguments` are further inputs of the page.
 
-        `others` are the scenarios that a comparison has beside the first.
+        `others` are the further scenarios of a comparison.
         """
         self.path = path
         self._scenario = scenario
@@ -177,12 +177,12 @@ class ExperimentFolder:
             self._identity["compared_with"] = [other.digest for other in others]
 
     def open(self, force: bool) -> None:
-        """Make the folder, or go on with the one of a stopped experiment.
+        """Create the folder, or continue a stopped experiment in it.
 
-        Raises ExistingOutput if something else is there; `force` replaces any result of dialsim.
+        Raises ExistingOutput if something else exists; `force` replaces any result of dialsim.
         """
         if force and os.path.lexists(self.path):
-            # in one step: a forecast's folder holds the figures of those before it
+            # In one step, because the folder of a forecast contains the figures of earlier ones.
             with replacing(self.path, force=True) as draft:
                 self._begin(draft)
             return
@@ -198,14 +198,14 @@ class ExperimentFolder:
             raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
 
     def _begin(self, place: Path) -> None:
-        """Write what is known before the first run."""
+        """Write the files that do not depend on runs."""
         write_source(self._scenario, place)
         for number, other in enumerate(self._others, 2):
             self._write_other(other, place / f"{FILE}{number}")
         self._write_manifest(place, finished=False)
 
     def _write_other(self, scenario: Scenario, folder: Path) -> None:
-        """What `read_source` needs to load a further scenario."""
+        """Write the files that `read_source` needs to load a further scenario."""
         import orjson
 
         folder.mkdir(exist_ok=True)
@@ -265,7 +265,7 @@ def _write(file: Path, content: bytes) -> None:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    """A manifest's content; nothing if it can't be read."""
+    """Return a manifest's content; empty if unreadable."""
     import orjson
 
     try:

@@ -1,7 +1,7 @@
-"""A forecast from today: when a running campaign is done, whom it reaches, and what has changed.
+"""Forecast from today: finish and reach of a running campaign, and changes since the last forecast.
 
-It is many runs of a scenario whose people have histories (P8); the intervals are for the one
-campaign that really runs, not for a mean.
+A forecast is many runs of a scenario whose people have histories (P8). Its intervals are prediction
+intervals for the one real campaign, not confidence intervals of a mean.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 KIND = "forecast"
 FEWEST_RUNS = 19
-"""Fewer runs give no interval that holds nine of ten campaigns."""
+"""Fewest runs that give an interval with 90 % coverage."""
 _OUTSIDE = 0.05
 _SURE = 0.95
 _EARLIER = "earlier"
@@ -57,20 +57,18 @@ _EARLIER = "earlier"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The middle of all runs, and the ends of an interval that holds the truth nine times of ten.
+    """Median of all runs, and a prediction interval with 90 % coverage."""
 
-    One more value of the same distribution lies between the r-th smallest and the r-th greatest of
-    n with probability (n + 1 − 2r) ÷ (n + 1), whatever the distribution (David & Nagaraja 2003,
-    "Order Statistics", section 7.3).
-    """
-
+    # A further value of the same distribution lies between the r-th smallest and the r-th greatest
+    # of n with probability (n + 1 − 2r) ÷ (n + 1), for any distribution (David & Nagaraja 2003,
+    # "Order Statistics", section 7.3).
     low: float
     half: float
     high: float
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Span:
-        """That of the values of all runs, infinite ones too."""
+        """Compute the interval from the values of all runs, infinite ones included."""
         ordered, count = sorted(values), len(values)
         outside = floor(_OUTSIDE * (count + 1))
         return cls(ordered[outside - 1], ordered[ceil(count / 2) - 1], ordered[count - outside])
@@ -78,10 +76,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class ForecastFigures:
-    """What is kept of a forecast for those that follow; instants in ms, infinite where never.
+    """Figures of a forecast that are kept for later ones; instants in ms, infinite for never.
 
-    `at` is where it begins. `done_by` is when 95 % of the `runs` are done, `finish` and `reach`
-    have the spans, and `reached` is how many of the `people` were reached before.
+    `at` is its beginning. `done_by` is the instant at which 95 % of the `runs` are done. `finish`
+    and `reach` are intervals. `reached` is the number of the `people` reached before.
     """
 
     at: int
@@ -93,7 +91,7 @@ class ForecastFigures:
     reach: Span
 
     def to_dict(self) -> dict[str, object]:
-        """As JSON has it: instants as texts, null where it is never done."""
+        """Return JSON values: instants as texts, null for never."""
         return {
             "at": format_instant(self.at),
             "runs": self.runs,
@@ -106,7 +104,10 @@ class ForecastFigures:
 
     @classmethod
     def from_dict(cls, kept: dict[str, Any]) -> ForecastFigures:
-        """Read what `to_dict` made. Raises KeyError, TypeError or ValueError for anything else."""
+        """Parse the result of `to_dict`.
+
+        Raises KeyError, TypeError or ValueError for other content.
+        """
         return cls(
             at=parse_instant(kept["at"]),
             runs=int(kept["runs"]),
@@ -130,11 +131,11 @@ def _instant_of(text: str | None) -> float:
 
 
 class Forecast:
-    """What came of many runs from today on.
+    """Result of many runs from today on.
 
-    `runs` are the replications, `figures` what is said of them, `earlier` the figures of forecasts
-    made before, the oldest first. `draws` is over how many behaviours the runs are shared out; with
-    0 all have the scenario's.
+    `runs` are the replications, `figures` the figures of the forecast, `earlier` those of earlier
+    forecasts, oldest first. `draws` is the number of behaviours among which the runs are divided; 0
+    means that all use the scenario's.
     """
 
     def __init__(
@@ -147,11 +148,11 @@ class Forecast:
 
     @cached_property
     def figures(self) -> ForecastFigures | None:
-        """The figures of all campaigns together; None where nothing is scheduled."""
+        """Figures of all campaigns together; None if nothing is scheduled."""
         return self._figures([run.scopes[0] for run in self.runs.figures])
 
     def campaigns(self) -> dict[tuple[str, str], ForecastFigures]:
-        """The figures of each campaign that is scheduled, by organization and campaign."""
+        """Return the figures of each scheduled campaign, by organization and campaign."""
         listed = [run.scopes for run in self.runs.figures]
         found = {}
         for place, part in enumerate(listed[0]):
@@ -178,7 +179,7 @@ class Forecast:
     # -- in words ---------------------------------------------------------------------------------
 
     def answer(self) -> str:
-        """By when it is done, in how many runs, without a full stop."""
+        """Describe the finish and its share of runs, without a full stop."""
         found, count = self.figures, len(self.runs)
         if found is None:
             return "Nothing is scheduled"
@@ -194,7 +195,9 @@ class Forecast:
         )
 
     def reach_text(self) -> str:
-        """`it will reach 7,590 (7,480–7,700) of 10,000 people, 3,120 of them are … already`."""
+        """Describe the reach: `it will reach 7,590 (7,480–7,700) of 10,000 people, 3,120 of them
+        are … already`.
+        """
         found = self.figures
         assert found is not None
         reach = f"{found.reach.half:,.0f} ({found.reach.low:,.0f}–{found.reach.high:,.0f})"
@@ -205,7 +208,7 @@ class Forecast:
         )
 
     def sentences(self) -> list[str]:
-        """The answer, how sure it is, what was lost, and what has changed."""
+        """Return the answer, its uncertainty, lost people, and changes."""
         if self.figures is None:
             return [f"{self.answer()}."]
         said = [f"{self.answer()}; {self.reach_text()}.", self.span_sentence()]
@@ -216,14 +219,14 @@ class Forecast:
         return [*said, *experiment_text.lost_sentences(self.runs), *self.change_sentences()]
 
     def half_text(self) -> str:
-        """By when half of the runs are done."""
+        """Describe when half of the runs are done."""
         found = self.figures
         assert found is not None
         half = found.finish.half
         return f"Half of the runs by {_by(half)}" if isfinite(half) else "Not in half of the runs"
 
     def span_sentence(self) -> str:
-        """The interval of the finish."""
+        """Describe the interval of the finish."""
         found = self.figures
         assert found is not None
         low, high = found.finish.low, found.finish.high
@@ -234,7 +237,7 @@ class Forecast:
         return f"In nine of ten runs it is done between {at_text(low)} and {_by(high)}."
 
     def change_sentences(self) -> list[str]:
-        """What is other than in the last forecast; nothing without one."""
+        """Describe the changes since the last forecast, if any."""
         now = self.figures
         if now is None or not self.earlier:
             return []
@@ -250,7 +253,7 @@ class Forecast:
         return [f"Since the forecast of {when}: {', '.join(parts)} ({verdict})."]
 
     def tables(self) -> list[FigureTable]:
-        """The spans of each campaign and of all together, and the forecasts made so far."""
+        """Return the intervals of each campaign and of all together, and the forecasts so far."""
         found = self.figures
         if found is None:
             return []
@@ -258,7 +261,7 @@ class Forecast:
         return [*tables, *([self.history_table()] if self.earlier else [])]
 
     def history_table(self) -> FigureTable:
-        """A row per forecast, the newest last."""
+        """Return a table with a row per forecast, the newest last."""
         now = self.figures
         assert now is not None
         rows = tuple(
@@ -290,7 +293,7 @@ class Forecast:
     # -- as data ----------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, object]:
-        """The estimates of all figures, the forecast's own, and those of earlier ones."""
+        """Return the estimates of all figures, the forecast's own, and the earlier ones."""
         return {
             **replications_document(self.runs),
             KIND: None if self.figures is None else self.figures.to_dict(),
@@ -314,7 +317,7 @@ def _span_rows(found: ForecastFigures) -> tuple[tuple[str, ...], ...]:
 
 
 def _by(instant: float) -> str:
-    """To the minute, rounded up: by then it is over."""
+    """Format an instant to the minute, rounded up, so that everything is over by then."""
     return at_text(-(-instant // MINUTE) * MINUTE) if isfinite(instant) else "never"
 
 
@@ -344,13 +347,13 @@ def _reach_change(change: int) -> str:
 
 
 def _reached_before(scenario: Scenario, scope: ScopeFigures) -> int:
-    """How many people of a run, or of one of its campaigns, were reached before it begins (R3)."""
+    """Return the number of people of a run or campaign who were reached before it begins (R3)."""
     only = (scope.organization, scope.campaign) if scope.scope == "campaign" else None
     return sum(past.reached for past in _pasts(scenario, only))
 
 
 def _pasts(scenario: Scenario, only: tuple[str | None, str | None] | None = None) -> Iterator[Past]:
-    """The histories of all people, or of those of one campaign of an organization."""
+    """Yield the histories of all people, or of one campaign."""
     for organization in scenario.organizations:
         for campaign in organization.campaigns:
             if only not in (None, (organization.name, campaign.name)):
@@ -364,10 +367,10 @@ def _pasts(scenario: Scenario, only: tuple[str | None, str | None] | None = None
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where campaigns under way stand when a scenario begins, at `at` (ms).
+    """State of running campaigns at the start of a scenario, `at` (ms).
 
-    `reached` are the instants (ms, int64, sorted) at which people were reached by then: those at
-    which their last calls ended, for a history tells no others.
+    `reached` are the instants (ms, int64, sorted) at which people had been reached: the ends of
+    their last calls, since a history has no others.
     """
 
     at: int
@@ -375,7 +378,7 @@ class Standing:
 
 
 def standing_of(scenario: Scenario) -> Standing | None:
-    """Where the campaigns of a scenario stand; None unless somebody has a history."""
+    """Return the state of a scenario's campaigns; None without histories."""
     pasts = [*_pasts(scenario)]
     if not pasts:
         return None
@@ -396,13 +399,12 @@ def forecast(
     progress: Shown = None,
     engine: Choice = "auto",
 ) -> Forecast:
-    """Forecast how campaigns go on from `clock.start`, by `n` runs, at least 19.
+    """Forecast the continuation of campaigns from `clock.start`, by `n` runs, at least 19.
 
-    `draws` are variants with behaviours that may be the true ones, such as `dialsim calibrate
-    --draws` writes. The runs are shared out over them, at least one each, with chance of their own:
-    what is not known of people then counts as much as chance does. `earlier` are the figures of
-    forecasts made before; those that begin no earlier than this one don't count. The rest is as in
-    `replicate`. Raises ExperimentError, ReplicationFailed, WorkersLost.
+    `draws` are variants with plausible behaviours, as written by `dialsim calibrate --draws`. The
+    runs are divided among them, at least one each, with independent random numbers. `earlier` are
+    the figures of earlier forecasts; those that begin no earlier than this one are ignored. The
+    other arguments are as in `replicate`. Raises ExperimentError, ReplicationFailed, WorkersLost.
     """
     if n < FEWEST_RUNS:
         raise ExperimentError(f"a forecast takes {FEWEST_RUNS} runs or more, not {n}")
@@ -412,6 +414,8 @@ def forecast(
             engine=engine,
         )  # fmt: skip
         return Forecast(runs, earlier)
+    # Independent seeds, so that the uncertainty about the behaviour adds to the spread like chance
+    # does.
     given = scenario.seed if seed is None else seed
     cases = [Case(draw.of(scenario), draw_seed(given, place)) for place, draw in enumerate(draws)]
     each = ceil(n / len(cases))
@@ -423,14 +427,14 @@ def forecast(
 
 
 def draw_seed(seed: int, draw: int) -> int:
-    """A seed for each draw, so that no two of them meet the same chance."""
+    """Return an independent seed for each draw."""
     return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
 
 
 def kept_forecasts(folder: Path) -> list[ForecastFigures]:
-    """The forecasts that a folder of `dialsim forecast` knows of, its own among them.
+    """Return the forecasts in a folder of `dialsim forecast`, its own included.
 
-    Raises ExperimentError if it is none, or can't be read.
+    Raises ExperimentError for another or an unreadable folder.
     """
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())

@@ -1,9 +1,9 @@
-"""Goals, such as `p95(finish) <= 2026-01-09T12:00:00Z and mean(cost) <= 5000`, judged by runs.
+"""Goals, such as `p95(finish) <= 2026-01-09T12:00:00Z and mean(cost) <= 5000`, evaluated by runs.
 
 A goal is one clause or several joined by `and`. A clause compares a statistic with a bound:
 `mean(FIGURE)`, a quantile such as `p95(FIGURE)`, or `prob(FIGURE <= BOUND)`; the comparison is one
-of `<=`, `<`, `>=`, `>`. The evidence says whether the runs of one value meet a goal, and how sure
-that is.
+of `<=`, `<`, `>=`, `>`. The result for a set of runs is whether they meet the goal, and whether
+that is certain.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _AND = re.compile(r"\s+and\s+(?=(?:mean|prob|p[0-9.]+)\s*\()", re.IGNORECASE)
 
 
 class Statistic(StrEnum):
-    """What a clause asks of a figure's distribution."""
+    """Statistic of a figure's distribution in a clause."""
 
     MEAN = "mean"
     QUANTILE = "quantile"
@@ -68,8 +68,8 @@ class Statistic(StrEnum):
 class Bound:
     """`sign value`, in the figure's unit.
 
-    Of an instant that is ms since 1970, or after the earliest startAt if `after_start`; `words` are
-    those in which it was written, if it was, as `Fri 18:00`.
+    For an instant the value is ms since 1970, or after the earliest startAt with `after_start`.
+    `words` is its notation in words, such as `Fri 18:00`, if any.
     """
 
     sign: str
@@ -79,11 +79,11 @@ class Bound:
 
     @property
     def upper(self) -> bool:
-        """Whether smaller is better."""
+        """True if smaller is better."""
         return self.sign.startswith("<")
 
     def holds(self, value: float) -> bool:
-        """Whether a value is within the bound; NaN never is."""
+        """Return True if a value is within the bound; NaN never is."""
         return bool(_COMPARISONS[self.sign](value, self.value))
 
 
@@ -91,8 +91,8 @@ class Bound:
 class Clause:
     """A statistic of an expression of figures, and its bound.
 
-    `share` is that of a quantile (0.95 for p95), or the bound of a probability; `bound` is always
-    that of the figure. `wanted` is the sign with which a probability is compared with `share`.
+    `share` is the level of a quantile (0.95 for p95), or the bound of a probability. `bound` is
+    always the bound of the figure. `wanted` is the sign that compares a probability with `share`.
     """
 
     text: str
@@ -104,24 +104,24 @@ class Clause:
 
     @property
     def sign(self) -> str:
-        """The sign with which the statistic is compared."""
+        """Sign that compares the statistic."""
         return self.wanted if self.statistic is Statistic.PROBABILITY else self.bound.sign
 
     @property
     def is_instant(self) -> bool:
-        """Whether the statistic is an instant, or a time after the start."""
+        """True if the statistic is an instant, or a time after the start."""
         return self.figure.is_instant and self.statistic is not Statistic.PROBABILITY
 
     @property
     def asked(self) -> str:
-        """The statistic as it was written, without sign and bound: `p95(finish)`."""
+        """Statistic as written, without sign and bound: `p95(finish)`."""
         return self.text.rpartition(self.sign)[0].strip()
 
     @property
     def trap(self) -> str | None:
-        """What a quantile says that is bounded on its thin side, which is seldom what is meant.
+        """Hint for a quantile that is bounded on its thin side, which is rarely intended.
 
-        `p95(people_reached) >= 183` asks it of one run in twenty, and not of nineteen.
+        `p95(people_reached) >= 183` requires it of one run in twenty, not of nineteen.
         """
         thin = 1 - self.share if self.share > 0.5 else self.share
         thick = (self.share > 0.5) is self.bound.upper or self.share == 0.5
@@ -138,50 +138,50 @@ class Clause:
 
     @property
     def smaller_is_better(self) -> bool:
-        """Whether a smaller figure brings the clause closer to being met."""
+        """True if a smaller figure brings the clause closer to being met."""
         if self.statistic is Statistic.PROBABILITY:
             return self.bound.upper is self.wanted.startswith(">")
         return self.bound.upper
 
     @property
     def least_share(self) -> float:
-        """The share with which that of the runs within the bound of the figure is compared."""
+        """Required share of runs within the bound."""
         thin = self.statistic is Statistic.QUANTILE and not self.bound.upper
         return 1 - self.share if thin else self.share
 
     @property
     def share_to_tell(self) -> float:
-        """The share of runs that must be told from all of them; 0 for a mean, which has none."""
+        """Share of runs that must be distinguishable from all runs; 0 for a mean."""
         if self.statistic is Statistic.MEAN or self.share in (0, 1):
             return 0.0
         return max(self.share, 1 - self.share)
 
     def values(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
-        """The figure in each run, in the unit of the bound."""
+        """Return the figure in each run, in the unit of the bound."""
         values = self.figure.of(runs)
         return values - (earliest_start(runs) or 0) if self.bound.after_start else values
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Clauses all of which are to hold."""
+    """Clauses that must all hold."""
 
     text: str
     clauses: tuple[Clause, ...]
 
     @property
     def figures(self) -> frozenset[str]:
-        """The names of the figures that evidence on it is made of."""
+        """Names of the figures that its evaluation needs."""
         asked = (figure.name for clause in self.clauses for figure in clause.figure.figures)
         return OF_EVIDENCE | frozenset(asked)
 
 
 OF_EVIDENCE = frozenset({"cost", "people", "people_lost", "reach_share"})
-"""Figures that evidence contains for every goal."""
+"""Figures that the evaluation of every goal contains."""
 
 
 def read_goal(text: str, scenario: Scenario) -> Goal:
-    """Read a goal over figures of a scenario. Raises ExperimentError that says what is wrong."""
+    """Parse a goal over figures of a scenario. Raises ExperimentError with the fault."""
     parts = [part.strip() for part in _AND.split(text.strip())]
     return Goal(text.strip(), tuple(_clause(part, scenario) for part in parts))
 
@@ -208,7 +208,7 @@ def _clause(text: str, scenario: Scenario) -> Clause:
 
 
 def _end_of_bracket(text: str, at: int) -> int:
-    """Where the bracket closes that was opened before a place; brackets in quotes don't count."""
+    """Return the index of the bracket's end; brackets in quotes do not count."""
     depth = 1
     for match in re.compile(r"""\"[^"]*"|'[^']*'|[()]""").finditer(text, at):
         depth += {"(": 1, ")": -1}.get(match[0], 0)
@@ -221,7 +221,9 @@ _TWO = re.compile(rf"(mean|p[0-9.]+)\((.+)\)\s*([-+*/])\s*(mean|p[0-9.]+)\((.+)\
 
 
 def _refuse_statistics(text: str, end: int, scenario: Scenario) -> NoReturn:
-    """Say what to write where statistics are added or divided, which have no interval together."""
+    """Reject sums and quotients of statistics, which have no joint interval, and suggest an
+    alternative.
+    """
     says = "a clause has one statistic, of an expression that has a value in each run"
     two = _TWO.fullmatch(text)
     if text[end + 1 :].lstrip().startswith(")"):
@@ -269,7 +271,7 @@ def _share(text: str) -> float | None:
 def _bound_or_refuse(
     figure: Expression, sign: str, bound: str, clause: str, scenario: Scenario
 ) -> Bound:
-    """The bound; where another expression stands, say how two of them are compared."""
+    """Parse the bound; for another expression, explain how to compare two of them."""
     try:
         return _bound(figure, sign, bound, clause, scenario)
     except ExperimentError:
@@ -288,7 +290,7 @@ def _bound_or_refuse(
 
 
 def _bound(figure: Expression, sign: str, text: str, clause: str, scenario: Scenario) -> Bound:
-    """The bound of an expression, in its unit; of money, the currency may stand behind it."""
+    """Parse the bound of an expression, in its unit; a currency may follow an amount."""
     text = text.strip()
     if figure.unit.is_money and figure.measure.currency:
         text = text.removesuffix(figure.measure.currency).strip()
@@ -309,7 +311,7 @@ def _bound(figure: Expression, sign: str, text: str, clause: str, scenario: Scen
 def _check_is_ahead(
     figure: Expression, text: str, value: float, clause: str, scenario: Scenario
 ) -> None:
-    """Refuse an instant in words that comes before what it is to be the end of."""
+    """Reject an instant in words that precedes the start of its campaign."""
     place = figure.place
     starts = [
         campaign.schedule.start_date_time
@@ -373,12 +375,12 @@ Plain = float | int | str | None
 
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
-    """What the runs say of one clause.
+    """Evaluation of one clause by runs.
 
-    `estimate`, `low` and `high` are the statistic and its interval, in the figure's unit; `hits`
-    are the runs within the figure's bound, for quantiles and probabilities. `margin` is how far
-    within its bound the estimate is, relative to the bound; negative where it is beyond. `sure`
-    says that the interval doesn't straddle the bound. `enough` is that of the interval.
+    `estimate`, `low` and `high` are the statistic and its interval, in the figure's unit. `hits` is
+    the number of runs within the figure's bound, for quantiles and probabilities. `margin` is the
+    distance of the estimate from its bound, relative to the bound; negative beyond it. `sure` is
+    True if the interval is on one side of the bound. `enough` is as in the interval.
     """
 
     clause: Clause
@@ -392,7 +394,7 @@ class ClauseFinding:
     enough: int | None = None
 
     def to_dict(self) -> dict[str, Plain | bool]:
-        """As JSON has it; instants are text, and what is not finite is null."""
+        """Return JSON values; instants are text, and infinite numbers null."""
         values = {"estimate": self.estimate, "low": self.low, "high": self.high}
         instant = self.clause.is_instant
         plain = {
@@ -416,10 +418,10 @@ def _number(value: float) -> Plain:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What runs say of a goal; `value` is what they have in common, a value or a name.
+    """Evaluation of a goal by runs of one value; `value` is the setting or name that they share.
 
-    `cost` is the mean cost, None without costs; `prior` is what was known before the runs. `runs`
-    are the runs themselves, each with the figures of `Goal.figures` at least.
+    `cost` is the mean cost, None without costs. `prior` are the limits known before the runs.
+    `runs` are the runs themselves, each with at least the figures of `Goal.figures`.
     """
 
     value: int | float | str
@@ -433,7 +435,7 @@ class Evidence:
 
     @property
     def reach_share(self) -> float | None:
-        """The mean share of people reached, of the organization or campaign that the goal is about.
+        """Mean share of people reached, in the organization or campaign of the goal.
 
         None without runs, or without people.
         """
@@ -441,7 +443,9 @@ class Evidence:
 
     @property
     def people_lost(self) -> float | None:
-        """How many people of it were lost on average; None without runs."""
+        """Mean number of lost people in the organization or campaign of the goal; None without
+        runs.
+        """
         return self._mean("people_lost")
 
     def _mean(self, figure: str) -> float | None:
@@ -453,13 +457,13 @@ class Evidence:
 
     @property
     def shortfall(self) -> tuple[float, float]:
-        """How far from meeting the goal, to compare values by; smaller is closer."""
+        """Distance from meeting the goal, for comparing values; smaller is closer."""
         missed = [finding for finding in self.findings if not finding.met]
         hits = sum(finding.hits or 0 for finding in missed)
         return max((-finding.margin for finding in missed), default=0.0), -hits
 
     def to_dict(self) -> dict[str, object]:
-        """As JSON has it."""
+        """Return JSON values."""
         return {
             "value": self.value,
             "met": self.met,
@@ -480,13 +484,13 @@ def judge(
     prior: Prior = UNKNOWN,
     looks: Looks | None = None,
 ) -> Evidence:
-    """Judge a goal by runs of a scenario, of which `prior` was known before.
+    """Evaluate a goal by runs of a scenario with known limits `prior`.
 
-    This is one of `looks`, or the only one. It is sure that the goal is met if that is sure of
-    every clause, which is wrong no more often than the one clause that is missed. It is sure that
-    it is missed if that is sure of any, so that clauses share the risk (Bonferroni). `confidence`
-    is that of the whole.
+    This is one of `looks`, or the only one. `confidence` is for the whole goal.
     """
+    # Certainty that a goal is met needs certainty of every clause, at the full level: a wrong
+    # answer needs a wrong answer about the one missed clause. Certainty that it is missed needs one
+    # certain clause, so the clauses share the risk (Bonferroni).
     looks = looks or Looks((len(runs),))
     each = 1 - (1 - confidence) / len(goal.clauses)
     findings = tuple(_clause_finding(clause, runs, (confidence, each), prior, looks)
@@ -504,7 +508,7 @@ def _clause_finding(
     prior: Prior,
     looks: Looks,
 ) -> ClauseFinding:
-    """A finding that is sure at the first level if it is met, at the second if it is missed."""
+    """Evaluate a clause at the first level if it is met, at the second if it is missed."""
     finding = _finding(clause, runs, levels[0], prior, looks)
     if finding.met or not finding.sure or levels[0] == levels[1]:
         return finding
@@ -543,7 +547,7 @@ _Found = tuple[bool, bool, Interval, int | None, float]
 def _mean(
     clause: Clause, values: NDArray[np.float64], origin: float, confidence: float, support: Support
 ) -> _Found:
-    """Of an instant, the interval is that of the time since `origin`."""
+    """Evaluate a mean; the interval of an instant is computed for the time since `origin`."""
     known = values[~np.isnan(values)]
     if clause.is_instant:
         support = replace(support, spill=1000 * support.spill)
@@ -557,19 +561,20 @@ def _mean(
     bound = clause.bound
     met = bound.holds(interval.estimate)
     if not isfinite(interval.estimate):
-        return met, True, interval, None, bound.value  # more runs can't make it finite
+        return met, True, interval, None, bound.value  # more runs cannot make it finite
     enough = support.certain or len(known) >= LEAST_TO_BE_SURE
     within = bound.holds(interval.low) == bound.holds(interval.high) and not isnan(interval.low)
     return met, enough and within, interval, None, bound.value
 
 
 def _quantile(clause: Clause, values: NDArray[np.float64], tails: Tails, certain: bool) -> _Found:
-    """x₍ᵣ₎ ≤ T for r = ⌈n·share⌉ says that r runs or more are ≤ T: a matter of a share."""
+    """Evaluate a quantile as a share of runs within its bound."""
+    # x₍ᵣ₎ ≤ T with r = ⌈n·share⌉ means that at least r runs are ≤ T.
     count, share = len(values), clause.share
     hits = sum(clause.bound.holds(value) for value in values)
     late = np.where(np.isnan(values), inf if clause.bound.upper else -inf, values)
     interval = quantile_interval(late, share, tails.confidence, certain)
-    # of a lower bound, the runs below it must be fewer than the quantile's rank
+    # For a lower bound, fewer runs than the quantile's rank may lie below it.
     needed = rank(count, share) if clause.bound.upper else count - rank(count, share) + 1
     within = share_interval(hits, count, tails, certain)
     sure = within.low >= clause.least_share or within.high < clause.least_share

@@ -1,23 +1,22 @@
-"""Intervals: how far off an estimate from n replications may be.
+"""Confidence intervals of estimates from n replications.
 
-A limit that the runs can't support is missing: infinite, or NaN where there is no interval at all.
+A limit that the runs do not support is missing: infinite, or NaN without any interval.
 `docs/experiments.md` explains the methods; the sources are:
 
-- Means: Student's t interval (Law 2015, "Simulation Modeling and Analysis", section 4.5), of a
-  positive figure upwards on the scale of logarithms. Of one whose logarithms are not skewed to the
-  left, also that of a log-normal mean (Zou, Taleban & Huo 2009, "Confidence interval estimation for
-  lognormal data with application to health economics", Computational Statistics & Data Analysis
-  53); the wider limits count. Of rare counts the exact Poisson interval (Garwood 1936). A limit on
-  the side to which a figure is too skewed for its runs is missing: Cochran's rule asks for n > 25
-  G1² ("Sampling Techniques", 1977, page 42), G1 the coefficient of skewness. What is missing there,
-  or where runs are alike, is completed from what is known of the figure, if anything is
-  (`Support`).
+- Means: Student's t interval (Law 2015, "Simulation Modeling and Analysis", section 4.5), for a
+  positive figure upwards on the scale of logarithms. If the logarithms are not skewed to the left,
+  also the interval of a log-normal mean (Zou, Taleban & Huo 2009, "Confidence interval estimation
+  for lognormal data with application to health economics", Computational Statistics & Data Analysis
+  53); the wider limits count. For rare counts the exact Poisson interval (Garwood 1936). A limit on
+  a side with too much skew for the runs is missing: Cochran's rule requires n > 25 G1² ("Sampling
+  Techniques", 1977, page 42), G1 the coefficient of skewness. Missing limits, and those of equal
+  runs, are completed from known limits of the figure, if any (`Support`).
 - Quantiles: order statistics. The interval from the l-th to the u-th smallest value covers the
   p-quantile of any continuous distribution with P(l ≤ B < u), B binomial(n, p) (David & Nagaraja
-  2003, "Order Statistics", section 7.1). It is infinite where n is too small for a limit.
-- Shares: Clopper and Pearson 1934, which covers at least as often as it says.
+  2003, "Order Statistics", section 7.1). It is infinite if n is too small for a limit.
+- Shares: Clopper and Pearson 1934, which is conservative.
 - Differences: t of the differences of pairs; without pairs, Welch 1947.
-- Differences that are infinite, alike or too skewed: the sign test (Dixon & Mood 1946), without an
+- Differences that are infinite, equal or too skewed: the sign test (Dixon & Mood 1946), without an
   interval.
 """
 
@@ -36,27 +35,26 @@ from dialsim.results.figures import Unit, is_instant, unit_of
 Values = NDArray[np.float64]
 
 CONFIDENCE = 0.95
-"""What pages and precisions are sure with."""
+"""Confidence level of pages and precisions."""
 FEWEST = 3
-"""Fewer runs, or pairs of runs, say nothing of their own spread."""
+"""Fewest runs, or pairs of runs, for an estimate of their spread."""
 _COCHRAN = 25
 _SKEWED = 1.645
-"""So many standard errors from 0 a coefficient of skewness is not taken for chance (10 %)."""
+"""Standard errors from 0 beyond which a coefficient of skewness is significant (10 %)."""
 _LEAST_TO_JUDGE = 8
-"""Of fewer values the coefficient of skewness says nothing."""
+"""Fewest values for a judgement of the coefficient of skewness."""
 _WIDE, _USELESS = 3, 1000
-"""So many times the mean an upper limit calls for more runs, and is none at all."""
+"""Multiples of the mean at which an upper limit calls for more runs, and at which it is dropped."""
 _RARE = 5
-"""The mean below which counts are taken for rare ones."""
+"""Mean below which counts are treated as rare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
     """An estimate and its confidence interval.
 
-    A missing limit is infinite, or NaN where there is no interval. `enough` says how many runs
-    would do, or about so, where these are too few or too skewed; None if they are not, or that is
-    not known.
+    A missing limit is infinite, or NaN without an interval. `enough` is the approximate number of
+    runs needed if these are too few or too skewed; None if they suffice, or if unknown.
     """
 
     estimate: float
@@ -67,10 +65,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A mean difference, its interval, and the two-sided p-value of there being none.
+    """A mean difference, its interval, and the two-sided p-value of no difference.
 
     Of `pairs` pairs, `rose` have a greater value than the baseline and `fell` a smaller one; all
-    three are 0 where there are no pairs.
+    three are 0 without pairs.
     """
 
     estimate: float
@@ -84,16 +82,16 @@ class Difference:
 
     @property
     def real(self) -> bool:
-        """Whether it is beyond chance, with 95 % confidence."""
+        """True if the difference is significant, with 95 % confidence."""
         return self.p_value < 1 - CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The values that a figure can have, as far as they are known before any run.
+    """Limits on a figure's values that are known before any run.
 
-    `certain` says that it is the same in all runs; `spill` by how much a run may lie beyond all
-    that were seen; `least` and `most` are the smallest and the greatest possible value.
+    `certain` is True if all runs have the same value. `spill` is how far a run may lie beyond all
+    observed runs. `least` and `most` are the limits of possible values.
     """
 
     certain: bool = False
@@ -103,7 +101,7 @@ class Support:
 
     @classmethod
     def of(cls, column: str, prior: Prior) -> Support:
-        """That of a figure, by its column of the tables; instants are in seconds there."""
+        """Return the support of a figure, given its table column. Instants are in seconds."""
         return cls(
             certain=prior.certain(column),
             spill=prior.spill_ms / 1000 if is_instant(column) else 0.0,
@@ -116,11 +114,11 @@ ANY = Support()
 
 
 def mean_interval(values: Values, confidence: float, support: Support = ANY) -> Interval:
-    """The mean with its interval. Where a value is infinite so is the mean, without interval.
+    """Return the mean with its interval; an infinite value gives an infinite mean without interval.
 
-    Where the spread of the runs doesn't tell a limit, because they are alike or too skewed, the
-    limit is what runs not seen could make of the mean: at most `unseen_share` of all, each of them
-    as far off as the figure can be. A figure without such an end has no limit there.
+    If the spread of the runs gives no limit, because they are equal or too skewed, the limit is the
+    greatest effect of unobserved runs: at most a share `unseen_share` of all, each as far off as
+    possible. A figure without limits has no limit there.
     """
     from scipy import stats
 
@@ -130,21 +128,23 @@ def mean_interval(values: Values, confidence: float, support: Support = ANY) -> 
     if not np.isfinite(values).all():
         return Interval(float(values.sum()), nan, nan)
     alike = values.min() == values.max()
-    mean = float(values[0] if alike else values.mean())  # a sum may be off in its last digit
+    # The mean of equal values can be off in its last digit.
+    mean = float(values[0] if alike else values.mean())
     if alike and support.certain:
         return Interval(mean, mean, mean)
     if count < FEWEST:
         return Interval(mean, nan, nan, FEWEST)
     if not alike and _rare_count(values):
         total, tail = float(values.sum()), (1.0 - confidence) / 2.0
-        low = float(stats.gamma.ppf(tail, total)) / count  # Garwood
+        low = float(stats.gamma.ppf(tail, total)) / count  # Garwood 1936
         high = float(stats.gamma.isf(tail, total + 1.0)) / count
         return Interval(mean, low, min(high, support.most))
     low, high, judged = (mean, mean, values) if alike else _limits(values, confidence)
     enough = _enough(values, judged, support)
     skew = skewness(judged) if enough else 0.0
     if values.min() > 0 and high > _WIDE * mean and enough is None:
-        enough = ceil(count * (log(min(high / mean, 1e9)) / log(2.0)) ** 2)  # for twice the mean
+        # runs needed for a limit of twice the mean
+        enough = ceil(count * (log(min(high / mean, 1e9)) / log(2.0)) ** 2)
         high = high if high < _USELESS * mean else inf
     unseen = unseen_share(count, confidence)
     if support.spill:
@@ -159,26 +159,29 @@ def mean_interval(values: Values, confidence: float, support: Support = ANY) -> 
 
 
 def unseen_share(count: int, confidence: float) -> float:
-    """The greatest share of runs that may be of a kind that `count` runs have not shown."""
+    """Return the greatest share of runs that can be of a kind that `count` runs have not shown."""
     return float(1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / count))
 
 
 def _limits(values: Values, confidence: float) -> tuple[float, float, Values]:
-    """The limits of the mean, and the scale on which its skewness is to be judged."""
+    """Return the limits of the mean, and the scale on which its skewness is judged."""
     count, mean = len(values), float(values.mean())
     half = _t(count - 1, confidence) * float(values.std(ddof=1)) / sqrt(count)
     low, high = mean - half, mean + half
     if values.min() > 0:
         high = mean * exp(min(half / mean, 700.0))  # symmetric on the scale of logarithms
         logs = np.log(values)
-        if skewness(logs) >= 0:  # log-normal figures are not skewed to the left of that
+        # Log-normal figures are not skewed to the left on this scale.
+        if skewness(logs) >= 0:
             lowest, highest = _lognormal_limits(logs, confidence)
             return min(low, lowest), max(high, highest), logs
     return low, high, values
 
 
 def _lognormal_limits(logs: Values, confidence: float) -> tuple[float, float]:
-    """The mean of a log-normal figure is exp(μ + σ²/2): the intervals of both, put together."""
+    """Return limits of a log-normal mean exp(μ + σ²/2), combined from the intervals of both
+    terms.
+    """
     from scipy import stats
 
     count, tail = len(logs), (1.0 - confidence) / 2.0
@@ -192,14 +195,14 @@ def _lognormal_limits(logs: Values, confidence: float) -> tuple[float, float]:
 
 
 def _t(freedom: float, confidence: float) -> float:
-    """The two-sided t quantile: P(|T| ≤ t) = confidence."""
+    """Return the two-sided t quantile: P(|T| ≤ t) = confidence."""
     from scipy import stats
 
     return float(stats.t.ppf((1.0 + confidence) / 2.0, freedom))
 
 
 def _enough(values: Values, judged: Values, support: Support) -> int | None:
-    """About how many runs a skewed figure needs; None if it has them, or spilling explains it."""
+    """Return the approximate number of runs that a skewed figure needs; None if these suffice."""
     if np.ptp(values) <= 2 * support.spill or not (skew := skewness(judged)):
         return None
     of_values = skew if judged is values else skewness(values)
@@ -208,7 +211,7 @@ def _enough(values: Values, judged: Values, support: Support) -> int | None:
 
 
 def skewness(values: Values) -> float:
-    """The coefficient of skewness G1; 0 where a normal figure might show it, or values are few."""
+    """Return the coefficient of skewness G1; 0 if not significant, or for few values."""
     from scipy import stats
 
     count = len(values)
@@ -220,7 +223,7 @@ def skewness(values: Values) -> float:
 
 
 def _rare_count(values: Values) -> bool:
-    """Whether values are counts of what happens seldom, and spread no more than chance does."""
+    """Return True for counts of rare events with no more spread than a Poisson distribution."""
     from scipy import stats
 
     mean = float(values.mean())
@@ -233,7 +236,7 @@ def _rare_count(values: Values) -> bool:
 def quantile_interval(
     values: Values, share: float, confidence: float, certain: bool = False
 ) -> Interval:
-    """A quantile with limits that are values themselves; infinite where there are too few."""
+    """Return a quantile with limits that are values themselves; infinite with too few values."""
     count = len(values)
     if not count:
         return Interval(nan, nan, nan)
@@ -247,40 +250,44 @@ def quantile_interval(
     return Interval(middle, lower, upper, enough)
 
 
-@cache  # a table asks for the same ranks once a figure, and scipy takes longer than all the rest
+# Cached: a table asks for the same ranks for every figure, and scipy takes longer than all the
+# rest.
+@cache
 def _ranks_of_limits(count: int, share: float, confidence: float) -> tuple[int, int]:
-    """The ranks of the values that are a quantile's limits; 0 and n + 1 where there is none."""
+    """Return the ranks of a quantile's limits; 0 and n + 1 for missing ones."""
     from scipy import stats
 
-    below = stats.binom.cdf(np.arange(count + 1), count, share)  # P(B ≤ k), k = 0 … n
+    # P(B ≤ k), k = 0 … n
+    below = stats.binom.cdf(np.arange(count + 1), count, share)
     tail = (1.0 - confidence) / 2.0
     low = int(np.searchsorted(below, tail, side="right"))
     return low, int(np.searchsorted(below, 1.0 - tail)) + 1
 
 
 def runs_for_quantile(share: float, confidence: float) -> int:
-    """The least number of runs that give a quantile both limits."""
+    """Return the least number of runs that give a quantile both limits."""
     tail = (1.0 - confidence) / 2.0
     return ceil(log(tail) / log(max(share, 1.0 - share)) - 1e-9)
 
 
 def rank(count: int, share: float) -> int:
-    """The rank, from 1, of the value that is the quantile: ⌈n·share⌉, safe from rounding."""
+    """Return the rank, from 1, of the quantile: ⌈n·share⌉, safe from rounding."""
     return max(1, ceil(count * share - 1e-9))
 
 
 def share_interval(
     hits: int, count: int, tails: tuple[float, float], certain: bool = False
 ) -> Interval:
-    """A share with its Clopper-Pearson interval.
+    """Return a share with its Clopper-Pearson interval.
 
-    `tails` are the probabilities with which the lower and the upper limit may be wrong.
+    `tails` are the error probabilities of the lower and the upper limit.
     """
     from scipy import stats
 
     if certain and hits in (0, count):
         return Interval(hits / count, hits / count, hits / count)
-    # as stats.binomtest(…).proportion_ci, which searches for them and takes 200 times as long
+    # Equal to stats.binomtest(…).proportion_ci, which finds the limits by search and takes 200
+    # times as long.
     low = float(stats.beta.ppf(tails[0], hits, count - hits + 1)) if hits else 0.0
     high = float(stats.beta.isf(tails[1], hits + 1, count - hits)) if hits < count else 1.0
     return Interval(hits / count, low, high)
@@ -289,10 +296,10 @@ def share_interval(
 def paired_difference(
     values: Values, baseline: Values, confidence: float, certain: bool = False
 ) -> Difference:
-    """Of pairs that met the same chance: values − baseline, pair by pair.
+    """Return the difference of pairs with common random numbers: values − baseline.
 
-    A pair of which neither finished is a tie. `certain` says that the difference is the same in all
-    pairs because there is no chance in it.
+    A pair in which neither finished is a tie. `certain` is True if the difference is the same in
+    all pairs because nothing in it is random.
     """
     from scipy import stats
 
@@ -302,7 +309,8 @@ def paired_difference(
     differences, count = every[both], int(both.sum())
     infinite = bool(np.isinf(values[both]).any() or np.isinf(baseline[both]).any())
     alike = count > 0 and not infinite and _alike(differences, values[both], baseline[both])
-    if alike:  # sums of money may be off in their last digits
+    # Sums of money may be off in their last digits.
+    if alike:
         differences = np.full(count, _mean_of_alike(differences, values[both]))
     signs = count, int((differences > 0).sum()), int((differences < 0).sum())
     if certain and alike:
@@ -312,7 +320,8 @@ def paired_difference(
     if count < FEWEST or infinite or np.ptp(differences) == 0 or _too_skewed(differences):
         p_value = sign_test(*signs[1:]) if count else nan
         return Difference(estimate, nan, nan, p_value, "sign test", *signs)
-    found = stats.ttest_rel(differences, np.zeros(count))  # infinite pairs that tie are 0 here
+    # Infinite pairs that tie are 0 here.
+    found = stats.ttest_rel(differences, np.zeros(count))
     low, high = map(float, found.confidence_interval(confidence))
     return Difference(estimate, low, high, float(found.pvalue), "paired t", *signs)
 
@@ -321,7 +330,7 @@ _LAST_DIGITS = 1e-12
 
 
 def _alike(differences: Values, *sides: Values) -> bool:
-    """Whether differences are the same but for the last digits of the sides."""
+    """Return True if differences are equal except for the last digits of the sides."""
     scale = max(float(np.abs(side).max()) for side in sides)
     return bool(np.ptp(differences) <= _LAST_DIGITS * scale)
 
@@ -332,14 +341,14 @@ def _mean_of_alike(differences: Values, values: Values) -> float:
 
 
 def _mean_of_pairs(differences: Values, infinite: bool) -> float:
-    """The mean difference; infinite or NaN where it is one of runs that did not finish."""
+    """Return the mean difference; infinite or NaN if runs did not finish."""
     if not len(differences):
         return nan
     if not infinite:
         same = differences.min() == differences.max()
         return float(differences[0] if same else differences.mean())
     later, earlier = np.isposinf(differences).any(), np.isneginf(differences).any()
-    if later == earlier:  # some of each, or only pairs of which neither finished
+    if later == earlier:  # some of each, or only pairs in which neither finished
         return nan
     return inf if later else -inf
 
@@ -349,7 +358,7 @@ def _too_skewed(differences: Values) -> bool:
 
 
 def sign_test(rose: int, fell: int) -> float:
-    """The p-value of as many, or more, pairs going one way; ties count for nothing."""
+    """Return the p-value of the sign test; ties do not count."""
     from scipy import stats
 
     return float(stats.binomtest(rose, rose + fell).pvalue) if rose or fell else 1.0
@@ -358,7 +367,9 @@ def sign_test(rose: int, fell: int) -> float:
 def unpaired_difference(
     values: Values, baseline: Values, confidence: float, certain: bool = False
 ) -> Difference:
-    """Of two samples as if independent: what would be known without common random numbers."""
+    """Return the difference of two samples treated as independent, without common random
+    numbers.
+    """
     from scipy import stats
 
     sides = values[~np.isnan(values)], baseline[~np.isnan(baseline)]

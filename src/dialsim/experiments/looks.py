@@ -1,17 +1,18 @@
-"""Looks: the numbers of runs after which a value is judged, and how sure each judgement may be.
+"""Looks: the numbers of runs after which a value is evaluated, and the confidence of each
+evaluation.
 
-A value is judged again and again as its runs come in, until its verdict is sure. Were each look as
-sure as the whole is to be, some look would be wrong far more often. So the error is spent bit by
-bit (Lan & DeMets 1983, "Discrete sequential boundaries for clinical trials", Biometrika 70): after
-n of N runs, no more than the share √(n/N) of it (the power family of Kim & DeMets 1987, Biometrika
-74, with ρ = 1/2, which spends early, where a verdict spares most runs). What a look may spend is
-computed exactly, for a share that lies right at its bound: of all sequences of runs that no earlier
-look has stopped, those that this look stops (Jennison & Turnbull 2000, "Group Sequential Methods
-with Applications to Clinical Trials", section 12.1.3).
+A value is evaluated repeatedly as its runs come in, until the verdict is certain. If each look had
+the confidence of the whole, some look would be wrong far too often. So the error is spent gradually
+(Lan & DeMets 1983, "Discrete sequential boundaries for clinical trials", Biometrika 70): after n of
+N runs, at most the share √(n/N) of it (the power family of Kim & DeMets 1987, Biometrika 74, with ρ
+= 1/2, which spends early, where a verdict saves most runs). The error of a look is computed
+exactly, for a share exactly at its bound: the probability of run sequences that this look stops and
+no earlier one (Jennison & Turnbull 2000, "Group Sequential Methods with Applications to Clinical
+Trials", section 12.1.3).
 
-Runs are stopped, too, where those that are left will hardly tell: by the predictive probability
-that the last look is sure (Spiegelhalter, Freedman & Blackburn 1986, "Monitoring clinical trials:
-conditional or predictive power?", Controlled Clinical Trials 7). Nothing is called sure by that, so
+Runs also stop if the remaining ones are unlikely to decide: by the predictive probability that the
+last look is certain (Spiegelhalter, Freedman & Blackburn 1986, "Monitoring clinical trials:
+conditional or predictive power?", Controlled Clinical Trials 7). That declares nothing certain, so
 no error grows (Lan, Simon & Halperin 1982, "Stochastically curtailed tests in long-term clinical
 trials", Sequential Analysis 1).
 """
@@ -27,44 +28,46 @@ from typing import NamedTuple
 import numpy as np
 
 LEAST_TO_BE_SURE = 20
-"""Of fewer runs no mean is sure: they tell too little of how a figure is spread."""
+"""Fewest runs for certainty about a mean, because the spread is unknown before."""
 _GROWTH = 1.5
-"""A value in doubt has so many times the runs at its next look."""
+"""Growth of the number of runs from one look to the next."""
 _TOSSES = 4000
-"""By so many tosses of a coin the sum of all runs of a figure is approximated."""
+"""Number of coin tosses that approximates the sum of all runs of a figure."""
 
 
 class Tails(NamedTuple):
-    """The probabilities with which a look may take the lower and the upper limit for wrong."""
+    """Error probabilities of the lower and the upper limit at a look."""
 
     low: float
     high: float
 
     @property
     def confidence(self) -> float:
-        """That of a symmetric interval which is never narrower."""
+        """Confidence of the symmetric interval that is never narrower."""
         return 1 - 2 * min(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The numbers of runs of the looks, ascending."""
+    """Numbers of runs of the looks, ascending."""
 
     counts: tuple[int, ...]
 
     @classmethod
     def between(cls, first: int, most: int) -> Looks:
-        """From the first look to the last; each has half as many runs again as the one before."""
+        """Return looks from `first` to `most`, each with half as many runs again as the one
+        before.
+        """
         counts = [first]
         while counts[-1] < most:
             counts.append(min(most, ceil(counts[-1] * _GROWTH)))
         return cls(tuple(counts))
 
     def of_share(self, share: float, count: int, confidence: float) -> Tails:
-        """The tails at the look of `count` runs that compares a share of runs with `share`.
+        """Return the tails at the look of `count` runs that compares a share of runs with `share`.
 
-        All looks together call a share that is at its bound greater, or smaller, with a probability
-        of at most (1 − `confidence`) / 2 each.
+        All looks together call a share at its bound greater, or smaller, with a probability of at
+        most (1 − `confidence`) / 2 each.
         """
         place = self.counts.index(count)
         error = (1 - confidence) / 2
@@ -74,10 +77,11 @@ class Looks:
         )
 
     def of_mean(self, count: int, confidence: float) -> Tails:
-        """The tails at the look of `count` runs that compares a mean with its bound.
+        """Return the tails at the look of `count` runs that compares a mean with its bound.
 
         They are those of a normal figure with known variance (the significance levels are then used
-        with t: Jennison & Turnbull, section 4.4), whose sums are taken for those of coin tosses.
+        with t: Jennison & Turnbull, section 4.4), whose sums are approximated by sums of coin
+        tosses.
         """
         error = (1 - confidence) / 2
         known = tuple(each for each in self.counts if each >= LEAST_TO_BE_SURE)
@@ -90,10 +94,10 @@ class Looks:
     def prospect_of_share(
         self, share: float, hits: int, count: int, confidence: float
     ) -> tuple[float, float]:
-        """The probabilities that the last look calls a share greater than `share`, or smaller.
+        """Return the probabilities that the last look calls a share greater, or smaller, than
+        `share`.
 
-        `hits` of `count` runs are known; the share is taken for one drawn from a Beta distribution,
-        of which nothing was known before (Jeffreys' prior).
+        `hits` of `count` runs are known. The share has a Beta distribution with Jeffreys' prior.
         """
         from scipy import stats
 
@@ -107,10 +111,11 @@ class Looks:
     def prospect_of_mean(
         self, distance: float, half: float, count: int, confidence: float
     ) -> float:
-        """The probability that the last look is sure on which side of its bound a mean lies.
+        """Return the probability that the last look is certain about the side of its bound for a
+        mean.
 
         After `count` runs the interval reaches `half` to either side of the mean, and the bound is
-        at a `distance`. Figures are taken for normal.
+        at a `distance`. Figures are treated as normal.
         """
         from scipy import stats
 
@@ -123,11 +128,13 @@ class Looks:
         return float(stats.norm.sf([needed - distance, needed + distance], scale=spread).sum())
 
     def can_tell(self, share: float, confidence: float) -> bool:
-        """Whether runs can tell that so great a share of them meets a bound, if all do."""
+        """Return True if the runs can prove that a share this large meets a bound, if all of
+        them do.
+        """
         return self.least(share, confidence) is not None
 
     def least(self, share: float, confidence: float) -> int | None:
-        """The fewest runs that can tell that, None if the last look can't."""
+        """Return the fewest runs that can prove that; None if the last look cannot."""
         enough = (
             count
             for count in self.counts
@@ -138,11 +145,11 @@ class Looks:
 
 @cache
 def _nominal(counts: tuple[int, ...], share: float, error: float) -> tuple[float, ...]:
-    """For each look the greatest probability of so many hits at which it stops.
+    """Return, per look, the greatest probability of a number of hits at which it stops.
 
-    A look stops where so many hits or more have no greater probability, if hits have the
-    probability `share`. Where none of its hits may stop it, the probability is what is left to
-    spend, which is smaller than that of any.
+    A look stops at a number of hits if this number or more is at most that probable, given the hit
+    probability `share`. If no number may stop it, the result is the error left to spend, which is
+    smaller than any of these probabilities.
     """
     return tuple(_tails(counts, share, error))
 
@@ -150,7 +157,8 @@ def _nominal(counts: tuple[int, ...], share: float, error: float) -> tuple[float
 def _tails(counts: tuple[int, ...], share: float, error: float) -> Iterator[float]:
     from scipy import stats
 
-    going_on, before, spent = np.ones(1), 0, 0.0  # by the number of hits, of those not stopped
+    # Probabilities of the number of hits, of runs that are not stopped.
+    going_on, before, spent = np.ones(1), 0, 0.0
     for count in counts:
         step = count - before
         going_on = np.convolve(going_on, stats.binom.pmf(np.arange(step + 1), step, share))

@@ -1,20 +1,20 @@
-"""An optimum: of the combinations of several settings, the best of those that meet the goals.
+"""Optimum: the best combination of several settings that meets the goals.
 
-All combinations of a small grid are tried, with runs that meet the same chance; of a large one a
-coarse grid first, and then ever finer ones around the best (a search may miss what lies elsewhere,
-and the answer says so). A few runs each show which may be the best. Only those that might be get
-more, until what is open is settled or no runs are left:
+In a small grid all combinations are tried, with common random numbers; in a large one first a
+coarse grid and then finer ones around the best. (A search may miss better combinations elsewhere,
+which the answer mentions.) A few runs each show which combinations may be the best. Only these get
+more runs, until all of the following is settled or no runs are left:
 
-- that the best meets the goals, and that those which would be better don't (`judge`);
-- that no other which meets them is better by more than the indifference, by the interval of the
+- the best meets the goals, and better ones do not (`judge`);
+- no other combination that meets them is better by more than the indifference, by the interval of
   paired differences (Kim & Nelson 2006, "Selecting the best system", section 4; with constraints
   Andradóttir & Kim 2010, "Fully sequential procedures for comparing constrained systems via
   simulation", Naval Research Logistics 57).
 
-What is called sure is wrong with a probability of at most 1 − `confidence`, over all combinations
-tried, all goals and all looks: half of that is for the goals, half for the comparisons, and either
-is shared out evenly (Bonferroni). Combinations that are equal within the indifference are ordered
-by their values: the smallest value of the first setting wins, then that of the second.
+A certain verdict is wrong with a probability of at most 1 − `confidence`, over all combinations
+tried, all goals and all looks: half of it for the goals, half for the comparisons, each divided
+evenly (Bonferroni). Combinations that are equal within the indifference are ordered by their
+values: the smallest value of the first setting wins, then of the second.
 """
 
 from __future__ import annotations
@@ -60,50 +60,51 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 _ALL = 256
-"""So many combinations are all tried."""
+"""Largest number of combinations that are all tried."""
 _COARSE = 64
-"""Of more than that, about so many at first."""
+"""Approximate number of combinations of the first, coarse grid of a search."""
 _AT_ONCE = 16
-"""So many of those that may be the best are looked at further at once."""
+"""Number of candidates that get further runs at once."""
 
 _OF_ANSWER = OF_EVIDENCE | {"finish", "people_reached"}
 """Figures of a combination in every answer."""
 
 Key = tuple[int, ...]
-"""A combination: the place of each setting's value, in the order of the settings."""
+"""Combination: index of each setting's value, in the order of the settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A figure whose mean is to be as small, or as great, as can be.
+    """Figure whose mean is to be minimized or maximized.
 
-    An instant counts from `origin` (ms), when calling begins: a share of the time since 1970 would
-    be no small difference.
+    An instant counts from `origin` (ms), when calling begins.
     """
 
+    # Instants count from the beginning of calling, because a share of the time since 1970 would
+    # make every difference small.
     figure: Expression
     greatest: bool
     origin: int
 
     @property
     def text(self) -> str:
-        """Such as `maximize mean(people_reached)`."""
+        """Text such as `maximize mean(people_reached)`."""
         return f"{'maximize' if self.greatest else 'minimize'} mean({self.figure.text})"
 
     def losses(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
-        """A number for each run, the smaller the better; infinite where the figure is undefined."""
+        """Return the loss of each run, smaller is better; infinite for an undefined figure."""
         values = self.figure.of(runs) - (self.origin if self.figure.is_instant else 0)
         return np.where(np.isnan(values), inf, -values if self.greatest else values)
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A combination that was tried: the values of its settings, and what its runs say.
+    """Combination that was tried: values of its settings, and evaluation of its runs.
 
-    `objective` is the mean of the objective's figure, None without one. `finish` is when half of
-    the runs are done (ms since 1970, infinite if they are not), `cost` (NaN without costs) and
-    `people_reached` are means of whole runs; all three of as many runs as every combination has, so
-    that no other chance stands between them.
+    `objective` is the mean of the objective's figure, None without one. `finish` is the instant at
+    which half of the runs are done (ms since 1970, infinite if never). `cost` (NaN without costs)
+    and `people_reached` are means of whole runs. All three use the number of runs that every
+    combination has, so that they share their random numbers.
     """
 
     values: tuple[SettingValue, ...]
@@ -115,11 +116,11 @@ class Combination:
 
     @property
     def name(self) -> str:
-        """Such as `lines=8, maxAttempts=3`."""
+        """Name such as `lines=8, maxAttempts=3`."""
         return str(self.evidence.value)
 
     def to_dict(self) -> dict[str, object]:
-        """As JSON has it."""
+        """Return JSON values."""
         return {
             "values": list(self.values),
             "objective": _plain(self.objective),
@@ -130,17 +131,16 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The answer to "which combination does best?".
+    """Answer to "which combination does best?".
 
-    `figure` is the one of the objective; None where the smallest values are wanted.
-    `best` is the answer, or what comes closest if nothing meets the goals (`met` false). If it is
-    `sure`, it meets them and no other tried is better by more than the indifference. `open` are
-    those that may be better; `in_doubt` those that would be, and of which the runs allowed can't
-    tell whether they meet the goals. `alike` are those that meet the
-    goals as well, and whose objective is the same within the indifference. `frontier` are those
-    that meet the goals, and that no other such is better than in finish, cost and people reached at
-    once, earliest finish first; if none meets them it is that of all. `tried` is all evidence;
-    `count` is how many combinations there are. `warnings` say what to doubt.
+    `figure` is the objective's; None if the smallest values are wanted. `best` is the answer, or
+    the closest combination if none meets the goals (`met` False). `sure` means that it meets them
+    and that no other combination tried is better by more than the indifference. `open` are
+    combinations that may be better; `in_doubt` are better ones for which the allowed runs cannot
+    decide whether they meet the goals. `alike` meet the goals as well, with an equal objective
+    within the indifference. `frontier` are combinations that meet the goals and are not dominated
+    in finish, cost and people reached, earliest finish first; if none meets the goals, it covers
+    all. `tried` are all evaluations; `count` is the number of combinations. `warnings` list doubts.
     """
 
     scenario: str
@@ -162,7 +162,7 @@ class Optimum:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """As `--format json` prints it."""
+        """Return the output of `--format json`."""
         return {
             "paths": list(self.paths),
             "goal": self.goal,
@@ -182,7 +182,7 @@ class Optimum:
 
     @property
     def plot(self) -> OptimumPlots:
-        """The pictures: `plot.frontier()`."""
+        """Plots: `plot.frontier()`."""
         from dialsim.experiments.plots import OptimumPlots
 
         return OptimumPlots(self)
@@ -218,12 +218,12 @@ def optimize(
 ) -> Optimum:
     """Find the combination of several settings that meets all goals and does best.
 
-    `vary` has the values to try for each path, as in `sweep`: a list, or a text such as `1..80` or
-    `1h,2h,4h`. Goals are as in `plan`; several are joined. `maximize` or `minimize` is
-    `mean(FIGURE)`; without them the smallest values that meet the goals are best, the first path's
-    counting most. Differences of less than the share `indifference` of the objective are none.
-    The rest is as in `plan`. Raises ExperimentError for what can't be read, ScenarioError for a
-    value that the scenario can't have.
+    `vary` maps paths to values, as in `sweep`: a list, or a text such as `1..80` or `1h,2h,4h`.
+    Goals are as in `plan`; several are joined. `maximize` or `minimize` is `mean(FIGURE)`; without
+    them the smallest values that meet the goals are best, the first path first. Differences below
+    the share `indifference` of the objective are ignored. The other arguments are as in `plan`.
+    Raises ExperimentError for unreadable input, ScenarioError for a value that the scenario cannot
+    have.
     """
     check_confidence(confidence)
     if not 2 <= replications <= max_replications:
@@ -255,7 +255,7 @@ def optimize(
 def read_objective(
     maximize: str | None, minimize: str | None, scenario: Scenario
 ) -> Objective | None:
-    """Read `mean(FIGURE)`, which is to be maximized or minimized; None if neither is given."""
+    """Parse `mean(FIGURE)` to maximize or minimize; None if neither is given."""
     if maximize is not None and minimize is not None:
         raise ExperimentError("either maximize or minimize: one figure can be the best at a time")
     text = maximize if minimize is None else minimize
@@ -269,7 +269,7 @@ def read_objective(
 
 
 def check_axis(path: str) -> None:
-    """Raise ExperimentError for a path of which one would add to a list, or take away from it."""
+    """Raise ExperimentError for a path that adds to a list or removes from it."""
     if path.strip().endswith(("+", "-")):
         raise ExperimentError(
             f"{path}= adds to a list or takes away from it, which a plan does not vary: use "
@@ -278,13 +278,13 @@ def check_axis(path: str) -> None:
 
 
 def _axis(path: str, values: object, first_day: int) -> tuple[str, ...]:
-    """The values of a setting, as texts."""
+    """Return the values of a setting as texts."""
     variants = crossed({path: values}, first_day)  # type: ignore[dict-item]
     return tuple(variant.changes[0].text for variant in variants)
 
 
 class _Trials:
-    """The combinations that were tried, with their runs."""
+    """Combinations that were tried, with their runs."""
 
     def __init__(
         self,
@@ -321,21 +321,20 @@ class _Trials:
 
     @cached_property
     def _asked(self) -> frozenset[str]:
-        """Names of the figures that goals, objective and answer are made of."""
+        """Names of the figures that goals, objective and answer need."""
         objective = () if self._objective is None else self._objective.figure.figures
         asked = _OF_ANSWER.union(figure.name for figure in objective)
         return asked if self._goal is None else asked | self._goal.figures
 
     @property
     def _error(self) -> float:
-        """The probability of a wrong verdict that one combination may have for each of two halves.
-
-        All that there are count, not only those tried so far: which are tried depends on the runs.
-        """
+        """Error probability of one combination for each of the two halves."""
+        # Divided by all combinations and not only by those tried so far, because the choice of
+        # these depends on the runs.
         return (1 - self._confidence) / (2 * prod(self._sizes))
 
     def explore(self) -> None:
-        """Try all combinations, or those that a search leads to."""
+        """Try all combinations, or those that the search selects."""
         sizes = self._sizes
         if prod(sizes) <= _ALL:
             self._try(product(*map(range, sizes)))
@@ -360,7 +359,7 @@ class _Trials:
                 steps = [max(1, step // 2) for step in steps]
 
     def _around(self, key: Key, steps: Sequence[int]) -> Iterator[Key]:
-        """A combination and its neighbours, so many places further on each axis."""
+        """Yield a combination and its neighbours at a distance of `steps` on each axis."""
         return product(
             *(
                 sorted({max(0, at - step), at, min(size - 1, at + step)})
@@ -369,9 +368,9 @@ class _Trials:
         )
 
     def settle(self) -> Key | None:
-        """Give runs to those that may be the best until nothing is open, or no runs are left.
+        """Give further runs to candidates until nothing is open, or no runs are left.
 
-        The answer is on the safe side: one that is sure to meet the goals, if there is any.
+        Returns a combination that certainly meets the goals, if there is one.
         """
         while True:
             leader = self._leader()
@@ -384,7 +383,8 @@ class _Trials:
             elif leader is not None and not sure:
                 self._doubtful.add(leader)
             elif leader is None and self._doubtful:
-                self._doubtful.clear()  # none is surely better than to take one in doubt
+                # Without a certain one, a doubtful one is the answer.
+                self._doubtful.clear()
                 return self._leader()
             else:
                 return leader
@@ -393,7 +393,7 @@ class _Trials:
         return self._looked[key] < len(self._looks.counts)
 
     def _open(self, leader: Key | None) -> list[Key]:
-        """Those that may be better than the leader, the likeliest first."""
+        """Return combinations that may be better than the leader, the most promising first."""
         if leader is None:
             keys = [key for key, part in self._tried.items()
                     if not part.sure and key not in self._doubtful]  # fmt: skip
@@ -406,18 +406,19 @@ class _Trials:
         return sorted(keys, key=lambda key: (self._tried[key].shortfall, self._means[key], key))
 
     def _settled(self, key: Key, leader: Key) -> bool:
-        """Whether it is sure that a combination is not to be preferred to the leader."""
+        """Return True if a combination is certainly not to be preferred to the leader."""
         evidence = self._tried[key]
         if not evidence.met and evidence.sure:
             return True
         if self._objective is None:
             return key > leader
         least = self._least_loss(key, leader)
-        # what is preferred where both are alike must surely be worse, the others not be better
+        # A combination that would win a tie must certainly be worse; others only must not be
+        # better.
         return least > 0 if key < leader else least >= -self._tolerance(leader)
 
     def _least_loss(self, key: Key, leader: Key) -> float:
-        """The lower limit of how much worse the objective is than the leader's."""
+        """Return the lower limit of the objective's loss compared with the leader's."""
         assert self._objective is not None
         count = min(self._tried[part].replications for part in (key, leader))
         ours, theirs = (
@@ -429,7 +430,7 @@ class _Trials:
         found = paired_difference(ours, theirs, confidence, certain)
         if not isnan(found.low):
             return found.low
-        # the sign test has no interval: it says which is greater, but not by how much
+        # The sign test has no interval: it shows which is greater, not by how much.
         if found.p_value < 1 - confidence and found.rose > found.fell:
             return ulp(0.0)
         alike = count >= LEAST_TO_BE_SURE and found.rose == found.fell == 0
@@ -439,7 +440,7 @@ class _Trials:
         return self._indifference * abs(self._means[leader])
 
     def _leader(self) -> Key | None:
-        """The best of those that seem to meet the goals; None if none does."""
+        """Return the best combination that seems to meet the goals, or None."""
         meeting = [
             key
             for key, part in self._tried.items()
@@ -458,7 +459,7 @@ class _Trials:
         self._look_at([key for key in keys if key not in self._tried])
 
     def _look_at(self, keys: Sequence[Key]) -> None:
-        """Have the next look at several combinations at once."""
+        """Make the next look at several combinations at once."""
         counts = {key: self._looks.counts[self._looked.get(key, 0)] for key in keys}
         for count in sorted({*counts.values()}):
             together = [key for key in keys if counts[key] == count]
@@ -514,7 +515,7 @@ class _Trials:
         )
 
     def answer(self, best: Key | None) -> Optimum:
-        """What is known at the end."""
+        """Return the result so far."""
         combinations = {key: self._combination(key) for key in sorted(self._tried)}
         met = best is not None
         chosen = self._closest() if best is None else best
@@ -577,7 +578,7 @@ class _Trials:
             yield f"not told from the best by {most} replications: {names}{more}"
 
     def _turns(self) -> Iterator[str]:
-        """The clauses that turn more than once along a setting, the others being alike."""
+        """Yield warnings about clauses that turn more than once along a setting."""
         for axis, path in enumerate(self._axes):
             lines: dict[Key, list[Key]] = {}
             for key in sorted(self._tried):
@@ -601,7 +602,7 @@ def _values(name: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
 
 
 def _frontier(combinations: Sequence[Combination]) -> list[Combination]:
-    """Those that no other is better than in one of finish, cost and reach, and as good in all."""
+    """Return the combinations that are not dominated in finish, cost and reach."""
     losses = [
         (part.finish, 0.0 if isnan(part.cost) else part.cost, -part.people_reached)
         for part in combinations

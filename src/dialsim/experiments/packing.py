@@ -1,7 +1,7 @@
-"""Scenarios as bytes for workers, without their lists of people, which travel once to each worker.
+"""Scenarios as bytes for workers, without their lists of people, which each worker gets once.
 
-Variants of a scenario share the lists that were read for one of them. So a variant is a few
-kilobytes, however many people it calls.
+Variants of a scenario share the lists read for one of them. So a variant takes a few kilobytes for
+any number of people.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class _Unpickler(pickle.Unpickler):
 
 
 def pack(scenario: Scenario) -> tuple[bytes, dict[str, PeopleTable]]:
-    """Return a scenario without the text it came from as bytes, and its lists by name.
+    """Return a scenario without its source text as bytes, and its lists by name.
 
-    A list keeps its name, which no list of another program has.
+    A list keeps its name, which is unique among programs.
     """
     file = io.BytesIO()
     pickler = _Pickler(file)
@@ -57,13 +57,13 @@ def pack(scenario: Scenario) -> tuple[bytes, dict[str, PeopleTable]]:
 
 
 def unpack(packed: bytes, lists: Mapping[str, PeopleTable]) -> Scenario:
-    """Return the scenario in some bytes. Raises KeyError for a list that is not there."""
+    """Return the scenario in bytes. Raises KeyError for a missing list."""
     scenario: Scenario = _Unpickler(io.BytesIO(packed), lists).load()
     return scenario
 
 
 def packed_list(people: PeopleTable) -> NDArray[np.uint8]:
-    """Return a list of people as bytes: as an array, which workers of this machine share."""
+    """Return a list of people as a byte array, which workers of this machine share."""
     if people not in _packed:
         _packed[people] = np.frombuffer(pickle.dumps(people, protocol=5), dtype=np.uint8)
     return _packed[people]

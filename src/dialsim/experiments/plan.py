@@ -1,11 +1,11 @@
-"""A plan: the smallest, largest or cheapest value of a setting that meets a goal.
+"""Plan: the smallest, largest or cheapest value of a setting that meets a goal.
 
-The values are searched by bisection, with runs that meet the same chance at every value. A few runs
-show the way; the value that seems to be the answer, the one before it, and those that contradict
-them get more, until they are sure or have as many as they may. The error is controlled over all
-looks at a value (`dialsim.experiments.looks`). In doubt the answer is on the safe side: a value
-that is sure to meet the goal, with those named that may do so as well. Values beside the path are
-tried, too: where they contradict it, the response is not monotone, and the plan says so.
+The values are searched by bisection, with common random numbers for all values. A few runs per
+value guide the search. The likely answer, the value before it, and contradicting values get more
+runs, until they are certain or have the maximum. The error is controlled over all looks at a value
+(`dialsim.experiments.looks`). In doubt the answer is conservative: a value that certainly meets the
+goal, with the values that may do so as well. Values off the path of the bisection are tried, too;
+if they contradict it, the response is not monotone, and the plan warns.
 """
 
 from __future__ import annotations
@@ -45,17 +45,16 @@ Value = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The answer to "which value meets the goal?".
+    """Answer to "which value meets the goal?".
 
-    `value` is a number, or the text of a duration or an instant; None if no value was found.
-    `evidence` is that of `value`, or of what came closest if nothing meets the goal (`met` false).
-    `neighbour` is the evidence of the next value in the direction wished for, the one that just
-    doesn't do (None at the end of the range). `tried` is all evidence, by value. `ruled_out` says
-    that there is no value that meets the goal, and not only that none was found. `tied` are other
-    values that meet the goal, and whose cost can't be told from that of the cheapest. `in_doubt`
-    are the values before the answer that may meet the goal as well: their runs are too few to tell.
-    Where no value is sure to meet it, `value` is the one with the most to spare.
-    `warnings` say what to doubt.
+    `value` is a number, or the text of a duration or an instant; None without an answer. `evidence`
+    is the evaluation of `value`, or of the closest value if none meets the goal (`met` False).
+    `neighbour` is the evaluation of the next value in the desired direction, which just fails (None
+    at the end of the range). `tried` are all evaluations, by value. `ruled_out` means that
+    certainly no value meets the goal. `tied` are other values that meet the goal, with costs
+    indistinguishable from the cheapest. `in_doubt` are values before the answer that may meet the
+    goal as well. If no value certainly meets it, `value` is the one with the largest margin.
+    `warnings` list doubts.
     """
 
     scenario: str
@@ -74,7 +73,7 @@ class Plan:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """As `--format json` prints it."""
+        """Return the output of `--format json`."""
         return {
             "value": self.value,
             "met": self.met,
@@ -93,7 +92,7 @@ class Plan:
 
     @property
     def plot(self) -> PlanPlots:
-        """The pictures: `plot.evidence()`."""
+        """Plots: `plot.evidence()`."""
         from dialsim.experiments.plots import PlanPlots
 
         return PlanPlots(self)
@@ -126,11 +125,11 @@ def plan(
     """Find the smallest (largest, cheapest) value at a path that meets a goal.
 
     `between` are the ends of the range, numbers, durations or instants, or a text `LOW..HIGH:STEP`;
-    `step` is what values differ by (1, 1m, 1h, or a hundredth of the way). Every value tried
-    gets `replications` runs, those that decide up to `max_replications`. The rest is as in
-    `replicate`; `known` is told, while the search goes on, what it knows so far, and the total of
-    `progress` is a guess. Raises ExperimentError for a goal or range that can't be read,
-    ScenarioError for a value that the scenario can't have.
+    `step` is the distance of values (1, 1m, 1h, or a hundredth of the range). Every value tried
+    gets `replications` runs, decisive ones up to `max_replications`. `known` is called during the
+    search with the findings so far, and the total of `progress` is an estimate. The other arguments
+    are as in `replicate`. Raises ExperimentError for an unreadable goal or range, ScenarioError for
+    a value that the scenario cannot have.
     """
     check_confidence(confidence)
     if objective not in ("smallest", "largest", "cheapest"):
@@ -164,7 +163,7 @@ def plan(
 
 
 def _is_unpriced(path: str, scenario: Scenario) -> bool:
-    """Whether nothing in `costs` puts a price on a setting: a line, or anything of the engine's."""
+    """Return True if `costs` has no price for a setting: lines, or engine settings."""
     lines_are_free = scenario.costs is None or not scenario.costs.per_line_day
     is_line = path.endswith(".maxConcurrentCalls")
     return path.startswith("engine.") or (is_line and lines_are_free)
@@ -212,7 +211,7 @@ def _answer(search: Search, objective: Objective) -> Plan:
 
 
 def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]:
-    """Which of the answer and its neighbour is not sure, and what to do about it."""
+    """Describe which of the answer and its neighbour is uncertain, and the remedy."""
     said = []
     parts = (answer.evidence, answer.neighbour)
     if answer.in_doubt and not answer.evidence.sure:
@@ -230,7 +229,7 @@ def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]
 
 
 def _advice(first: int, most: int, unsure: Sequence[ClauseFinding], confidence: float) -> str:
-    """How to get rid of a doubt."""
+    """Describe how to remove a doubt."""
     share = max(finding.clause.share_to_tell for finding in unsure)
     skewed = max((finding.enough or 0 for finding in unsure), default=0)
     more = enough_runs(first, most, share, confidence, skewed)

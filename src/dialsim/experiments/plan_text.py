@@ -1,4 +1,4 @@
-"""Plans in sentences and small tables of text: what is enough or best, and how sure that is."""
+"""Plans as sentences and small tables of text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COUNTED = {
     "callsPerSecond": ("dial a second", "dials a second"),
     "count": ("person", "people"),
 }
-"""Settings of which one has so many, by the last part of their path."""
+"""Settings that count things, by the last part of their path."""
 
 _NAMED = {
     "retryInterval": "A retry interval of",
@@ -51,7 +51,9 @@ _NAMED = {
 
 
 def plan_headline(answer: Plan) -> str:
-    """The answer in a sentence: `8 lines are enough to be done by … in 95 of 100 runs; …`."""
+    """Return the answer in a sentence: `8 lines are enough to be done by … in 95 of 100 runs;
+    …`.
+    """
     wish = " and ".join(_wish(finding.clause) for finding in answer.evidence.findings)
     key = answer.path.rpartition(".")[2]
     if answer.value is None:
@@ -76,7 +78,7 @@ def _is_enough(answer: Plan, key: str) -> bool:
 
 
 def _found(answer: Plan, key: str) -> str:
-    """What the value is among those of the range: `enough to`, `the latest if you are to`."""
+    """Describe the value's role in the range: `enough to`, `the latest if you are to`."""
     if _is_enough(answer, key):
         return "enough to"
     if answer.objective == "cheapest":
@@ -103,7 +105,7 @@ def _nothing(answer: Plan, key: str, wish: str) -> str:
 
 
 def _subject(key: str, value: Value) -> str:
-    """A value as what a sentence is about: `8 lines`, `A start at Wed 7 Jan 2026 09:00`."""
+    """Return a value as the subject of a sentence: `8 lines`, `A start at Wed 7 Jan 2026 09:00`."""
     if key in _COUNTED:
         return f"{_value(key, value)} {_COUNTED[key][value != 1]}"
     return f"{_NAMED.get(key, f'{key} =')} {_value(key, value)}"
@@ -114,7 +116,7 @@ def _verb(key: str, value: Value) -> str:
 
 
 def _value(key: str, value: Value) -> str:
-    """A value as people read it."""
+    """Format a value."""
     amount = read_amount(str(value))
     if amount.kind is AmountKind.INSTANT:
         return minute_text(int(amount.value))
@@ -128,7 +130,7 @@ def _values(key: str, values: Sequence[Value]) -> str:
 
 
 def _wish(clause: Clause) -> str:
-    """What a clause asks for, to stand behind `to`: `be done by Fri 9 Jan 18:00 on average`."""
+    """Describe a clause as the continuation of `to`: `be done by Fri 9 Jan 18:00 on average`."""
     often, figure = _often(clause), clause.figure.name
     if often is not None and figure == "finish" and clause.bound.upper:
         place = clause.figure.place[1] or clause.figure.place[0]
@@ -148,12 +150,10 @@ def _wish(clause: Clause) -> str:
 
 
 def _often(clause: Clause) -> str | None:
-    """In how many of the runs a clause wants its bound to hold; None where it wants another thing.
-
-    A quantile that is bounded on its thin side asks for few runs, and is better left as it is.
-    """
+    """Describe the share of runs in which a clause requires its bound; None for other clauses."""
     if clause.statistic is Statistic.MEAN:
         return "on average"
+    # A quantile bounded on its thin side asks for few runs, and is clearer in its own notation.
     if clause.trap is not None or not clause.sign.strip("="):
         return None
     if clause.statistic is Statistic.PROBABILITY and not clause.wanted.startswith(">"):
@@ -175,7 +175,7 @@ def _by(clause: Clause) -> str:
 
 
 def _beyond(answer: Plan, key: str) -> str:
-    """What the neighbour does, the value that just doesn't do: `; 7 are done on Wednesday`."""
+    """Describe the neighbour, which just fails: `; 7 are done on Wednesday`."""
     part = answer.neighbour
     if answer.objective == "cheapest":
         return ""
@@ -196,7 +196,7 @@ def _beyond(answer: Plan, key: str) -> str:
 
 
 def _late(finding: ClauseFinding) -> str:
-    """When a goal's finish is instead, beside its bound."""
+    """Describe the actual finish compared with its bound."""
     estimate, bound = finding.estimate, finding.clause.bound
     if not isfinite(estimate):
         return "never done"
@@ -210,12 +210,12 @@ def _late(finding: ClauseFinding) -> str:
 
 
 def _after(late: float) -> str:
-    """How much later than a bound; at a bound that is to be undercut, not at all."""
+    """Describe the lateness compared with a bound; "only then" at a bound to be undercut."""
     return f"{duration_text(late)} later" if late > 0 else "only then"
 
 
 def plan_question(answer: Plan) -> str:
-    """What was asked, with paths and instants in full."""
+    """Return the question, with paths and instants in full."""
     low, high = answer.between
     asked = f"{answer.path} from {low} to {high} with {answer.goal}"
     said = [f"{text} is {full}, Thai time" for text, full in dict(_words(answer)).items()]
@@ -230,7 +230,7 @@ def _words(answer: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _listed(values: Sequence[object]) -> str:
-    """`3, 4 and 5`; of many the first, and how many more there are."""
+    """Join values: `3, 4 and 5`; of many, the first and the number of the others."""
     named = [str(value) for value in values]
     return few(named if len(named) <= _MOST_NAMED else named[: _MOST_NAMED - 1], len(named))
 
@@ -239,7 +239,9 @@ _MOST_NAMED = 5
 
 
 def plan_sentences(answer: Plan) -> list[str]:
-    """Whom the value reaches, unless the goal asks for that, and whom it loses."""
+    """Describe the people that the value reaches, unless the goal asks for it, and those it
+    loses.
+    """
     part, said = answer.evidence, []
     asked = {figure.name for finding in part.findings for figure in finding.clause.figure.figures}
     reach = any("reach" in name for name in asked)
@@ -255,7 +257,7 @@ def plan_sentences(answer: Plan) -> list[str]:
 
 
 def _undefined(finding: ClauseFinding, runs: Sequence[RunFigures]) -> str | None:
-    """In how many runs an expression is divided by nothing."""
+    """Describe the number of runs in which an expression divides by zero."""
     figure = finding.clause.figure
     if not runs or figure.is_instant:
         return None
@@ -273,7 +275,7 @@ def _undefined(finding: ClauseFinding, runs: Sequence[RunFigures]) -> str | None
 
 
 def plan_tables(answer: Plan) -> list[FigureTable]:
-    """The evidence on the answer and on its neighbour, then on all values tried."""
+    """Return the evaluations of the answer and its neighbour, then of all values tried."""
     first = [("answer" if answer.met else "closest", answer.evidence)]
     if answer.neighbour is not None:
         first.append(("neighbour", answer.neighbour))
@@ -298,7 +300,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
 
 
 def _clause_title(finding: ClauseFinding) -> str:
-    """The clause, with what it is measured in where its figures don't tell."""
+    """Return the clause, with its unit if its figures do not imply it."""
     clause = finding.clause
     label = "" if clause.figure.is_figure else clause.figure.measure.label
     plain = clause.statistic is Statistic.PROBABILITY or clause.figure.unit in SAY_THEIRS
@@ -306,7 +308,7 @@ def _clause_title(finding: ClauseFinding) -> str:
 
 
 def _tried_table(answer: Plan) -> FigureTable:
-    """Every value tried: its verdict, its runs, and what it reaches, loses and costs on average."""
+    """Return the table of all values tried: verdict, runs, and mean reach, losses and cost."""
     columns = {
         "meets the goal": [verdict_text(part) for part in answer.tried],
         "runs": [str(part.replications) for part in answer.tried],
@@ -328,12 +330,12 @@ def _means(figure: str, values: Sequence[float | None]) -> list[str]:
 
 
 def verdict_text(part: Evidence | ClauseFinding) -> str:
-    """Whether a goal or a clause is met, and if that is in doubt."""
+    """Format whether a goal or clause is met, and whether that is certain."""
     return f"{'yes' if part.met else 'no'}{'' if part.sure else ', not sure'}"
 
 
 def optimum_headline(answer: Optimum) -> str:
-    """The best combination and what it is the best at, or what comes closest."""
+    """Describe the best combination, or the closest one."""
     name, of = answer.best.name, f"{answer.count:,} combinations"
     if not answer.met:
         return f"None of {of} meets the goal {answer.goal}; {name} comes closest."
@@ -350,7 +352,7 @@ def optimum_headline(answer: Optimum) -> str:
 
 
 def optimum_sentences(answer: Optimum) -> list[str]:
-    """What does as well, and what could not be told apart."""
+    """Describe equivalent and undecided combinations."""
     said = []
     if answer.alike:
         share = f"{100 * answer.indifference:.3g} %"
@@ -368,7 +370,7 @@ def _named(parts: Sequence[Combination]) -> str:
 
 
 def optimum_tables(answer: Optimum) -> list[FigureTable]:
-    """The evidence on the answer, and the frontier of finish, cost and reach."""
+    """Return the evaluation of the answer, and the frontier of finish, cost and reach."""
     evidence = [
         (finding.clause.text, verdict_text(finding), *_finding_cells(finding),
          str(answer.best.evidence.replications))
@@ -397,12 +399,12 @@ def _frontier_table(answer: Optimum) -> FigureTable:
 
 
 def _finding_cells(finding: ClauseFinding) -> list[str]:
-    """Estimate and interval, as people read them."""
+    """Return estimate and interval as texts."""
     return [finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
 
 
 def finding_text(finding: ClauseFinding, value: float) -> ValueText:
-    """The estimate of a clause, or an end of its interval."""
+    """Format the estimate of a clause, or a limit of its interval."""
     return ValueText(_finding_text(finding, value), value)
 
 
@@ -419,7 +421,7 @@ def _finding_text(finding: ClauseFinding, value: float) -> str:
 
 
 def bound_text(finding: ClauseFinding) -> str:
-    """The bound of a clause as its estimate is written: `≤ Fri 9 Jan 19:00`."""
+    """Format the bound of a clause like its estimate: `≤ Fri 9 Jan 19:00`."""
     clause = finding.clause
     share = clause.statistic is Statistic.PROBABILITY
     sign = clause.sign.replace("<=", "≤").replace(">=", "≥")
@@ -427,13 +429,13 @@ def bound_text(finding: ClauseFinding) -> str:
 
 
 def plan_html(answer: Plan) -> str:
-    """As notebooks show it."""
+    """Return a plan as HTML for notebooks."""
     warnings = (f"Warning: {text}." for text in answer.warnings)
     said = [plan_headline(answer), plan_question(answer), *plan_sentences(answer), *warnings]
     return fragment(answer.scenario, said, plan_tables(answer))
 
 
 def optimum_html(answer: Optimum) -> str:
-    """As notebooks show it."""
+    """Return an optimum as HTML for notebooks."""
     said = [optimum_headline(answer), *optimum_sentences(answer)]
     return fragment(answer.scenario, said, optimum_tables(answer))

@@ -1,4 +1,4 @@
-"""The pictures of replications, sweeps and plans: each takes an Axes and gives it back."""
+"""Plots of replications, sweeps and plans: each draws on an Axes and returns it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _DAY_S = 86_400
 
 
 def drawn(figure: Expression, values: object, origin: datetime | None) -> NDArray[np.float64]:
-    """Values of a figure as an axis takes them; what is not finite is left out as NaN."""
+    """Return values of a figure in axis units; NaN for infinite ones."""
     amounts = np.asarray(values, dtype=np.float64)
     if figure.is_instant and origin is not None:
         amounts = origin.timestamp() / _DAY_S + amounts / _DAY_S
@@ -73,7 +73,7 @@ def drawn(figure: Expression, values: object, origin: datetime | None) -> NDArra
 
 
 def amount_axis(axis: Axis, figure: Expression) -> str:
-    """Make an axis show a figure; returns its label."""
+    """Format an axis for a figure; returns its label."""
     name = figure.name.replace("_", " ") if figure.is_figure else figure.text
     if figure.is_instant:
         instant_axis(axis)
@@ -91,16 +91,16 @@ def amount_axis(axis: Axis, figure: Expression) -> str:
 
 
 def grid(ax: Axes) -> None:
-    """A light grid in both directions."""
+    """Draw a light grid in both directions."""
     ax.grid(color=GRID, linewidth=0.6)
 
 
 _LETTERS = 26
-"""In a line of a name. One that takes more than two lines is cut; tables have it whole."""
+"""Letters per line of a name. Names of more than two lines are cut; tables have the whole name."""
 
 
 def estimates_of(found: Sweep, figure: Expression) -> pd.DataFrame:
-    """The rows of `Sweep.intervals` for one figure, one per variant, in their order."""
+    """Return the rows of `Sweep.intervals` for one figure, one per variant, in their order."""
     if not figure.is_figure:
         table = found.showing([figure.text]).intervals()
         return table[table["figure"] == figure.text].reset_index(drop=True)
@@ -116,18 +116,19 @@ def estimates_of(found: Sweep, figure: Expression) -> pd.DataFrame:
 
 
 def middle_of(figure: Expression) -> tuple[str, str]:
-    """What stands for all runs of a variant: a column of its estimates, and its name.
+    """Return the column that represents all runs of a variant, and its name.
 
-    Of finishes the middle one: their mean may be an instant at which nobody calls.
+    Finishes use the median: their mean may be an instant without calls.
     """
     return ("p50", "half of the runs") if figure.name == "finish" else ("mean", "mean")
 
 
 def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> Axes:
-    """A figure's middle against a path's values, with a band from the 5 % to the 95 % quantile.
+    """Plot a figure's middle against a path's values, with a band from the 5 % to the 95 %
+    quantile.
 
-    With several paths there is a line for each combination of the others. Values that are texts,
-    and named variants, stand below one another, with the figure from left to right.
+    Several paths give a line for each combination of the others. Values that are texts, and named
+    variants, are listed vertically, with the figure from left to right.
     """
     name = read_expression(figure, found.scenario)
     if path is not None and path not in found.paths:
@@ -147,7 +148,7 @@ def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> 
 
 
 def names_of(found: Sweep) -> int:
-    """How many names a curve has below one another; 0 where numbers stand along its axis."""
+    """Return the number of names that a curve lists vertically; 0 for a numeric axis."""
     table = found.runs
     along = _crossed_along(found, None, table)
     if along is None:
@@ -190,7 +191,7 @@ def _lines(
 
 
 def _estimates_text(name: Expression, row: Mapping[Any, Any], found: Sweep) -> str:
-    """What a point stands for: `4 lines: half of the runs Mon 5 Jan 10:22; 5 to 95 %: … to …`."""
+    """Format a point: `4 lines: half of the runs Mon 5 Jan 10:22; 5 to 95 %: … to …`."""
     column, middle = middle_of(name)
     said, low, high = (
         when_text(row[which], found) if name.is_instant else expression_text(name, row[which])
@@ -202,7 +203,7 @@ def _estimates_text(name: Expression, row: Mapping[Any, Any], found: Sweep) -> s
 def _groups(
     found: Sweep, along: str, table: pd.DataFrame
 ) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """The rows of each combination of the other paths' values: a colour, its words, the rows."""
+    """Yield colour, label and rows of each combination of the other paths' values."""
     others = [path for path in found.paths if path != along]
     groups = [*table.groupby(others, sort=False)] if others else [((), table)]
     for number, (combination, rows) in enumerate(groups):
@@ -212,7 +213,9 @@ def _groups(
 
 
 def _crossed_along(found: Sweep, path: str | None, table: pd.DataFrame) -> str | None:
-    """The path (by default the first) whose values make a line; None for unlike variants."""
+    """Return the path (by default the first) whose values form a line; None for unrelated
+    variants.
+    """
     along = path or (found.paths[0] if found.paths else None)
     if along is None or table[list(found.paths)].isna().any(axis=None):
         return None
@@ -220,7 +223,7 @@ def _crossed_along(found: Sweep, path: str | None, table: pd.DataFrame) -> str |
 
 
 def _points(ax: Axes, found: Sweep, name: Expression, table: pd.DataFrame) -> None:
-    """A point and a bar for each variant, below one another."""
+    """Draw a point and a bar for each variant, listed vertically."""
     column, said = middle_of(name)
     middle, low, high = (
         drawn(name, table[which], found.origin) for which in (column, "p05", "p95")
@@ -236,9 +239,9 @@ def _points(ax: Axes, found: Sweep, name: Expression, table: pd.DataFrame) -> No
 
 
 def cut_names(names: Sequence[str], cut: Callable[[str], str], letters: int) -> list[str]:
-    """Names as `cut` leaves them; if some are alike then, with their beginnings and ends.
+    """Return names shortened by `cut`; if some become equal, with their beginnings and ends.
 
-    `letters` are so many as surely fit.
+    `letters` certainly fit.
     """
     said = [cut(name) for name in names]
     if len({*said}) == len({*names}):
@@ -249,7 +252,7 @@ def cut_names(names: Sequence[str], cut: Callable[[str], str], letters: int) -> 
 
 
 def _within(name: str, half: int) -> str:
-    """A name without its middle, in whole words where it has words."""
+    """Return a name without its middle, cut at words if possible."""
     first, last = name[:half].rpartition(" ")[0], name[-half:].partition(" ")[2]
     return f"{first or name[:half]} … {last or name[-half:]}"
 
@@ -263,17 +266,17 @@ def _in_two_lines(name: str) -> str:
 
 
 def _name_rows(ax: Axes, names: Sequence[str]) -> None:
-    """Name what stands below one another, the first on top."""
+    """Label the rows, the first on top."""
     ax.set_yticks(range(len(names)), cut_names(names, _in_two_lines, 2 * _LETTERS - 8))
     ax.set_ylim(len(names) - 0.4, -0.6)
 
 
 def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
-    """Mean cost against the middle finish, a point per variant; those that none beats stand out.
+    """Plot mean cost against the middle finish, a point per variant; undominated ones stand out.
 
-    Where the variants are crossed values, those that differ in the first path alone are joined,
-    and each point bears that path's value; otherwise it bears a number, which the legend explains.
-    Raises ExperimentError without costs.
+    Variants of crossed values are joined along the first path, and each point is labelled with that
+    path's value; otherwise with a number, which the legend explains. Raises ExperimentError without
+    costs.
     """
     if found.scenario.costs is None:
         raise ExperimentError("there is no cost to draw: the scenario names no costs")
@@ -317,7 +320,7 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
 
 _OFFSETS = [(0, 9), (0, -9), (9, 0), (-9, 0), (8, 8), (-8, 8), (8, -8), (-8, -8), (0, 14), (0, -14),
             (12, 12), (-12, 12), (12, -12), (-12, -12), (0, 20), (0, -20)]  # fmt: skip
-"""Where a name may stand beside its point, in points, the best place first."""
+"""Offsets of a name from its point, in points, the best first."""
 
 
 def _name_points(
@@ -328,9 +331,10 @@ def _name_points(
     ringed: Sequence[int],
     size: tuple[float, float],
 ) -> None:
-    """Write a name beside each point, where no other name or point is; shared points bear all.
+    """Write a name beside each point, where no other name or point is; shared points have all
+    names.
 
-    `size` is that of the drawing, in points.
+    `size` is the size of the plot, in points.
     """
     shared: dict[tuple[float, float], list[str]] = {}
     for k, name in enumerate(names):
@@ -360,11 +364,11 @@ def _name_points(
 
 
 _Box = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""The middle, and half of width and height, in points."""
+"""Centre, and half of width and height, in points."""
 
 
 def _beside(offset: tuple[float, float], half: NDArray[np.float64]) -> tuple[float, float]:
-    """The middle of a name that stands beside its point rather than above or below it."""
+    """Return the centre of a name beside its point."""
     sideways = float(half[0]) - 4 if offset[0] else 0.0
     return offset[0] + (sideways if offset[0] > 0 else -sideways), offset[1]
 
@@ -374,9 +378,9 @@ def _overlap(one: _Box, other: _Box) -> bool:
 
 
 def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
-    """The estimate of one clause at each value tried, with its interval, and the bound.
+    """Plot the estimate of one clause at each value tried, with its interval, and the bound.
 
-    `clause` counts from 0. Raises ExperimentError if the goal has no such clause.
+    `clause` counts from 0. Raises ExperimentError for an unknown clause.
     """
     clauses = [finding.clause for finding in answer.evidence.findings]
     if not 0 <= clause < len(clauses):
@@ -416,7 +420,7 @@ def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
 
 
 def _place(value: object, answer: Plan) -> float:
-    """Where a value stands: numbers as they are, durations in hours, instants in days."""
+    """Return the position of a value: numbers unchanged, durations in hours, instants in days."""
     ends = {read_amount(str(end)).kind for end in answer.between}
     amount = read_amount(str(value))
     if AmountKind.INSTANT in ends:
@@ -425,7 +429,7 @@ def _place(value: object, answer: Plan) -> float:
 
 
 def _scaled(value: float, clause: Clause) -> float:
-    """A value of a clause as the axis takes it; NaN where there is none."""
+    """Return a value of a clause in axis units; NaN if infinite."""
     if not isfinite(value):
         return float("nan")
     if not clause.is_instant:
@@ -447,7 +451,7 @@ _BANDS = ((0.05, 0.95, 0.22, "5–95 % of runs"), (0.25, 0.75, 0.4, "25–75 % o
 
 
 def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
-    """The share of people reached over time: median, and bands of runs."""
+    """Plot the share of people reached over time: median, and bands of runs."""
     ax = canvas(ax)
     median = fan(runs.figures, 0.5)
     known = median[np.isfinite(median)]
@@ -493,7 +497,7 @@ def _when(instant: float) -> str:
 
 
 def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
-    """The share of runs done by each instant; the one by which 95 % are done is marked."""
+    """Plot the share of runs done by each instant, and mark 95 %."""
     ax = canvas(ax)
     finishes = np.sort([run.scopes[0].values["finish"] for run in runs.figures])
     done = finishes[np.isfinite(finishes)]
@@ -520,22 +524,24 @@ def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
 
 
 class ReplicationPlots:
-    """The pictures of replications, drawn on `ax` or on a new figure, as `Result.plot` does."""
+    """Plots of replications, drawn on `ax` or on a new figure, like `Result.plot`."""
 
     def __init__(self, runs: Replications) -> None:
         self._runs = runs
 
     def progress(self, *, ax: Axes | None = None) -> Axes:
-        """The share of people reached over time, as a fan over all runs, and their finishes."""
+        """Plot the share of people reached over time, as a fan over all runs, and their
+        finishes.
+        """
         return draw_fan(self._runs, ax)
 
     def finish(self, *, ax: Axes | None = None) -> Axes:
-        """The share of runs that are done by each instant."""
+        """Plot the share of runs that are done by each instant."""
         return draw_finishes(self._runs, ax)
 
 
 class SweepPlots:
-    """The pictures of a sweep, drawn on `ax` or on a new figure, as `Result.plot` does."""
+    """Plots of a sweep, drawn on `ax` or on a new figure, like `Result.plot`."""
 
     def __init__(self, found: Sweep) -> None:
         self._found = found
@@ -543,39 +549,44 @@ class SweepPlots:
     def curve(
         self, figure: str = "finish", path: str | None = None, *, ax: Axes | None = None
     ) -> Axes:
-        """A figure's mean against the values of a path (the first), with a band of runs.
+        """Plot a figure's mean against the values of a path (by default the first), with a band of
+        runs.
 
-        Raises ExperimentError for a figure that isn't there, or a path that doesn't vary.
+        Raises ExperimentError for an unknown figure, or a path that does not vary.
         """
         return draw_curve(self._found, figure, path, ax)
 
     def cost(self, *, ax: Axes | None = None) -> Axes:
-        """Mean cost against mean finish, a point per variant, of as many runs of each.
+        """Plot mean cost against mean finish, a point per variant, with equal numbers of runs.
 
-        Raises ExperimentError if the scenario names no costs.
+        Raises ExperimentError if the scenario has no costs.
         """
         return draw_cost(self._found.together, ax)
 
 
 class PlanPlots:
-    """The pictures of a plan, drawn on `ax` or on a new figure, as `Result.plot` does."""
+    """Plots of a plan, drawn on `ax` or on a new figure, like `Result.plot`."""
 
     def __init__(self, answer: Plan) -> None:
         self._answer = answer
 
     def evidence(self, clause: int = 0, *, ax: Axes | None = None) -> Axes:
-        """What each value tried came to, with its interval, against the bound of a clause."""
+        """Plot the evaluation of each value tried, with its interval, against the bound of a
+        clause.
+        """
         return draw_evidence(self._answer, clause, ax)
 
 
 class OptimumPlots:
-    """The pictures of an optimum, drawn on `ax` or on a new figure, as `Result.plot` does."""
+    """Plots of an optimum, drawn on `ax` or on a new figure, like `Result.plot`."""
 
     def __init__(self, answer: Optimum) -> None:
         self._answer = answer
 
     def frontier(self, *, ax: Axes | None = None) -> Axes:
-        """When half of the runs are done against mean cost, or people reached without costs."""
+        """Plot the instant at which half of the runs are done against mean cost, or reach
+        without costs.
+        """
         return draw_frontier(self._answer, ax)
 
 
@@ -586,7 +597,7 @@ def _combination_text(part: Combination) -> str:
 
 
 def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
-    """A point per combination tried; those that none beats are ringed, the answer is filled."""
+    """Plot a point per combination tried; undominated ones are ringed, the answer is filled."""
     ax = canvas(ax)
     priced = any(isfinite(part.cost) for part in answer.tried)
     finish, other = (

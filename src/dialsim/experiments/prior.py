@@ -1,8 +1,8 @@
-"""The prior: what a scenario tells of its runs before any is made.
+"""Limits on figures that follow from the scenario before any run.
 
-Two things matter to intervals. Where no draw can change a figure, one run is all there is to know.
-Where draws can, a run may end later than any that was seen, because something no longer fitted in:
-`spill_ms` says by how much.
+Intervals need two of them. If no draw can change a figure, one run determines it. If draws can, a
+run may end later than all observed ones, because some call no longer fitted in before a closing: by
+at most `spill_ms`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is known of runs without having made any.
+    """Limits on figures that are known before any run.
 
-    `calls` says that no draw can change a call, `results` that none can change what comes of calls
-    either. `spill_ms` is by how much a run may end later than others for want of room before a
-    closing, or by one more attempt. The defaults hold where a scenario isn't known.
+    `calls` is True if no draw can change a call, `results` if none can change the results of calls
+    either. `spill_ms` is by how much a run may end later than others because of a closing, or one
+    more attempt. The defaults apply to unknown scenarios.
     """
 
     calls: bool = False
@@ -42,7 +42,7 @@ class Prior:
     spill_ms: int = DAY
 
     def certain(self, figure: str) -> bool:
-        """Whether a figure is the same in all runs, so that one run tells all."""
+        """Return True if a figure is the same in all runs."""
         return self.results if follows_calls(figure) else self.calls
 
 
@@ -50,10 +50,9 @@ UNKNOWN = Prior()
 
 
 def prior_of(scenario: Scenario) -> Prior:
-    """What a scenario tells of its runs.
+    """Return the limits of a scenario.
 
-    It errs on the side of chance: what is called certain is so whatever the seed and replication,
-    but a scenario whose chance happens to change nothing may not be called certain.
+    They are conservative: a figure that never varies may be called random, but never the reverse.
     """
     calls = not any(
         _draws_calls(campaign, behaviour) for _, campaign, behaviour in _campaigns(scenario)
@@ -66,7 +65,7 @@ def prior_of(scenario: Scenario) -> Prior:
 
 
 def _campaigns(scenario: Scenario) -> Iterator[tuple[Organization, Campaign, Behaviour]]:
-    """Every campaign with each behaviour that people may have towards its agent."""
+    """Yield every campaign with each behaviour that its agent may have."""
     for organization in scenario.organizations:
         for campaign in organization.campaigns:
             names = {_agent(organization, campaign).behaviour}
@@ -84,11 +83,9 @@ def _agent(organization: Organization, campaign: Campaign) -> Agent:
 
 
 def _draws_calls(campaign: Campaign, behaviour: Behaviour) -> bool:
-    """Whether a draw may decide how a call of a campaign ends, or how long it takes.
-
-    Caller IDs and voices may be drawn: what a call shows changes no figure unless numbers tire,
-    and that changes only odds, which a script, or a single outcome, has none of.
-    """
+    """Return True if a draw may decide how a call of a campaign ends, or its durations."""
+    # Random caller IDs and voices do not count: they change no figure except through fatigue, which
+    # only changes odds. Scripts and certain outcomes have no odds.
     if not _constant(behaviour.setup_time):
         return True
     if _all_scripted(campaign):
@@ -101,7 +98,7 @@ def _draws_calls(campaign: Campaign, behaviour: Behaviour) -> bool:
         "failed": (ring.failed,),
     }
     possible = [times[outcome] for outcome, share in behaviour.outcomes if share > 0]
-    # odds change no certain outcome, but odds of 0 turn an answer into none
+    # Odds do not change a certain outcome, except that odds of 0 prevent an answer.
     if 0 in (*odds.by_hour.values(), *odds.by_day.values(), odds.on_holiday, *odds.by_attempt):
         possible.append(times["no_answer"])
     return (
@@ -122,7 +119,7 @@ def _all_scripted(campaign: Campaign) -> bool:
 
 
 def _draws_results(organization: Organization, campaign: Campaign, behaviour: Behaviour) -> bool:
-    """Whether a draw may decide what an analysis says, when it is there, or how it is delivered."""
+    """Return True if a draw may decide the content, instant or delivery of an analysis."""
     analysis = _agent(organization, campaign).analysis
     shares = [step.share for step in (analysis and analysis.funnel) or ()]
     shares += [action.share for action in organization.timeline if action.campaign == campaign.name]
@@ -145,10 +142,9 @@ def _constant(distribution: Distribution) -> bool:
 
 
 def _spill(scenario: Scenario) -> int:
-    """One closing, one retry and one call more than the latest run that was seen (ms).
-
-    Of a call whose time has no upper end, the tail is a matter of skewness and not of spilling.
-    """
+    """Return one closing, one retry and one call (ms): the spill beyond the latest observed run."""
+    # Calls without an upper limit of their duration add nothing: their tail is covered by the test
+    # of skewness.
     closed = [_longest_closed(request) + request.retry_interval for request in _requests(scenario)]
     calls = [
         _longest(behaviour.setup_time)
@@ -170,7 +166,7 @@ def _requests(scenario: Scenario) -> Iterator[ScheduleRequest]:
 
 
 def _longest_pause(scenario: Scenario) -> int:
-    """The longest pause that a plan was compiled to (ms)."""
+    """Return the longest pause compiled from a plan (ms)."""
     longest = 0
     for organization in scenario.organizations:
         paused_at: dict[str | None, int] = {}
@@ -183,13 +179,13 @@ def _longest_pause(scenario: Scenario) -> int:
 
 
 def _longest_closed(request: ScheduleRequest) -> int:
-    """The longest time between two windows (ms)."""
+    """Return the longest time between two windows (ms)."""
     spans = Windows.of(request.time_windows).open_spans(0, 3 * WEEK)
     return int(np.diff(spans.ravel())[1::2].max(initial=0))
 
 
 def _longest(distribution: Distribution) -> int:
-    """The longest that a distribution draws (ms); 0 for one without an upper end."""
+    """Return the upper limit of a distribution (ms); 0 for an unbounded one."""
     match distribution:
         case Constant():
             longest = distribution.value

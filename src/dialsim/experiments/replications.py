@@ -1,4 +1,4 @@
-"""Replications: the same scenario run many times, and how sure its figures are."""
+"""Replications: many runs of one scenario, and the precision of its figures."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 _LEAST_BATCH = 4
 _FIRST_STAGE = 10
-"""Fewer runs than these say too little of their own spread to stop at."""
+"""Fewest runs at which a sequential procedure may stop, because the spread is unknown before."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrecisionGoal:
-    """A relative precision that the mean of a figure shall have, such as 0.02."""
+    """Requested relative precision of a figure's mean, such as 0.02."""
 
     figure: Expression
     relative: float
@@ -51,7 +51,7 @@ class PrecisionGoal:
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What came of it: `reached` is the relative error that the interval allows for."""
+    """Result for a requested precision: `reached` is the relative error allowed by the interval."""
 
     figure: str
     wanted: float
@@ -61,11 +61,11 @@ class Precision:
 
 
 class Replications(RunTables):
-    """What came of many runs of one scenario.
+    """Result of many runs of one scenario.
 
-    `frame`, `organizations` and `runs` have a column per numeric figure of the summary.
-    `precision` says what came of a wanted precision, `prior` what was known before any run.
-    `expressions` are figures made of others, which `intervals` has as well.
+    `frame`, `organizations` and `runs` have a column per numeric figure of the summary. `precision`
+    are the results for requested precisions, `prior` the limits known before any run. `expressions`
+    are combined figures, which `intervals` includes.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Replications(RunTables):
         return len(self.figures)
 
     def _intervals(self, confidence: float) -> pd.DataFrame:
-        # the expressions, those of the whole run, stand at the end
+        # Expressions of the whole run follow the figures.
         shown = [(e, e.in_tables(self.figures, self._start)) for e in self.expressions]
         return estimates(self._frames(), confidence, self.prior, shown)
 
@@ -97,7 +97,7 @@ class Replications(RunTables):
 
     @cached_property
     def plot(self) -> ReplicationPlots:
-        """The pictures: `plot.progress()` and `plot.finish()`."""
+        """Plots: `plot.progress()` and `plot.finish()`."""
         from dialsim.experiments.plots import ReplicationPlots
 
         return ReplicationPlots(self)
@@ -127,18 +127,17 @@ def replicate(
     progress: Shown = None,
     engine: Choice = "auto",
 ) -> Replications:
-    """Run a scenario `n` times, each with chance of its own, and gather the figures.
+    """Run a scenario `n` times with independent random numbers, and collect the figures.
 
     With `precision`, such as `{"finish": 0.02}` or `"finish=2%"`, `n` is the first stage, and runs
-    are added until the 95 % interval of each mean so named is that narrow, at most
-    `max_replications` in all. `figures` are expressions to be shown as well, such as
-    `"cost / people_reached"`. `jobs` processes work at it (None: one per processor), or the
-    workers of the Dask scheduler `dask`; the results are the same. `store` is a folder that keeps
-    finished replications; what it has is not run again. `progress(done, total)` counts runs.
-    `engine` is "simpy", "compiled", or "auto" for the one that is done first; the results are the
-    same.
+    are added until the 95 % interval of each named mean is that narrow, up to `max_replications`.
+    `figures` are further expressions to show, such as `"cost / people_reached"`. The runs are made
+    by `jobs` processes (None: one per processor), or by the workers of the Dask scheduler `dask`,
+    with equal results. `store` is a folder that keeps finished replications and is not run again.
+    `progress(done, total)` counts runs. `engine` is "simpy", "compiled", or "auto" for the faster
+    one; the results are equal.
 
-    Raises ExperimentError for what was asked for wrongly, ReplicationFailed, WorkersLost.
+    Raises ExperimentError for invalid arguments, ReplicationFailed, WorkersLost.
     """
     if n < 1:
         raise ExperimentError(f"the number of replications must be 1 or more, not {n}")
@@ -152,9 +151,9 @@ def replicate(
 
 
 def precisions(asked: Mapping[str, float] | str | None, scenario: Scenario) -> list[PrecisionGoal]:
-    """Read `{"finish": 0.02}`, or `finish=2%` with commas between several.
+    """Parse `{"finish": 0.02}`, or `finish=2%` with commas between several.
 
-    Raises ExperimentError for anything else, and for figures that there are not.
+    Raises ExperimentError for other input, and for unknown figures.
     """
     if asked is None:
         return []
@@ -182,15 +181,14 @@ def _pairs(text: str) -> list[tuple[str, float]]:
 def _reach_precision(
     place: ExperimentRunner, case: Case, first: int, most: int, wanted: Sequence[PrecisionGoal]
 ) -> list[Precision]:
-    """Replicate a case until all precisions are reached, or `most` runs are made.
+    """Replicate until all precisions are reached, or `most` runs are made.
 
     The sequential procedure with fixed relative half-width (Chow & Robbins 1965, "On the asymptotic
     theory of fixed-width sequential confidence intervals for the mean"; Law 2015, section 9.4.1):
     after a first stage, runs are added until the half-width of the t interval is at most γ/(1+γ) of
-    the mean's size, which makes the relative error at most γ. Runs come in batches (`_batch`), the
-    same ones for any number of jobs.
-
-    Gives up early on a figure whose mean is infinite, which no further run can change.
+    the mean's size, which makes the relative error at most γ. Batches (`_batch`) do not depend on
+    the number of jobs. The procedure stops early for an infinite mean, which no further run can
+    change.
     """
     count = first if not wanted else min(max(first, _FIRST_STAGE), most)
     while True:
@@ -203,12 +201,13 @@ def _reach_precision(
 
 
 def _batch(count: int, reached: Sequence[Precision]) -> int:
-    """How many runs to add: half of those that seem to be missing, as half-widths go with 1/√n.
+    """Return the number of runs to add: half of the estimated number missing.
 
-    At most half as many as there are, whose spread tells too little of many more, and at least as
-    many as keep some workers busy.
+    At most half of the present number, and at least enough for some workers.
     """
 
+    # Half-widths shrink with 1/√n. The present runs estimate the spread too roughly to add many
+    # more at once.
     def width(error: float) -> float:
         return error / (1 + error) if isfinite(error) else 1.0
 
@@ -226,7 +225,8 @@ def _reached(wanted: PrecisionGoal, runs: Sequence[RunFigures], prior: Prior) ->
     support = wanted.figure.support(prior)
     interval = mean_interval(values[~np.isnan(values)], CONFIDENCE, support)
     half, size = (interval.high - interval.low) / 2, abs(interval.estimate)
-    # |estimate − truth| ≤ half and size − half ≤ |truth|, so the relative error is at most this
+    # |estimate − truth| ≤ half and size − half ≤ |truth|, so this is an upper limit of the relative
+    # error.
     error = 0.0 if half == 0 else half / (size - half) if half < size else inf
     known = isfinite(half) and not unfinished
     return Precision(

@@ -1,7 +1,8 @@
-"""The figures of one run as plain numbers, and what held it back: all that many runs keep.
+"""Figures of one run as plain numbers, and the cause that held it back.
 
-A figure is named as in `finish`, `January.finish`, `Acme/January.people_reached`, `cost`. Many runs
-make tables: a row per replication and scope, a column per figure.
+Experiments keep nothing else of a run. Figures are named `finish`, `January.finish`,
+`Acme/January.people_reached`, `cost`. Tables of many runs have a row per replication and scope, and
+a column per figure.
 """
 
 from __future__ import annotations
@@ -35,17 +36,16 @@ if TYPE_CHECKING:
 Number = int | float
 
 MARKS = 50
-"""Into so many parts is the way to all people divided."""
+"""Number of parts into which the progress to all people is divided."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeFigures:
-    """The figures of the whole run, of an organization or of a campaign.
+    """Figures of the whole run, of an organization or of a campaign.
 
     `scope` is `run`, `organization` or `campaign`. `values` are the numeric figures of the summary
-    by name, NaN where there is none. `finish` and `final_at` are in ms since 1970 (UTC): infinite
-    where a scheduled campaign has none, NaN where nothing was scheduled. `held_back` is as in the
-    summary.
+    by name, NaN if undefined. `finish` and `final_at` are in ms since 1970 (UTC): infinite for a
+    scheduled campaign without one, NaN if nothing was scheduled. `held_back` is as in the summary.
     """
 
     scope: str
@@ -57,7 +57,7 @@ class ScopeFigures:
     def number(self, name: str) -> Number:
         """Return a figure. Raises DialsimError if the run was made without it.
 
-        Of attempts that nobody needed, it is the share reached by the last one before.
+        For attempts that were never made, it is the share reached by the last attempt made.
         """
         for attempt in range(attempt_of(name) or 0, 0, -1):
             if f"{REACH}{attempt}" in self.values:
@@ -74,11 +74,11 @@ class ScopeFigures:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """The figures of one replication; `start` is the earliest startAt in ms, None if none was.
+    """Figures of one replication; `start` is the earliest startAt in ms, or None.
 
     `reached` are the instants (ms) by which 1, 2, … `MARKS`-ths of all people were reached, as far
-    as they were. `asked` are the names of the figures that there are, None for all of them; where
-    only some were asked for, there is nothing else, neither `reached` nor what held the run back.
+    as they were. `asked` are the names of the computed figures, None for all. With `asked`, neither
+    `reached` nor the cause that held the run back is available.
     """
 
     replication: int
@@ -88,7 +88,7 @@ class RunFigures:
     asked: frozenset[str] | None = None
 
     def to_text(self) -> str:
-        """One line of text, from which `from_text` makes the very same numbers."""
+        """Return one line of text; `from_text` restores equal numbers from it."""
         scopes = [
             [s.scope, s.organization, s.campaign, s.values, s.held_back and astuple(s.held_back)]
             for s in self.scopes
@@ -98,7 +98,7 @@ class RunFigures:
 
     @classmethod
     def from_text(cls, text: str, asked: frozenset[str] | None = None) -> RunFigures:
-        """Read what `to_text` wrote, of figures that were asked for."""
+        """Parse the result of `to_text`, of figures that were requested."""
         replication, start, scopes, reached = json.loads(text)
         parts = tuple(
             ScopeFigures(scope, organization, campaign, values, _held_back(held))
@@ -115,9 +115,10 @@ def _held_back(kept: list[Any] | None) -> Bottleneck | None:
 
 
 def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigures:
-    """The numbers of a result's summary, its progress, and what held it back.
+    """Return the figures of a result's summary, its progress, and the cause that held it back.
 
-    With `asked` only the figures so named, which spares most of the time (benchmarks/decision.py).
+    With `asked` only these figures are computed, which saves most of the time
+    (benchmarks/decision.py).
     """
     reading = result.reading
     starts = [life.start for life in reading.lives.values() if life.start is not None]
@@ -143,9 +144,10 @@ def _values(part: Part, asked: frozenset[str] | None) -> dict[str, Number]:
 
 
 def fan(runs: Sequence[RunFigures], share: float) -> NDArray[np.float64]:
-    """By when a share of the runs had reached 0, 1, … `MARKS`-ths of the people (ms).
+    """Return the instants (ms) by which a share of the runs had reached 0, 1, … `MARKS`-ths of the
+    people.
 
-    Infinite where fewer runs ever did.
+    Infinite if fewer runs ever did.
     """
     instants = np.full((len(runs), MARKS + 1), inf)
     for row, run in zip(instants, runs, strict=True):
@@ -156,22 +158,22 @@ def fan(runs: Sequence[RunFigures], share: float) -> NDArray[np.float64]:
 
 
 PLACES = {"run": (), "organization": ("organization",), "campaign": ("organization", "campaign")}
-"""What names a row of each scope."""
+"""Columns that identify a row of each scope."""
 
 
 def earliest_start(runs: Sequence[RunFigures]) -> int | None:
-    """The earliest startAt (F3) in any of the runs, in ms; None if nothing was scheduled."""
+    """Return the earliest startAt (F3) in any of the runs, in ms; None if nothing was scheduled."""
     return min((run.start for run in runs if run.start is not None), default=None)
 
 
 def replication_rows(
     runs: Sequence[RunFigures], scope: str, origin: int | None
 ) -> list[dict[str, Any]]:
-    """The rows of one scope: replication, its names, the instants, the rest.
+    """Return the rows of one scope: replication, names, instants, other figures.
 
-    `finish` is in ms, None where there is none; `finish_seconds` counts from `origin`, and is
-    infinite where a scheduled campaign did not finish; so are `final_at` and `final_at_seconds`.
-    Every row has every figure; of steps and fields that its agents don't have it is 0.
+    `finish` is in ms, None without one. `finish_seconds` counts from `origin`, and is infinite if a
+    scheduled campaign did not finish; `final_at` and `final_at_seconds` likewise. Every row has
+    every figure; those of steps and fields that its agents lack are 0.
     """
     listed = [(run, part) for run in runs for part in run.scopes if part.scope == scope]
     names = _names([part for _, part in listed])
@@ -181,7 +183,7 @@ def replication_rows(
 def figure_frame(
     rows: Sequence[dict[str, Any]], scope: str, before: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Rows as a table; counts are int64, other figures float64, instants are in UTC."""
+    """Return rows as a table; counts are int64, other figures float64, instants in UTC."""
     import pandas as pd
 
     columns = [*before, "replication", *PLACES[scope]]
@@ -195,7 +197,7 @@ def figure_frame(
 
 
 def _names(parts: Sequence[ScopeFigures]) -> list[str]:
-    """All figures of some parts; attempts in their order, behind one another."""
+    """Return all figures of some parts, with attempts in ascending order at the end."""
     names = dict.fromkeys(name for part in parts for name in part.values)
     reach = sorted((n for n in names if n.startswith(REACH)), key=lambda n: int(n[len(REACH) :]))
     rest = [name for name in names if not name.startswith(REACH)]
@@ -213,17 +215,17 @@ def _row(
         row[f"{name}_seconds"] = at if origin is None else (at - origin) / 1000
     for name in names:
         if name not in INSTANTS:
-            # steps and fields are of agents, and a campaign has one agent
+            # Steps and fields belong to agents, and a campaign has one agent.
             others = name.startswith(OF_AGENTS) and name not in part.values
             row[name] = 0 if others else part.number(name)
     return row
 
 
 class RunTables:
-    """The figures of many runs as tables, with a row per run; a sweep has those of each variant.
+    """Figures of many runs as tables, with a row per run; a sweep has those of each variant.
 
-    `finish` is an instant, NaT where there was none; `finish_seconds` counts from `origin`, and is
-    infinite where a run did not finish (later than any instant).
+    `finish` is an instant, NaT without one; `finish_seconds` counts from `origin`, and is infinite
+    if a run did not finish (later than any instant).
     """
 
     def __init__(self, runs: Sequence[RunFigures]) -> None:
@@ -232,31 +234,31 @@ class RunTables:
 
     @property
     def origin(self) -> datetime | None:
-        """The earliest startAt of all runs; None if nothing started."""
+        """Earliest startAt of all runs; None if nothing started."""
         return None if self._start is None else utc(self._start)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """A row per run and campaign."""
+        """Table with a row per run and campaign."""
         return self._table("campaign")
 
     @cached_property
     def organizations(self) -> pd.DataFrame:
-        """A row per run and organization."""
+        """Table with a row per run and organization."""
         return self._table("organization")
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row per run."""
+        """Table with a row per run."""
         return self._table("run")
 
     def intervals(self, confidence: float = 0.95) -> pd.DataFrame:
-        """The mean and the quantiles of every figure with their intervals (`estimates`).
+        """Return mean and quantiles of every figure with their intervals (`estimates`).
 
-        A row per scope and figure, and in a sweep per variant. Raises ExperimentError unless
-        0 < confidence < 1.
+        A row per scope and figure, and in a sweep per variant. Raises ExperimentError unless 0 <
+        confidence < 1.
         """
-        if confidence not in self._estimated:  # a page asks for them with every picture
+        if confidence not in self._estimated:  # a page needs them for every plot
             self._estimated[confidence] = self._intervals(confidence)
         return self._estimated[confidence].copy()
 

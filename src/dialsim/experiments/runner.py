@@ -1,12 +1,12 @@
-"""The runner: replicates cases with workers, keeps what is finished, reports progress.
+"""The runner: makes replications with workers, stores finished ones, reports progress.
 
-Workers are processes on this machine, or a Dask cluster. Both are joblib backends. Results come in
-any order and are told apart by their index. Where a worker is killed, joblib gives the whole round
-up; what is missing then is handed out again.
+Workers are processes on this machine, or a Dask cluster; both are joblib backends. Results arrive
+in any order and are identified by an index. If a worker is killed, joblib gives up the whole round;
+missing tasks are then submitted again.
 
-The store is a file that keeps every finished replication, so that a killed experiment goes on. It
-is an SQLite database, which a kill at any instant leaves whole. What it keeps is found again only
-for the same scenario (its digest), seed, version of dialsim, rules and figures.
+The store is a file with every finished replication, so that a killed experiment can continue. It is
+an SQLite database, which survives a kill at any instant. Entries are only used for an equal
+scenario (its digest), seed, version of dialsim, rules and figures.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 
 _TOGETHER = 8
-"""Variants of a replication that a worker takes up at once."""
+"""Variants of a replication that a worker takes at once."""
 _FRUITLESS_ROUNDS = 3
-"""So many rounds in a row may be lost without a single result before the workers gives up."""
+"""Consecutive rounds without any result after which the runner gives up."""
 
 
 class Workers:
-    """Where tasks are carried out.
+    """Pool of workers for tasks.
 
     `jobs` processes on this machine (None: one per processor; 1: in this process), or the workers
     of the Dask scheduler at the address `dask`, such as `tcp://10.0.0.1:8786`.
@@ -66,16 +66,17 @@ class Workers:
         self._plugins: list[str] = []
 
     def outcomes(self, tasks: Sequence[Task]) -> Generator[TaskOutcome]:
-        """Carry out tasks and yield what comes of them, as it comes.
+        """Run tasks and yield their outcomes as they arrive.
 
         Raises WorkersLost if workers keep dying without a result. Leaving early, by an error or
-        Ctrl-C, ends the workers at once.
+        Ctrl-C, terminates the workers at once.
         """
         missing = {task.index: task for task in tasks}
         fruitless, jobs = 0, 1 if len(tasks) == 1 else self._jobs or -1
         while missing:
             before, tasks = len(missing), [*missing.values()]
-            if fruitless:  # one by one, so that a deadly task takes no other with it
+            # One by one, so that a task that kills its worker takes no other with it.
+            if fruitless:
                 tasks = [tasks[fruitless % len(tasks)]]
             try:
                 with (
@@ -108,11 +109,11 @@ class Workers:
             return cast("Generator[list[TaskOutcome]]", parallel(calls))
 
     def _with_lists_sent(self, client: Client, tasks: Sequence[Task]) -> list[Task]:
-        """Send lists of people to the workers of a cluster, also to later ones: each list once.
-
-        A list that travelled as an argument would stay on one worker and be lost with it, or would
-        travel along with each task.
+        """Send lists of people to the workers of a cluster, each list once, also to later
+        workers.
         """
+        # A list passed as an argument would stay on one worker and be lost with it, or be sent with
+        # each task.
         from distributed import WorkerPlugin
 
         class PeopleLists(WorkerPlugin):
@@ -147,7 +148,7 @@ class Workers:
         return cast("AbstractContextManager[Any]", config)
 
     def _lost_worker(self) -> type[Exception]:
-        """The error by which the backend says that a worker died."""
+        """Return the backend's error for a dead worker."""
         if self._dask is None:
             from joblib.externals.loky.process_executor import BrokenProcessPool
 
@@ -157,7 +158,7 @@ class Workers:
         return KilledWorker
 
     def close(self) -> None:
-        """Leave the Dask cluster; processes on this machine wait a while for more work."""
+        """Disconnect from the Dask cluster; processes on this machine stay for a while."""
         if self._client is not None:
             for plugin in self._plugins:
                 self._client.unregister_worker_plugin(plugin)  # type: ignore[no-untyped-call]
@@ -165,7 +166,7 @@ class Workers:
             self._client = None
 
     def _dismiss(self) -> None:
-        """End the processes on this machine without waiting for what they are at."""
+        """Terminate the processes on this machine without waiting for their tasks."""
         if self._dask is None:
             from joblib.externals.loky import get_reusable_executor
 
@@ -178,11 +179,9 @@ _MOST_KEPT = str(1 << 30)
 
 @contextmanager
 def kept_memory() -> Iterator[None]:
-    """Have processes that begin meanwhile keep freed memory for their next run (mallopt(3)).
-
-    By default glibc gives large columns back to the system and gets them anew in every run, page by
-    page, which takes a tenth of a worker's time. Elsewhere nobody reads these variables.
-    """
+    """Make processes started inside keep freed memory for their next run (mallopt(3))."""
+    # By default glibc returns large columns to the system and requests them again in every run,
+    # page by page, which takes a tenth of a worker's time. Other systems ignore these variables.
     given = {name: os.environ.get(name) for name in _MALLOC}
     os.environ.update({name: _MOST_KEPT for name, value in given.items() if value is None})
     try:
@@ -194,17 +193,17 @@ def kept_memory() -> Iterator[None]:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Have processes that begin meanwhile get no SIGINT, and this one later.
-
-    Ctrl-C goes to all processes of a terminal, and Python prints where a process was that has just
-    begun. Workers are ended by the program that began them. Windows has no such mask.
-    """
+    """Make processes started inside ignore SIGINT, and deliver it to this process at the end."""
+    # Ctrl-C reaches all processes of a terminal, and Python prints a traceback of a process that is
+    # just starting. Workers are terminated by the program that started them. Windows has no such
+    # mask.
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing.resource_tracker import ensure_running
 
-    ensure_running()  # its process would begin meanwhile, and up to Python 3.12 that ends the mask
+    # The tracker's process would start inside, and up to Python 3.12 that ends the mask.
+    ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -226,10 +225,8 @@ def _client(address: str) -> Client:
 
 
 def _sharing(tasks: Sequence[Task], workers: int) -> list[list[Task]]:
-    """The tasks that a worker takes up together: those of one replication share their draws.
-
-    But no worker is to go without for that.
-    """
+    """Group tasks for workers: tasks of one replication share their draws."""
+    # Groups stay small enough that every worker has one.
     most = max(1, min(_TOGETHER, len(tasks) // workers))
     shared = [[*same] for _, same in groupby(tasks, key=lambda task: (task.seed, task.replication))]
     return [same[k : k + most] for same in shared for k in range(0, len(same), most)]
@@ -251,7 +248,7 @@ _SOURCES = (
     *("interface", "scenario", "engine", "webhooks", "results"),
     "experiments/run_figures.py",
 )
-"""Rooms and files of the package whose code decides what the figures of a run are."""
+"""Rooms and files of the package whose code decides the figures of a run."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS finished (
@@ -262,11 +259,9 @@ CREATE TABLE IF NOT EXISTS finished (
 
 
 def _made_by() -> str:
-    """Return the key of the program's runs: its version, its rules, and its figures.
-
-    Nobody has to raise a number when a rule or a figure changes: runs of other code have another
-    key.
-    """
+    """Return the key of this program's runs: version, digest of the rules, and figures."""
+    # A digest in place of a version number, which would have to be raised with every change of a
+    # rule or figure.
     declared = repr([(figure.name, figure.unit, figure.is_float) for figure in FIGURES])
     both = f"{_rules_digest()} {declared}"
     return f"{__version__}, {hashlib.sha256(both.encode()).hexdigest()[:16]}"
@@ -282,7 +277,7 @@ def _rules_digest() -> str:
 
 
 class Store:
-    """The finished replications under a folder; one experiment at a time writes there."""
+    """Finished replications under a folder; one experiment at a time may write."""
 
     def __init__(self, folder: Path) -> None:
         """Open or create the store. Raises StoreError if it is in use, or is no store."""
@@ -304,7 +299,7 @@ class Store:
             raise StoreError(f"{self.path} is not a store of replications: {error}") from None
 
     def recall(self, case: Case, count: int) -> None:
-        """Give a case those of its first `count` replications that are kept here."""
+        """Load the stored ones among a case's first `count` replications."""
         rows = self._database.execute(
             "SELECT figures FROM finished WHERE version = ? AND scenario = ? AND seed = ? "
             "AND replication < ?",
@@ -315,7 +310,7 @@ class Store:
             case.finished.setdefault(figures.replication, figures)
 
     def keep(self, case: Case, replication: int, text: str) -> None:
-        """Keep a finished replication; when this returns, a killed program has not lost it."""
+        """Store a finished replication durably."""
         self._database.execute(
             "INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?, ?)",
             (self._made_by, case.digest, case.seed, replication, text),
@@ -330,33 +325,32 @@ class Store:
 
 
 class ExperimentRunner:
-    """Runs replications; the same ones whoever carries them out."""
+    """Runner of replications, with equal results for all kinds of workers."""
 
     def __init__(
         self, workers: Workers, store: Store | None, progress: Progress | None, engine: Choice
     ) -> None:
         """`progress(done, total)` is called whenever a replication is finished.
 
-        `engine` "auto" takes the compiled engine from where on it pays.
+        `engine` "auto" switches to the compiled engine when it pays.
         """
         self._workers = workers
         self._store = store
         self._progress = progress
         self._engine = engine
         self.ahead = 0
-        """How many runs are likely to be asked for after those at hand, for the progress."""
+        """Estimated number of runs after the current ones, for the progress."""
         self._done = 0
-        self._calls = 0  # of all replications so far, about
+        self._calls = 0  # of all replications so far, estimated
 
     def replicate(
         self, cases: Sequence[Case], count: int, asked: frozenset[str] | None = None
     ) -> None:
-        """Have the first `count` replications of every case finished; runs what is missing.
+        """Make the first `count` replications of every case that are not finished yet.
 
-        With `asked` only the figures so named are made of runs, unless a store keeps them: other
-        commands, and pages, find all figures there.
-
-        Raises ReplicationFailed for the first that fails; those finished before are kept.
+        With `asked` only these figures are computed, unless there is a store, in which other
+        commands and pages expect all figures. Raises ReplicationFailed for the first failure;
+        replications finished before are kept.
         """
         if self._store is not None:
             asked = None
@@ -364,7 +358,7 @@ class ExperimentRunner:
                 self._store.recall(case, count)
         if asked is not None:
             cases = sorted(cases, key=lambda c: (c.relatives.family, c.relatives.settings))
-        # Variants of one replication stand side by side, for workers to take them up together
+        # Variants of one replication are adjacent, so that workers take them together.
         owners, missing = [], []
         for replication in range(count):
             for case in cases:
@@ -391,10 +385,8 @@ class ExperimentRunner:
                     self._progress(self._done, total)
 
     def _choose(self, owners: Sequence[Case]) -> Engine:
-        """The engine for one more replication of each of these.
-
-        A search asks for few at a time, and they add up.
-        """
+        """Return the engine for one more replication of each of these."""
+        # Cumulative, because a search requests few runs at a time, which add up.
         self._calls += sum(calls_of(case.scenario) for case in owners)
         engine = choose(self._engine, self._calls)
         prepare(engine)
@@ -409,7 +401,7 @@ def runner(
     progress: Shown,
     engine: Choice = "auto",
 ) -> Iterator[ExperimentRunner]:
-    """A runner for one experiment; `store` is the folder that its store is kept in."""
+    """Yield a runner for one experiment; `store` is the folder of its store."""
     with ExitStack() as opened:
         kept = None
         if store is not None:

@@ -93,7 +93,7 @@ class Relatives:
 
 
 class Slack(NamedTuple):
-    """How far the settings of one campaign could differ without any effect on its run.
+    """Margins within which the settings of one campaign have no effect on its run.
 
     `attempts` is the greatest number of attempts that a person had, `spare` the shortest time (ms)
     between the creation of a retry and its release, its drop, or the end of the run.
@@ -105,17 +105,18 @@ class Slack(NamedTuple):
     @classmethod
     def of(cls, calls: Calls, end: int) -> Slack:
         """Slack of a campaign in a run that ended at `end` (ms)."""
-        if (calls.past_status >= 0).any():  # histories have due instants of their own
+        if (calls.past_status >= 0).any():  # histories have their own due instants
             return cls(_MOST, 0)
         rows, call = calls.rows, calls.row_call
         created, left = np.flatnonzero(rows.kind == RETRY), rows_of(rows.kind, _LEAVES)[::-1]
         waited_until = np.full(len(calls), end, dtype=np.int64)
-        waited_until[call[left]] = rows.at[left]  # of several rows the last one assigned: the first
+        # Reversed, so that the first row of a call is assigned last.
+        waited_until[call[left]] = rows.at[left]
         spare = waited_until[call[created]] - rows.at[created]
         return cls(int(calls.attempt.max(initial=0)), int(spare.min(initial=_MOST)))
 
     def covers(self, made: Settings, wanted: Settings) -> bool:
-        """Return True if the run made with some settings is that of the settings wanted as well."""
+        """Return True if the run made with some settings is also the run of the settings wanted."""
         few = self.attempts < min(made.max_attempts, wanted.max_attempts)
         longer = wanted.retry_interval - made.retry_interval
         return (few or made.max_attempts == wanted.max_attempts) and (

@@ -1,9 +1,9 @@
-"""The search along an axis: which values are tried, and with how many runs.
+"""Search along an axis: which values are tried, and with how many runs.
 
-A value is looked at with few runs first, which show on which side of the goal's bound it lies if it
-is far off. That is enough to find the way: bisection leads to where the goal turns from missed to
-met. Only the values there, and those that contradict what was found, are looked at again, until
-they are sure, or until the runs that are left would hardly tell (`dialsim.experiments.looks`).
+A value first gets a few runs, which show on which side of the goal's bound it lies unless it is
+close. That suffices for the bisection, which leads to the point where the goal turns from missed to
+met. Only the values there, and contradicting ones, get further looks, until they are certain, or
+until the remaining runs would hardly decide (`dialsim.experiments.looks`).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 _MORE = 4
-"""So many times the runs are proposed where they are too few to be sure."""
+"""Factor of the proposed runs where the maximum is too small."""
 _HOPE = 0.2
-"""With a smaller probability that all runs of a value can tell, no more of them are made."""
+"""Stop sampling a value when the probability of a decision falls below this."""
 _PROBES = 7
-"""So many values between the ends are tried where neither end meets the goal."""
+"""Values tried between the ends if neither end meets the goal."""
 _GRID = 9
-"""So many values are tried in each round for the cheapest."""
+"""Values tried in each round of the search for the cheapest."""
 
 
 class Search:
-    """The values of an axis, and the evidence on those that were tried."""
+    """Values of an axis, and evaluations of those that were tried."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Search:
         confidence: float,
         known: Callable[[str], object] | None = None,
     ) -> None:
-        """`known` is told what is known so far, after each look."""
+        """`known` is called after each look with the findings so far."""
         self.scenario = scenario
         self.path = path
         self.axis = axis
@@ -71,24 +71,24 @@ class Search:
 
     @property
     def tried(self) -> tuple[Evidence, ...]:
-        """All evidence, by value."""
+        """All evaluations, by value."""
         return tuple(self._tried[index] for index in sorted(self._tried))
 
     @property
     def indices(self) -> list[int]:
-        """The values tried, as indexes into the axis."""
+        """Values tried, as indices into the axis."""
         return sorted(self._tried)
 
     @property
     def can_be_sure(self) -> bool:
-        """Whether runs can be sure that a value meets the goal, if all are within the bounds."""
+        """True if the runs can prove that a value meets the goal, if all are within the bounds."""
         return all(
             self._looks.can_tell(clause.share_to_tell, self._confidence)
             for clause in self.goal.clauses
         )
 
     def at(self, index: int) -> Evidence:
-        """The evidence on one value, after one look or more."""
+        """Return the evaluation of one value, after at least one look."""
         if index not in self._tried:
             self._look_at([index])
             while self._looked[index] < self._first and not self._tried[index].sure:
@@ -96,19 +96,20 @@ class Search:
         return self._tried[index]
 
     def met(self, index: int) -> bool:
-        """Whether a value meets the goal, as far as its runs can tell."""
+        """Return True if a value seems to meet the goal."""
         return self.at(index).met
 
     def try_all(self, indices: Iterable[int]) -> None:
-        """Look at several values for the first time; at those that were looked at not again."""
+        """Make the first look at several values that had none."""
         self._look_at([index for index in dict.fromkeys(indices) if index not in self._tried])
 
     def settle(
         self, indices: Iterable[int], enough: Callable[[Evidence], bool] | None = None
     ) -> bool:
-        """Look at values until their evidence is sure, or `enough`, or further looks can't tell.
+        """Look at values until their evaluations are certain, or `enough`, or further looks are
+        hopeless.
 
-        Returns whether that took a further look at any.
+        Returns True if any got a further look.
         """
         indices = list(dict.fromkeys(indices))
         self.try_all(indices)
@@ -125,18 +126,19 @@ class Search:
         return again
 
     def confirm(self, index: int) -> bool:
-        """Look at a value that seems to meet the goal until that is sure, or it seems to miss it.
+        """Look at a value that seems to meet the goal until it is certain, or seems to miss it.
 
-        In the latter case so few runs mislead, and values tried from now on on the way to the
-        answer get as many at first. Returns whether it took a further look.
+        Returns True if that took a further look.
         """
         again = self.settle([index], lambda evidence: not evidence.met)
         if not self._tried[index].met:
+            # So few runs have misled the search, so values on the rest of the path get as many at
+            # first.
             self._first = max(self._first, self._looked[index])
         return again
 
     def _is_hopeful(self, index: int) -> bool:
-        """Whether further looks at a value may make it sure."""
+        """Return True if further looks at a value may make it certain."""
         if self._looked[index] == len(self._looks.counts):
             return False
         evidence = self._tried[index]
@@ -147,14 +149,14 @@ class Search:
         return met + missed >= _HOPE
 
     def _prospect(self, finding: ClauseFinding, count: int) -> tuple[float, float]:
-        """The probabilities that all runs are sure that a clause is met, and that it is missed."""
+        """Return the probabilities that all runs prove a clause met, and missed."""
         clause = finding.clause
         if finding.sure:
             return float(finding.met), float(not finding.met)
         if clause.statistic is Statistic.MEAN:
             half = (finding.high - finding.low) / 2
             if not isfinite(half):
-                return 1.0, 1.0  # as far as anybody knows
+                return 1.0, 1.0  # nothing is known yet
             distance = abs(finding.estimate - clause.bound.value)
             told = self._looks.prospect_of_mean(distance, half, count, self._confidence)
             return (told, 0.0) if finding.met else (0.0, told)
@@ -164,7 +166,7 @@ class Search:
         return (smaller, greater) if clause.wanted.startswith("<") else (greater, smaller)
 
     def _look_at(self, indices: Sequence[int]) -> None:
-        """Have the next look at several values at once."""
+        """Make the next look at several values at once."""
         self._place.ahead = self._ahead(len(indices))
         counts = {index: self._looks.counts[self._looked.get(index, 0)] for index in indices}
         for count in sorted({*counts.values()}):
@@ -182,12 +184,12 @@ class Search:
             self._known(self._known_so_far())
 
     def _turns(self) -> list[tuple[int, int]]:
-        """The neighbours among the values tried of which only one seems to meet the goal."""
+        """Return neighbouring values tried if exactly one of them seems to meet the goal."""
         pairs = pairwise(self.indices)
         return [pair for pair in pairs if self._tried[pair[0]].met is not self._tried[pair[1]].met]
 
     def _known_so_far(self) -> str:
-        """Such as `53 misses the goal, 54 meets it`."""
+        """Describe the findings: `53 misses the goal, 54 meets it`."""
         turns = self._turns()
         shown = turns[0] if turns else (self.indices[0], self.indices[-1])
         said = [
@@ -197,7 +199,7 @@ class Search:
         return " the goal, ".join(said) + (" it" if len(said) > 1 else " the goal")
 
     def _ahead(self, values: int) -> int:
-        """About how many runs the search still takes: on the way, and to be sure of two values."""
+        """Estimate the remaining runs: of the bisection, and for certainty about two values."""
         first, turns = self._looks.counts[0], self._turns()
         low, high = turns[0] if turns else (0, len(self.axis))
         sure = max(
@@ -216,18 +218,20 @@ class Search:
         return self._cases[index]
 
     def warn(self, text: str) -> None:
-        """Note something to doubt, once."""
+        """Add a warning, once."""
         if text not in self.warnings:
             self.warnings.append(text)
 
 
 def enough(first: int, most: int, share: float, confidence: float) -> bool:
-    """Whether `most` runs can tell that so great a share of them meets a bound, if all do."""
+    """Return True if `most` runs can prove that a share this large meets a bound, if all of them
+    do.
+    """
     return Looks.between(first, most).can_tell(share, confidence)
 
 
 def enough_runs(first: int, most: int, share: float, confidence: float, least: int = 0) -> int:
-    """A greater maximum of runs, `least` or more, that is enough."""
+    """Return a larger maximum of runs that suffices, at least `least`."""
     most *= _MORE
     while most < least or not enough(first, most, share, confidence):
         most *= _MORE
@@ -235,15 +239,13 @@ def enough_runs(first: int, most: int, share: float, confidence: float, least: i
 
 
 def smallest(search: Search, order: Sequence[int]) -> int | None:
-    """The first index of an order that meets the goal, None if none was found.
+    """Return the first index of an order that meets the goal, or None.
 
-    `order` goes up for the smallest and down for the largest. Bisection finds where each clause
-    turns, from missed to met or the other way round, and the goal is met where all clauses are.
-    Values off the path show whether a clause turns more than once.
-
-    The value is the first that is *sure* to meet the goal; those before it of which it is in doubt
-    whether they do are `doubtful`. Where no value is sure to, it is the safest of those that seem
-    to.
+    `order` ascends for the smallest and descends for the largest. Bisection finds where each clause
+    turns; the goal is met where all clauses are. Values off the path show whether a clause turns
+    more than once. The result is the first value that *certainly* meets the goal; uncertain ones
+    before it are `doubtful`. If no value certainly meets it, the result is the safest of those that
+    seem to.
     """
     spread = False
     while True:
@@ -273,9 +275,10 @@ def smallest(search: Search, order: Sequence[int]) -> int | None:
 
 
 def _first_meeting(search: Search, order: Sequence[int]) -> tuple[int | None, int]:
-    """The first place that meets the goal by what is known so far, None if none does.
+    """Return the first index that seems to meet the goal, or None, and the last one up to which it
+    is met.
 
-    And the last place up to which the goal is met, if clauses turn no more often than they have to.
+    Both assume that clauses turn no more often than necessary.
     """
     low, high = 0, len(order) - 1
     search.try_all([order[low], order[high]])
@@ -299,10 +302,9 @@ def _first_meeting(search: Search, order: Sequence[int]) -> tuple[int | None, in
 
 
 def _first_sure(search: Search, order: Sequence[int], found: int) -> int | None:
-    """The first place after `found`, which is in doubt, that is sure to meet the goal.
+    """Return the first index after the doubtful `found` that certainly meets the goal.
 
-    It is looked for in steps that double, up to a place that surely misses the goal; None if there
-    is none.
+    The steps double, up to a value that certainly misses the goal; None if there is none.
     """
     if not search.can_be_sure:
         return None
@@ -325,20 +327,18 @@ def _first_sure(search: Search, order: Sequence[int], found: int) -> int | None:
 
 
 def _safest(search: Search, order: Sequence[int], found: int, end: int) -> int:
-    """The place that is the farthest from where the goal turns, if none is sure to meet it.
-
-    The goal seems to be met from `found` to `end`: that is the last place of the order, or else the
-    middle, as a clause turns at `end`.
-    """
+    """Return the index farthest from the turning points, if none certainly meets the goal."""
+    # The goal seems met from `found` to `end`. At the end of the order no clause turns, so the end
+    # is safest; otherwise a clause turns at `end`, and the middle is.
     safest = end if end == len(order) - 1 else (found + end) // 2
     search.settle([order[safest]])
     return safest if search.met(order[safest]) else found
 
 
 def doubtful(search: Search, order: Sequence[int], index: int) -> list[int]:
-    """The indices before that of the answer of which it is in doubt whether they meet the goal.
+    """Return the indices before the answer that may meet the goal.
 
-    They are those after the last that surely misses it, in the order.
+    They follow the last one in the order that certainly misses it.
     """
     answer = order.index(index)
     found = answer if search.at(index).sure else _meeting(search, order)[0]
@@ -359,19 +359,19 @@ def doubtful(search: Search, order: Sequence[int], index: int) -> list[int]:
 
 
 def _tried(search: Search, order: Sequence[int]) -> list[int]:
-    """The places of an order that were tried."""
+    """Return the positions in an order that were tried."""
     return sorted(order.index(index) for index in search.indices)
 
 
 def _meeting(search: Search, order: Sequence[int]) -> list[int]:
-    """The places of an order that were tried and meet the goal."""
+    """Return the positions in an order that were tried and meet the goal."""
     return [place for place in _tried(search, order) if search.met(order[place])]
 
 
 def _span(search: Search, order: Sequence[int], clause: int) -> tuple[int, int] | None:
-    """The first and the last place at which a clause is met; None if it was met at none.
+    """Return the first and last position at which a clause is met, or None.
 
-    It is met in between, if it turns no more often than it has to.
+    It is met in between, unless it turns more often than necessary.
     """
 
     def met(index: int) -> bool:
@@ -393,7 +393,9 @@ def _span(search: Search, order: Sequence[int], clause: int) -> tuple[int, int] 
 def _turn(
     holds: Callable[[int], bool], order: Sequence[int], search: Search, *, missed: int, met: int
 ) -> int:
-    """The place next to which meeting turns into missing, on the way from `met` to `missed`."""
+    """Return the position at which meeting turns into missing, on the way from `met` to
+    `missed`.
+    """
     ends = min(missed, met), max(missed, met)
     between = [place for place in _tried(search, order) if ends[0] <= place <= ends[1]]
     missed = min(
@@ -410,7 +412,7 @@ def _turn(
 
 
 def _spread(low: int, high: int, count: int) -> list[int]:
-    """Up to `count` places between two, evenly spread."""
+    """Return up to `count` evenly spaced positions between two."""
     inside = range(low + 1, high)
     if len(inside) <= count:
         return list(inside)
@@ -418,7 +420,7 @@ def _spread(low: int, high: int, count: int) -> list[int]:
 
 
 def _check_turns(search: Search, order: Sequence[int]) -> None:
-    """Warn of each clause that turns more than once among the values that tell for sure."""
+    """Warn about each clause that certainly turns more than once."""
     for number, clause in enumerate(search.goal.clauses):
         turns: list[tuple[int, bool]] = []
         for index in (order[place] for place in _tried(search, order)):
@@ -436,12 +438,10 @@ def _check_turns(search: Search, order: Sequence[int]) -> None:
 
 
 def ruled_out(search: Search) -> bool:
-    """Whether it is shown that no value meets the goal, and not only that none was found.
-
-    Each value tried must surely miss some clause; and of two between which none was tried both must
-    surely miss the same one, which those between then miss as well, unless its response turns there
-    and back again.
-    """
+    """Return True if certainly no value meets the goal."""
+    # Each value tried must certainly miss a clause. Of two neighbours with untried values between
+    # them, both must certainly miss the same clause, which the values between then miss as well,
+    # unless its response turns there and back.
     missed = [
         {
             number
@@ -460,10 +460,10 @@ def ruled_out(search: Search) -> bool:
 
 
 def cheapest(search: Search) -> int | None:
-    """The index with the lowest mean cost of those that meet the goal, None if none is found.
+    """Return the index with the lowest mean cost among values that meet the goal, or None.
 
-    A grid of values is tried, then the finer grid between the neighbours of the best of them, and
-    so on down to the step: exact where cost and goal change smoothly on the scale of the grid.
+    A grid of values is tried, then a finer grid between the neighbours of the best one, and so on:
+    exact if cost and goal are smooth on the scale of the grid.
     """
     low, high = 0, len(search.axis) - 1
     while True:
@@ -482,17 +482,17 @@ def cheapest(search: Search) -> int | None:
 
 
 def tied(search: Search, best: int) -> list[int]:
-    """Values that meet the goal as well, and whose mean cost can't be told from that of the best.
-
-    They met the same chance, so the costs are compared run by run.
+    """Return values that also meet the goal and whose mean cost is not distinguishable from the
+    best.
     """
+    # The runs share their random numbers, so costs are compared in pairs.
     chosen = search.at(best)
     others = (index for index in search.indices if index != best and search.met(index))
     return [index for index in others if not _dearer(search.at(index), chosen)]
 
 
 def _dearer(part: Evidence, chosen: Evidence) -> bool:
-    """Whether the costs of two values are surely different."""
+    """Return True if the costs of two values certainly differ."""
     count = min(len(part.runs), len(chosen.runs))
     costs, least = (
         np.array([run.scopes[0].values["cost"] for run in side.runs[:count]], dtype=np.float64)
@@ -503,5 +503,5 @@ def _dearer(part: Evidence, chosen: Evidence) -> bool:
 
 
 def closest(search: Search) -> int:
-    """Of the values tried, the one that comes closest to meeting the goal."""
+    """Return the tried value that comes closest to meeting the goal."""
     return min(search.indices, key=lambda index: (search.at(index).shortfall, index))

@@ -1,16 +1,16 @@
-"""A sweep: variants of a scenario that meet the same chance, and the differences between them.
+"""Sweep: variants of a scenario with common random numbers, and the differences between them.
 
-Replication k of every variant draws the same random numbers for the same person and attempt
-(common random numbers; Law 2015, section 11.2), so differences are taken pair by pair, and are
-known far better than each variant's own figures.
+Replication k of every variant uses the same random numbers for the same person and attempt (common
+random numbers; Law 2015, section 11.2). So differences are computed in pairs, and are far more
+precise than each variant's own figures.
 
-With a figure that decides, a variant gets no more runs once it is told from the baseline in that
-figure, or surely alike. What is claimed is of pairs of runs: that the figure is greater in more
-than half of them, or smaller, or within the indifference. Each claim is a share of pairs, which is
-judged by the looks of `dialsim.experiments.looks` as a plan judges one. That needs no assumption on
-how differences are spread; the mean may hang on rare pairs that few runs don't show. The error is
-shared out evenly over claims and variants (Bonferroni), so that all verdicts of a sweep are true
-with 95 % confidence.
+With a deciding figure, a variant gets no more runs once it certainly differs from the baseline in
+that figure, or certainly does not. The claims are about pairs of runs: the figure is greater in
+more than half of them, or smaller, or within the indifference. Each claim concerns a share of
+pairs, and is evaluated by the looks of `dialsim.experiments.looks` as in a plan. That requires no
+assumption about the distribution of differences; a mean may depend on rare pairs that few runs do
+not show. The error is divided evenly among claims and variants (Bonferroni), so that all verdicts
+of a sweep are true with 95 % confidence.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ Adjustment = Literal["bonferroni", "holm"]
 Verdict = Literal["more", "less", "alike", "open"]
 
 INDIFFERENCE = 0.005
-"""The share within which two runs are alike, unless another is given."""
+"""Default share within which two runs are equivalent."""
 _FIRST_LOOK = 8
-"""As a plan's: enough to stop soon where all pairs agree."""
+"""Runs at the first look, as in a plan: enough to stop early if all pairs agree."""
 _HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is sure of a variant against the baseline, and after how many runs.
+    """Verdict on a variant against the baseline, and its number of runs.
 
     Of the pairs of runs, the deciding figure is greater than the baseline's in `more`, smaller in
-    `less`, and within the indifference in `alike`, which may be greater or smaller, too. The
-    verdict names the one that surely holds in more than half of all pairs, or is `open`.
+    `less`, and within the indifference in `alike`, which overlaps with both. The verdict names the
+    relation that certainly holds in more than half of all pairs, or is `open`.
     """
 
     variant: str
@@ -77,11 +77,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The decisions of a sweep, in its order: by which figure, against which variant.
+    """Decisions of a sweep, in its order, with the deciding figure and the baseline.
 
-    A pair is alike whose difference is at most the share `indifference` of the baseline's figure,
-    for an instant of the time from the earliest startAt to it. No variant has more than `most`
-    runs. All verdicts together are true with the given `confidence`.
+    A pair is alike if its difference is at most the share `indifference` of the baseline's figure;
+    for an instant, of the time since the earliest startAt. No variant has more than `most` runs.
+    All verdicts together are true with the given `confidence`.
     """
 
     figure: Expression
@@ -92,20 +92,20 @@ class Decided:
     decisions: tuple[Decision, ...]
 
     def runs(self, variant: str) -> int:
-        """How many runs a variant has; the baseline has as many as any other."""
+        """Return the number of runs of a variant; the baseline has the maximum."""
         known = {part.variant: part.runs for part in self.decisions}
         return known.get(variant, max(known.values()))
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row per decision."""
+        """Table with a row per decision."""
         import pandas as pd
 
         return pd.DataFrame([asdict(part) for part in self.decisions])
 
 
 class Deciding:
-    """How variants are told from the baseline, with no more runs than that takes."""
+    """Sequential comparison of variants with the baseline, with no more runs than needed."""
 
     def __init__(
         self,
@@ -116,10 +116,10 @@ class Deciding:
         most: int,
         scenarios: Sequence[Scenario],
     ) -> None:
-        """`names` are those of all variants, each of which has `most` runs at most.
+        """`names` are the names of all variants, each with at most `most` runs.
 
-        Raises ExperimentError for a figure that a scenario doesn't have, an indifference that is no
-        share, a baseline that is no variant, and where so few runs can't tell.
+        Raises ExperimentError for a figure that a scenario lacks, an indifference that is no share,
+        an unknown baseline, and too few runs for any decision.
         """
         (self._figure, *_) = [read_expression(figure, scenario) for scenario in scenarios]
         if not 0 <= indifference < 1:
@@ -132,7 +132,8 @@ class Deciding:
         self._most = most
         self._looks = _looks(most)
         claims = 3 * (len(names) - 1)
-        self._level = 1 - 2 * (1 - CONFIDENCE) / claims  # of each claim only one tail counts
+        # Only one tail of each claim counts.
+        self._level = 1 - 2 * (1 - CONFIDENCE) / claims
         if not self._looks.can_tell(_HALF, self._level):
             enough = next(n for n in range(most, 1000) if _looks(n).can_tell(_HALF, self._level))
             raise ExperimentError(
@@ -141,7 +142,7 @@ class Deciding:
             )
 
     def replicate(self, place: ExperimentRunner, cases: Sequence[Case]) -> Decided:
-        """Run the cases, a case per variant, until all is decided or no runs are left."""
+        """Run the cases, one per variant, until all is decided or no runs are left."""
         by_name = dict(zip(self.names, cases, strict=True))
         base = by_name.pop(self._baseline)
         still_open, made, decisions = [*by_name], 0, {}
@@ -177,7 +178,7 @@ class Deciding:
         return Decision(name, next(sure, "open"), count, more, less, alike)
 
     def _alike(self, ours: Values, theirs: Values) -> int:
-        """How many pairs are alike; two runs of which neither finished are."""
+        """Return the number of equivalent pairs, pairs without any finish included."""
         with np.errstate(invalid="ignore"):
             within = np.abs(ours - theirs) <= self._indifference * np.abs(theirs)
         return int(((ours == theirs) | (within & np.isfinite(theirs))).sum())
@@ -190,7 +191,7 @@ def _looks(most: int) -> Looks:
 def run_variants(
     place: ExperimentRunner, cases: Sequence[Case], replications: int, deciding: Deciding | None
 ) -> tuple[list[list[RunFigures]], Decided | None]:
-    """The runs of each case, `replications` of each or fewer where `deciding` ends earlier."""
+    """Return the runs of each case: `replications` of each, or fewer with `deciding`."""
     if deciding is None:
         place.replicate(cases, replications)
         return [case.first(replications) for case in cases], None
@@ -200,12 +201,12 @@ def run_variants(
 
 
 class Sweep(RunTables):
-    """What came of many runs of every variant.
+    """Result of many runs of every variant.
 
     The first columns of `frame`, `organizations` and `runs` are `variant`, the name, and one per
-    path that varies: its value, missing where the variant leaves it as is. `origin` is the earliest
-    startAt of all variants, so that starting later shows. `decided` says what a figure that decides
-    has decided, None without one; only then may variants have different numbers of runs.
+    varied path: its value, missing if the variant does not change it. `origin` is the earliest
+    startAt of all variants, so that later starts are visible. `decided` are the decisions by a
+    figure, or None; only with them do variants have different numbers of runs.
     """
 
     def __init__(
@@ -219,8 +220,8 @@ class Sweep(RunTables):
     ) -> None:
         """`figures` are the runs of each variant, in order of replication.
 
-        `priors` are what was known of each variant before any run, `expressions` figures made of
-        others, which `intervals` and `differences` have as well.
+        `priors` are the limits of each variant known before any run. `expressions` are combined
+        figures, which `intervals` and `differences` include.
         """
         self.scenario = scenario
         self.variants = tuple(variants)
@@ -232,17 +233,19 @@ class Sweep(RunTables):
 
     @property
     def replications(self) -> int:
-        """How many runs each variant has, or at most."""
+        """Number of runs of each variant, or the maximum."""
         return max(map(len, self.figures))
 
     @property
     def baseline(self) -> str:
-        """The variant that the others are compared with, unless another is named."""
+        """Default variant for comparisons."""
         return self.variants[0].name if self.decided is None else self.decided.baseline
 
     @cached_property
     def together(self) -> Sweep:
-        """With as many runs of each variant as all have: no other chance stands between them."""
+        """Sweep with equal numbers of runs of each variant, so that all share their random
+        numbers.
+        """
         least = min(map(len, self.figures))
         if least == self.replications:
             return self
@@ -251,12 +254,14 @@ class Sweep(RunTables):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths that vary."""
+        """Varied paths."""
         changes = (change for variant in self.variants for change in variant.changes)
         return tuple(dict.fromkeys(change.path for change in changes))
 
     def showing(self, figures: Sequence[str]) -> Sweep:
-        """The same runs, with expressions such as `cost / people_reached` to be shown as well."""
+        """Return the same runs with further expressions to show, such as `cost /
+        people_reached`.
+        """
         shown = [read_expression(text, self.scenario) for text in figures]
         return Sweep(self.scenario, self.variants, self.figures, self.priors, shown, self.decided)
 
@@ -286,10 +291,10 @@ class Sweep(RunTables):
         paired: bool = True,
         adjust: Adjustment | None = None,
     ) -> pd.DataFrame:
-        """Every variant's figures minus the baseline's: see `dialsim.experiments.estimates`.
+        """Return every variant's figures minus the baseline's: see `dialsim.experiments.estimates`.
 
-        `baseline` is the name of a variant, by default `Sweep.baseline`. `paired=False` takes
-        variants as independent, for comparison. Raises ExperimentError if there is no such variant.
+        `baseline` is the name of a variant, by default `Sweep.baseline`. `paired=False` treats
+        variants as independent, for comparison. Raises ExperimentError for an unknown variant.
         """
         names = [variant.name for variant in self.variants]
         base = check_baseline(names, self.baseline if baseline is None else baseline)
@@ -298,7 +303,7 @@ class Sweep(RunTables):
         return differences(self._frames(), priors, base, confidence, paired, adjust, shown)
 
     def _shown(self) -> dict[str, Measured]:
-        """The expressions, with their values in the runs of each variant."""
+        """Return the expressions, with their values in the runs of each variant."""
         return {
             variant.name: [(e, e.in_tables(runs, self._start)) for e in self.expressions]
             for variant, runs in zip(self.variants, self.figures, strict=True)
@@ -318,7 +323,7 @@ class Sweep(RunTables):
 
     @cached_property
     def plot(self) -> SweepPlots:
-        """The pictures: `plot.curve(figure)` and `plot.cost()`."""
+        """Plots: `plot.curve(figure)` and `plot.cost()`."""
         from dialsim.experiments.plots import SweepPlots
 
         return SweepPlots(self)
@@ -351,19 +356,18 @@ def sweep(
     progress: Shown = None,
     engine: Choice = "auto",
 ) -> Sweep:
-    """Run every variant of a scenario `replications` times, all with the same chance.
+    """Run every variant of a scenario `replications` times, with common random numbers.
 
-    `vary` has the values to try for each path, such as
-    `{"lines": range(10, 60, 5)}`, and several paths are crossed; or it is a list of variants, or a
-    text such as `lines=10..60:5`. `figures` are expressions to be shown as well, such as
-    `"cost / people_reached"`.
+    `vary` maps paths to values, such as `{"lines": range(10, 60, 5)}`, and several paths are
+    crossed; or it is a list of variants, or a text such as `lines=10..60:5`. `figures` are further
+    expressions to show, such as `"cost / people_reached"`.
 
-    With `decide`, a figure or an expression, `replications` is the most: a variant gets no more
-    runs once that figure is surely greater, or smaller, than the `baseline`'s (the name of a
+    With `decide`, a figure or an expression, `replications` is the maximum: a variant gets no more
+    runs once that figure is certainly greater, or smaller, than the `baseline`'s (the name of a
     variant, by default the first) in more than half of the pairs of runs, or within the share
-    `indifference` of it (`Sweep.decided`). The rest is as in `replicate`.
+    `indifference` of it (`Sweep.decided`). The other arguments are as in `replicate`.
 
-    Raises ExperimentError, and ScenarioError for a value that the scenario can't have.
+    Raises ExperimentError, and ScenarioError for a value that the scenario cannot have.
     """
     if replications < 2:
         raise ExperimentError(f"a sweep needs 2 replications or more, not {replications}")

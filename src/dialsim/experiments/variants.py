@@ -1,6 +1,6 @@
 """Variants of a scenario: crossed values, the rows of a design, or named what-ifs.
 
-Values may be a range of a number, a duration or an instant, evenly spaced, as `10..60:5` says it.
+Values may be an evenly spaced range of a number, a duration or an instant, such as `10..60:5`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class AmountKind(StrEnum):
-    """What an amount is; durations and instants are whole milliseconds."""
+    """Kind of an amount; durations and instants are whole milliseconds."""
 
     WHOLE = "whole number"
     DECIMAL = "decimal number"
@@ -49,7 +49,7 @@ class Amount:
 
     @property
     def text(self) -> str:
-        """The amount as a scenario file has it."""
+        """Amount as in a scenario file."""
         if self.kind is AmountKind.DURATION:
             return format_duration(int(self.value))
         if self.kind is AmountKind.INSTANT:
@@ -58,17 +58,17 @@ class Amount:
 
     @property
     def plain(self) -> int | float | str:
-        """The amount as Python and JSON have it; durations and instants are text."""
+        """Amount as in Python and JSON; durations and instants are text."""
         if self.kind in (AmountKind.DURATION, AmountKind.INSTANT):
             return self.text
         return int(self.value) if self.kind is AmountKind.WHOLE else float(self.value)
 
 
 def read_amount(text: str, first_day: int | None = None) -> Amount:
-    """Read `40`, `0.5`, `50%`, `1h30m` or `2026-01-05T02:00:00Z`.
+    """Parse `40`, `0.5`, `50%`, `1h30m` or `2026-01-05T02:00:00Z`.
 
-    With `first_day`, from which days of the week count, also `Fri 18:00` and the like, Thai time.
-    Raises ExperimentError for what is none of these.
+    With `first_day`, from which days of the week count, also `Fri 18:00` and the like, in Thai
+    time. Raises ExperimentError for other texts.
     """
     text = text.strip().strip("\"'")
     if text.endswith("%"):
@@ -106,7 +106,7 @@ def read_amount(text: str, first_day: int | None = None) -> Amount:
 
 
 def value_text(value: object) -> str:
-    """A Python value as a scenario file has it; text stands for itself."""
+    """Format a Python value as in a scenario file; text is returned unchanged."""
     if isinstance(value, str):
         return value
     if isinstance(value, datetime):
@@ -125,7 +125,7 @@ def value_text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """The values `low`, `low + step`, … up to `high`, all of one kind."""
+    """Values `low`, `low + step`, … up to `high`, all of one kind."""
 
     kind: AmountKind
     low: Decimal
@@ -148,10 +148,10 @@ _STEPS = {AmountKind.WHOLE: 1, AmountKind.DURATION: 60_000, AmountKind.INSTANT: 
 def make_axis(
     low: str, high: str, step: str | None = None, first_day: int | None = None
 ) -> ValueRange:
-    """The axis between two amounts; `first_day` is as in `read_amount`.
+    """Build the axis between two amounts; `first_day` is as in `read_amount`.
 
-    Without a step it is 1, `1m` between durations, `1h` between instants, and a hundredth of the
-    way between decimal numbers. Raises ExperimentError if the amounts don't go together.
+    The default step is 1, `1m` between durations, `1h` between instants, and a hundredth of the
+    range between decimal numbers. Raises ExperimentError for amounts of different kinds.
     """
     ends = [read_amount(low, first_day), read_amount(high, first_day)]
     kind = _kind(ends, f"{low}..{high}")
@@ -167,7 +167,9 @@ def make_axis(
 
 
 def _kind(ends: Sequence[Amount], told: str) -> AmountKind:
-    """The kind of a range; 0 is a duration too, and a whole number goes with a decimal one."""
+    """Return the kind of a range; 0 is a duration too, and a whole number can go with a decimal
+    one.
+    """
     kinds = {end.kind for end in ends}
     if AmountKind.DURATION in kinds and all(
         e.kind is AmountKind.DURATION or e.value == 0 for e in ends
@@ -196,7 +198,7 @@ def _step(kind: AmountKind, text: str | None, width: Decimal) -> Decimal:
 
 
 def read_range(text: str, first_day: int | None = None) -> ValueRange | None:
-    """Read `10..60`, `10..60:5` or `10m..1h:10m`; None if the text is no range.
+    """Parse `10..60`, `10..60:5` or `10m..1h:10m`; None for a text that is no range.
 
     `first_day` is as in `read_amount`.
     """
@@ -219,14 +221,14 @@ SettingValue = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A value that a variant replaces; `text` as the scenario file would have it."""
+    """Value that a variant replaces; `text` is its notation in a scenario file."""
 
     path: str
     text: str
 
     @property
     def value(self) -> SettingValue:
-        """The value for tables: a number where it is one, text otherwise."""
+        """Value for tables: a number if possible, else text."""
         try:
             return read_amount(self.text).plain
         except ExperimentError:
@@ -235,9 +237,9 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What a variant is called, and what it changes.
+    """Variant: its name and its changes.
 
-    With `scenario` it is a scenario of its own and not one varied, and `changes` apply to that.
+    With `scenario` it is a scenario of its own, to which `changes` apply.
     """
 
     name: str
@@ -246,7 +248,7 @@ class Variant:
 
     @classmethod
     def read(cls, name: str, changes: Iterable[str]) -> Variant:
-        """A variant of texts such as `lines=12`, each of which must have its `=`."""
+        """Build a variant from texts such as `lines=12`, each with an equals sign."""
         parts = (text.partition("=") for text in changes)
         return cls(
             name, tuple(SettingChange(key.strip(), value.strip()) for key, _, value in parts)
@@ -254,23 +256,21 @@ class Variant:
 
     @property
     def texts(self) -> list[str]:
-        """Its changes, as `read` takes them."""
+        """Changes in the notation of `read`."""
         return [f"{change.path}={change.text}" for change in self.changes]
 
     def of(self, scenario: Scenario) -> Scenario:
-        """The scenario with the changes. Raises ScenarioError if it can't have them."""
+        """Return the scenario with the changes. Raises ScenarioError if it cannot have them."""
         base = scenario if self.scenario is None else self.scenario
         if not self.changes:
-            return base  # to vary it by nothing would mean to read its files again
+            return base  # without changes, its files need not be read again
         return base.with_(*(f"{c.path}={c.text}" for c in self.changes))
 
 
 def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -> None:
-    """Raise ExperimentError if a scenario is no longer what it was loaded as.
-
-    Variants are read from the text that a scenario came from, so they would miss such changes. A
-    seed that is given as well would undo that of a variant, so that is refused, too.
-    """
+    """Raise ExperimentError if a scenario or its files changed after loading."""
+    # Variants are read from the scenario's source text, so they would miss such changes. A seed
+    # argument would override the seed of a variant.
     if seed is not None and "seed" in paths:
         raise ExperimentError("the seed varies, so it can't be given as well")
     if scenario.with_().digest != scenario.digest:
@@ -283,11 +283,10 @@ def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -
 def variants_of(
     vary: str | Mapping[str, Iterable[object]] | Iterable[Variant], first_day: int
 ) -> list[Variant]:
-    """The variants that a caller in Python asks for; a text is what `--vary` takes.
+    """Return the variants for an argument from Python; a text has the notation of `--vary`.
 
-    Days of the week count from `first_day`, the scenario's.
-
-    Raises ExperimentError for what is none of these.
+    Days of the week count from `first_day`, the scenario's. Raises ExperimentError for other
+    values.
     """
     if isinstance(vary, str):
         return crossed(dict([read_vary(vary, first_day)]))
@@ -304,10 +303,10 @@ def variants_of(
 
 
 def crossed(values: Mapping[str, Iterable[object]], first_day: int | None = None) -> list[Variant]:
-    """Every combination of values of several paths, the last path changing fastest.
+    """Return every combination of values of several paths, the last path changing fastest.
 
-    Values may be a text, `10,20,30` or `10..60:5`. A path of which one adds to a list, or takes
-    away from it (`Debt.windows+`), is first left as it is.
+    Values may be a text, `10,20,30` or `10..60:5`. A path that adds to a list, or removes from it
+    (`Debt.windows+`), starts with a variant that leaves it unchanged.
     """
     choices: list[list[tuple[SettingChange, ...]]] = []
     for path, listed in values.items():
@@ -320,7 +319,7 @@ def crossed(values: Mapping[str, Iterable[object]], first_day: int | None = None
 
 
 def read_vary(text: str, first_day: int | None = None) -> tuple[str, list[str]]:
-    """Read `PATH=VALUES`, the values as `10,20,30`, `10..60:5` or both."""
+    """Parse `PATH=VALUES`, the values as `10,20,30`, `10..60:5` or both."""
     path, equals, listed = text.partition("=")
     if not equals or not path.strip() or not listed.strip():
         raise ExperimentError(
@@ -333,7 +332,7 @@ def read_vary(text: str, first_day: int | None = None) -> tuple[str, list[str]]:
 
 
 def _values(path: str, listed: object, first_day: int | None) -> Iterable[object]:
-    """The values that are to be tried at a path."""
+    """Return the values to try at a path."""
     if isinstance(listed, str):
         try:
             return _read_values(listed, first_day)
@@ -345,7 +344,7 @@ def _values(path: str, listed: object, first_day: int | None) -> Iterable[object
 
 
 def _read_values(listed: str, first_day: int | None) -> list[str]:
-    """Read values such as `10,20,30`, `10..60:5` or both."""
+    """Parse values such as `10,20,30`, `10..60:5` or both."""
     values: list[str] = []
     for part in _split(listed):
         is_range = ".." in part and not part.startswith(_OPENING)
@@ -359,7 +358,7 @@ def _read_values(listed: str, first_day: int | None) -> list[str]:
 
 
 def read_span(text: str, first_day: int) -> tuple[str, str]:
-    """Read `PATH=LOW..HIGH` or `PATH=LOW..HIGH:STEP`: the path, and the range as text.
+    """Parse `PATH=LOW..HIGH` or `PATH=LOW..HIGH:STEP`: the path, and the range as text.
 
     Days of the week count from `first_day`.
     """
@@ -379,7 +378,7 @@ def read_span(text: str, first_day: int) -> tuple[str, str]:
 
 
 def ends(path: str, span: str, first_day: int) -> list[Variant]:
-    """The variants at both ends of a range that `read_span` has read."""
+    """Return the variants at both ends of a range from `read_span`."""
     axis = read_range(span, first_day)
     assert axis is not None
     texts = dict.fromkeys((axis[0].text, axis[len(axis) - 1].text))
@@ -391,7 +390,7 @@ _OPENING = ("[", "{", '"', "'")
 
 
 def _split(text: str) -> list[str]:
-    """The parts between commas that stand in no brackets or quotes."""
+    """Split a text at commas outside of brackets and quotes."""
     depth, quote, parts = 0, "", [""]
     for sign in text:
         if quote:
@@ -408,9 +407,10 @@ def _split(text: str) -> list[str]:
 
 
 def read_design(path: Path) -> list[Variant]:
-    """Read a CSV with a path in each head cell and a variant in each row; an empty cell is as is.
+    """Read a CSV with a path in each head cell and a variant in each row; an empty cell means no
+    change.
 
-    A column `variant` names the variants. Raises ExperimentError if it is not such a file.
+    A column `variant` has names. Raises ExperimentError for other files.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -438,16 +438,17 @@ def read_design(path: Path) -> list[Variant]:
 
 
 def read_variants(path: Path) -> list[Variant]:
-    """Read named what-ifs from a file, as `variants_in` has them."""
+    """Read named what-ifs from a file, in the format of `variants_in`."""
     from dialsim.scenario.document import decoded, read_bytes
 
     return variants_in(decoded(read_bytes(path, str(path)), str(path)), str(path))
 
 
 def variants_in(text: str, shown: str) -> list[Variant]:
-    """Read named what-ifs from YAML: under each name a list of `PATH=VALUE`, which may be empty.
+    """Parse named what-ifs from YAML: under each name a list of `PATH=VALUE`, possibly empty.
 
-    `shown` stands for the file. Raises ExperimentError, or ScenarioError for what is no YAML.
+    `shown` replaces the file name in errors. Raises ExperimentError, or ScenarioError for invalid
+    YAML.
     """
     from dialsim.scenario.document import parse_yaml, plain
     from dialsim.scenario.problems import Problems
@@ -480,7 +481,7 @@ def _is_change(text: object) -> bool:
 def _labelled(
     listed: Iterable[Sequence[SettingChange]], names: Sequence[str] | None = None
 ) -> list[Variant]:
-    """Variants named after what they change, by the last part of each path where that is clear."""
+    """Return variants named after their changes, by the last part of each path if unambiguous."""
     changes = [tuple(variant) for variant in listed]
     short = short_names(change.path for variant in changes for change in variant)
     made = [label_of(variant, short) for variant in changes]
@@ -492,19 +493,19 @@ def _labelled(
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:
-    """The last part of each path, or the path where that is not clear."""
+    """Return the last part of each path, or the whole path if ambiguous."""
     last = {path: path.rpartition(".")[2] for path in paths}
     often = Counter(last.values())
     return {path: name if often[name] == 1 else path for path, name in last.items()}
 
 
 def label_of(changes: Sequence[SettingChange], short: Mapping[str, str]) -> str:
-    """What a variant changes, such as `lines=8, maxAttempts=3`; empty if nothing."""
+    """Return a variant's changes, such as `lines=8, maxAttempts=3`; empty without changes."""
     return ", ".join(f"{short[change.path]}={change.text}" for change in changes)
 
 
 def distinct(variants: list[Variant]) -> list[Variant]:
-    """The variants. Raises ExperimentError if two bear the same name."""
+    """Return the variants. Raises ExperimentError if two have the same name."""
     counts = Counter(variant.name for variant in variants)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
