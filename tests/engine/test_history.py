@@ -12,8 +12,9 @@ import pytest
 
 from dialsim.testing import Sketch
 from dialsim.testing.sketch import NUMBERS
-from engine.readings import run
+from engine.readings import Agree, run
 from engine.rows import START, after, calls, dials, life, lines, numbers, rows
+from oracle.paper import dials as dials_read
 
 RETRY = {"max_attempts": 2, "retry_interval": "5m"}
 
@@ -176,6 +177,43 @@ def test_q3_a_next_call_is_due_before_the_start_and_no_fresh_one(order: str, fir
     people = "busy 0s", before("busy 0s", 1, "BUSY", -1000)
     written = Sketch(1, start=START, order=order).campaign("A", *people, start=100, **RETRY)
     assert dials(run(written))[0] == f"100 A {first}"
+
+
+@pytest.mark.parametrize(
+    ("order", "wanted"),
+    [("due", "1 2 0"), ("freshFirst", "2 1 0"), ("retriesFirst", "1 0 2")],
+)
+def test_c1_calls_keep_the_due_instants_that_they_had_before_the_request(
+    order: str, wanted: str, agreed: Agree
+) -> None:
+    # Due at -700, at -1700, and, never called, since the requested startDateTime at -1500.
+    people = before("busy 0s", 1, "BUSY", -1000), before("busy 0s", 1, "BUSY", -2000), "busy 0s"
+    written = Sketch(1, start=START, order=order).campaign("A", *people, start=-1500, **RETRY)
+    assert [dial.split()[-1][0] for dial in dials_read(agreed(written))[:3]] == wanted.split()
+
+
+def test_c1_first_calls_of_campaigns_beside_a_history_keep_their_due_instants_too(
+    agreed: Agree,
+) -> None:
+    # A: a retry due at -600, a first call at -900. B has no history: due since -700.
+    written = (
+        Sketch(1, start=START, sharing="fifo")
+        .campaign("A", before("busy 0s", 1, "BUSY", -900), "busy 0s", start=-900, **RETRY)
+        .campaign("B", "busy 0s", start=-700, **RETRY)
+    )
+    assert dials_read(agreed(written))[:3] == ["0 A 1.1", "2 B 0.1", "4 A 0.1"]
+
+
+@pytest.mark.parametrize(("history", "first"), [(True, "30"), (False, "0")])
+def test_q2_release_instants_go_on_as_before_where_there_is_a_history(
+    history: bool, first: str, agreed: Agree
+) -> None:
+    # Every 60 s from -90: -30, 30, 90. Without a history the campaign begins at 0.
+    people = [before("busy 0s", 1, "COMPLETED", -9)] if history else []
+    written = Sketch(1, start=START, release_interval="60s").campaign(
+        "A", *people, "busy 0s", start=-90
+    )
+    assert dials_read(agreed(written))[0].split()[0] == first
 
 
 def test_q3_a_history_without_attempts_leaves_somebody_fresh() -> None:

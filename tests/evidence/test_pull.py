@@ -166,7 +166,7 @@ def test_a_log_tells_what_the_service_does_not(
 
 
 def test_a_service_that_calls_retries_first_is_known_by_them(tmp_path: Path) -> None:
-    for order, wanted in (("retriesFirst", "retriesFirst"), ("due", "freshFirst")):
+    for order, wanted in (("retriesFirst", "retriesFirst"), ("freshFirst", "due")):
         with dialsim.Sandbox(january(order=order).scenario(), seed=5) as running:
             running.clock.advance(hours=1, minutes=50)
             read(running, tmp_path / order)

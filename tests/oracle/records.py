@@ -59,7 +59,7 @@ class Person:
 
 @dataclass(eq=False)
 class Campaign:
-    """One campaign; `schedule` and `start_at` are set by its schedule request."""
+    """One campaign; its schedule request sets `schedule` and the instants."""
 
     organization: Organization
     position: int
@@ -69,6 +69,7 @@ class Campaign:
     status: str = "DRAFT"
     schedule: Schedule | None = None
     start_at: int = 0
+    first_due: int = 0
     has_run: bool = False
     deleted: bool = False
     share: Share = field(default_factory=Share)

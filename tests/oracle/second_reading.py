@@ -129,7 +129,7 @@ class Run(Book):
         elif campaign.status == "RUNNING" and waiting and self.has_room(campaign.organization):
             earliest = max(now + 1, min(call.due for call in waiting))
             interval = self.engine.release_interval
-            found = windows.first_allowed(earliest, campaign.start_at, interval)
+            found = windows.first_allowed(earliest, campaign.first_due, interval)
         if found is not None:
             yield found
 
@@ -222,6 +222,9 @@ class Run(Book):
     def _schedule(self, campaign: Campaign, body: dict[str, Any], now: int) -> None:  # C1
         campaign.schedule = Schedule.of(body)
         campaign.start_at = max(now, campaign.schedule.start)
+        everyone = (p for theirs in campaign.organization.campaigns for p in theirs.people)
+        began_before = any(person.past is not None for person in everyone)
+        campaign.first_due = campaign.schedule.start if began_before else campaign.start_at
         self.turn(campaign, "SCHEDULED", "schedule", now)
         removes = campaign.schedule.remove_duplicates
         for person in campaign.people:
@@ -229,16 +232,16 @@ class Run(Book):
                 self.removed.add((campaign.organization.name, campaign.name, person.index))
                 continue  # D3: off the list
             if person.past is None:
-                self.create(person, campaign.start_at, "scheduled", now)
+                self.create(person, campaign.first_due, "scheduled", now)
             else:
-                self._go_on(person, person.past, campaign.schedule, now)
+                self._go_on(person, person.past, campaign.schedule)
 
     @staticmethod
-    def _go_on(person: Person, past: Past, schedule: Schedule, now: int) -> None:
-        """From where the history left this person: reached, all attempts made, or to be called."""
+    def _go_on(person: Person, past: Past, schedule: Schedule) -> None:
+        """Take up a person after the history: reached, all attempts made, or to be called."""
         person.attempts, person.reached = past.attempts, past.answered
         if not past.answered and past.attempts < schedule.max_attempts:
-            person.retry_due = max(now, past.ended_at + schedule.retry_interval)
+            person.retry_due = past.ended_at + schedule.retry_interval
 
     @staticmethod
     def _is_duplicate(person: Person, now: int) -> bool:  # D3
@@ -347,7 +350,7 @@ class Run(Book):
         if campaign.status != "RUNNING" or not campaign.inside_window(now):
             return []
         interval = self.engine.release_interval
-        if interval and (now - campaign.start_at) % interval:
+        if interval and (now - campaign.first_due) % interval:
             return []
         if not self.has_line(campaign, now):
             return []

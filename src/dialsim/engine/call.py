@@ -279,9 +279,9 @@ class DialChoice:
         self._scripted.withdrawn(call)
         self._log.scripted.pop(call.key, None)
 
-    def shown_before(self, recipient: int, number: str) -> None:
-        """Register the caller ID of a recipient's last call, from a history (P3)."""
-        self._shown_last[recipient] = self._world.number(number)
+    def shown_before(self, recipient: int, number: int) -> None:
+        """Set the caller ID of a recipient's last call by an index of `World.numbers` (P3)."""
+        self._shown_last[recipient] = number
 
 
 # Module constants, because Python 3.11 looks up a member of an Enum as slowly as it calls a

@@ -17,6 +17,7 @@ from simpy.events import Event
 from dialsim.engine import trace
 from dialsim.engine.call import Call, DialChoice
 from dialsim.engine.clock import At, Clock, Step, Timer
+from dialsim.engine.continuation import Continuation
 from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
 from dialsim.engine.windows import Windows
 from dialsim.errors import Refused
@@ -224,15 +225,18 @@ class Campaign:
         removed = self._duplicates(request)
         self._request = request
         self._start_at = max(now, request.start_date_time)
+        past = Continuation.of(self._trace.world, self.block, request, self._start_at, removed)
+        self._first_due = past.first_due
         self._windows = Windows.of(request.time_windows)
         self._outgoing.start(request, self._dialler.block.settings)
         self._trace.requests[self.block.organization, self.block.position] = ScheduledCampaign(
             request, now, self._start_at, removed
         )
-        self.people_done += len(removed)
+        self.people_done += len(removed) + past.settled
         if self.block.share.counts_lines:
             self._dialler.counts_lines = True
-        self._create_first_calls(self._go_on_from_history(frozenset(removed)))
+        self._go_on_from(past)
+        self._create_first_calls({*removed, *past.recipients.tolist()})
         self._become(CampaignStatus.SCHEDULED, "schedule")
         if request.end_date_time is not None:
             self._end.set(max(now, request.end_date_time))  # C7: also an end in the past
@@ -309,7 +313,9 @@ class Campaign:
         return (
             self.status is _RUNNING
             and len(self.waiting) > 0
-            and (not self._release_interval or (now - self._start_at) % self._release_interval == 0)
+            and (
+                not self._release_interval or (now - self._first_due) % self._release_interval == 0
+            )
             and self._windows.is_open(now)
         )
 
@@ -357,7 +363,7 @@ class Campaign:
         if not self.waiting:
             return
         if self._release_interval:
-            instant = self._windows.next_open_on_grid(now, self._start_at, self._release_interval)
+            instant = self._windows.next_open_on_grid(now, self._first_due, self._release_interval)
         else:
             instant = self._windows.next_open(now)
         if instant is not None and instant > now:  # open already: only a line is missing
@@ -470,28 +476,16 @@ class Campaign:
         self._calls = array("i", [1]) * len(everybody)
         for recipient in elsewhere:
             self._calls[recipient] = 0
-        self.waiting.add_first_calls(recipients, self._start_at)
+        self.waiting.add_first_calls(recipients, self._first_due)
 
-    def _go_on_from_history(self, removed: frozenset[int]) -> frozenset[int]:
-        """Continue recipients with a history (C1). Returns the recipients without a first call.
-
-        Recipients who were reached, or have no attempt left, are final. All others get a retry, due
-        at the later of now and retryInterval after their last call.
-        """
-        now, request = self.clock.now, self._request
-        for recipient, past in self.block.people.history.items():
-            if recipient in removed:
-                continue
-            self._attempts[recipient] = past.call_attempt
-            if past.last_caller_id is not None:
-                self._outgoing.shown_before(recipient, past.last_caller_id)
-            if past.reached or past.call_attempt >= request.max_attempts:
-                self.people_done += 1
-            else:
-                due = max(now, past.last_ended_at + request.retry_interval)  # R2, C1
-                heappush(self._retries, (due, recipient))
+    def _go_on_from(self, past: Continuation) -> None:
+        """Take over the attempts, caller IDs and next calls of people with a history (C1)."""
+        columns = (past.recipients, past.attempts, past.caller_ids)
+        for recipient, attempts, number in zip(*(each.tolist() for each in columns), strict=True):
+            self._attempts[recipient] = attempts
+            self._outgoing.shown_before(recipient, number)
+        self._retries = [*zip(past.due.tolist(), past.called_again.tolist(), strict=True)]
         self._await_retry()
-        return removed.union(self.block.people.history)
 
     def _duplicates(self, request: ScheduleRequest) -> tuple[int, ...]:
         """Return the recipients that the request drops: check 6 of a schedule request (D3, C9)."""
@@ -508,8 +502,8 @@ class Campaign:
         self._await_retry()
 
     def _await_retry(self) -> None:
-        if self._retries:
-            self._retry.set(self._retries[0][0])
+        if self._retries:  # a next call after a history may have been due before (C1)
+            self._retry.set(max(self.clock.now, self._retries[0][0]))
 
     def _wait(self, due: int, recipient: int, number: int) -> None:
         self.waiting.add(due, recipient, number, self._attempts[recipient])

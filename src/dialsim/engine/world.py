@@ -55,9 +55,10 @@ class CampaignBlock:
     """One campaign: recipients (`people`, in upload order), agent and random draws.
 
     `id` is fixed or derived from the seed. `created_at` is the instant (ms) of the upload:
-    clock.start for the scenario's campaigns (F2). `value` is the worth of results by outcome, if
-    given. `remarks` are the warnings about a campaign that was added; those about the others are in
-    the scenario.
+    clock.start for the scenario's campaigns (F2). `continues` is True where first calls may be due
+    before the scenario begins: this campaign, or another one of the file in its organization, has
+    histories (C1). `value` is the worth of results by outcome, if given. `remarks` are the warnings
+    about a campaign that was added; those about the others are in the scenario.
     """
 
     organization: int
@@ -71,6 +72,7 @@ class CampaignBlock:
     schedule: ScheduleRequest | None
     scheduled_at: int | None
     share: CampaignShare
+    continues: bool
     value: Mapping[str, float] | None = None
     remarks: tuple[Remark, ...] = ()
 
@@ -123,6 +125,9 @@ class World:
         for owner in self.organizations:
             for campaign in owner.settings.campaigns:
                 self._append(owner, campaign, scenario.clock.start, like)
+            continues = any(block.continues for block in owner.campaigns)
+            for block in owner.campaigns:
+                block.continues = continues
         self.holidays = tuple(scenario.holidays)
         self._reactions: dict[tuple[Draws, str, ScheduleRequest | None], Reactions] = {}
         self.chances = Chances()
@@ -269,6 +274,7 @@ class World:
             schedule=campaign.schedule,
             scheduled_at=campaign.scheduled_at,
             share=CampaignShare.of(campaign),
+            continues=bool(listed.history),
             value=self.scenario.value if campaign.value is None else campaign.value,
         )
         owner.campaigns.append(block)

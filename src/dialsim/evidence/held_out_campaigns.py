@@ -376,15 +376,9 @@ def _from(cut: int, owner: dict[str, Any], scenario: Scenario) -> dict[str, Any]
 
 
 def _order(campaigns: Sequence[_Campaign]) -> dict[str, str]:
-    """Whether retries come before first calls, as the calls before the cut show (Q3).
-
-    In the campaigns that ran, people never called were due since the start, before all retries. In
-    a forecast they are due together, so its order must be said. Before any call nothing is.
-    """
+    """Return the order of calls, where the calls before the cut show that retries go first (Q3)."""
     made = [pd.to_numeric(one.people[HISTORY_COLUMNS[0]]).fillna(0) for one in campaigns]
-    if not any((of > 0).any() for of in made):
-        return {}
-    return {"order": "retriesFirst" if people_ahead(made) else "freshFirst"}
+    return {"order": "retriesFirst"} if people_ahead(made) else {}
 
 
 def _write_people(file: Path, campaign: _Campaign, numbers: Iterator[int]) -> None:

@@ -383,9 +383,7 @@ version: 1
 name: {_json(" and ".join(part.name for part in pulled.campaigns))}
 clock:
   start: {format_instant(pulled.at)} # the instant of the data: a forecast begins here
-engine:
-{_order(pulled)}
-{behaviour}organizations:
+{_engine_text(pulled)}{behaviour}organizations:
   - name: Pulled
     maxConcurrentCalls: {lines} # {guess}
 {caller_ids}    agents:
@@ -410,17 +408,16 @@ def people_ahead(attempts: Iterable[Iterable[int]]) -> int:
     return ahead if ahead > _RETRIES_FIRST * called else 0
 
 
-def _order(pulled: Pulled) -> str:
-    """The order of calls for a forecast, as the calls made so far show (Q3)."""
+def _engine_text(pulled: Pulled) -> str:
+    """Return the engine block: an order other than the default, where calls made show it (Q3)."""
     ahead = people_ahead([p.call_attempt for p in part.recipients] for part in pulled.campaigns)
-    if ahead:
-        return f"""\
+    if not ahead:
+        return ""
+    return f"""\
+engine:
   # {ahead:,} people were called again while others were never called: retries come first (Q3).
-  order: retriesFirst"""
-    return """\
-  # In the campaign that runs, people never called are due since its start, before all retries (Q3).
-  # A forecast has them due together, so it needs this to keep to that order.
-  order: freshFirst"""
+  order: retriesFirst
+"""
 
 
 def _agent_name(campaign: PulledCampaign) -> str:

@@ -126,13 +126,8 @@ def _remaining_run(trace: Trace, calling_allowed: Sequence[bool]) -> RemainingRu
         organization, under_way = _organization(trace, position, allowed)
         organizations.append(organization)
         begun += under_way
-    engine = scenario.engine
-    if engine.order == "due":
-        # first calls have been due since the start, before all retries (Q3); here they are due now
-        engine = engine.model_copy(update={"order": "freshFirst"})
     changes = {
         "clock": scenario.clock.model_copy(update={"start": trace.end}),
-        "engine": engine,
         "organizations": (*organizations,),
     }
     return RemainingRun(scenario.model_copy(update=changes), (*begun,))
@@ -199,8 +194,9 @@ def _campaign(part: CampaignTrace, block: CampaignBlock, now: int) -> CampaignMo
     """A campaign that is not over, its people with their histories."""
     begun, share = part.scheduled, block.share
     schedule, scheduled_at = block.schedule, block.scheduled_at
-    if begun is not None:  # duplicates are gone already
-        schedule = begun.request.model_copy(update={"remove_duplicates": False})
+    if begun is not None:  # duplicates are gone already; first calls stay due since then (C1)
+        began = {"start_date_time": begun.start_at, "remove_duplicates": False}
+        schedule = begun.request.model_copy(update=began)
         scheduled_at = now
     elif scheduled_at is not None and scheduled_at <= now:  # it was refused
         schedule = scheduled_at = None

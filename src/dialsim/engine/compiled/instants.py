@@ -198,7 +198,7 @@ def next_instant(s: State) -> int:
     if dialler.slots_in_use > 0:
         at = s.line_at[0]
     if dialler.retries > 0:
-        at = min(at, s.retry_due[0])
+        at = min(at, max(dialler.now, s.retry_due[0]))  # C1: due before the request
     # all calls wait equally long, so the first in the queue times out first
     if dialler.queue_length > 0:
         at = min(at, s.queue[dialler.queue_first].queued_at + dialler.queue_timeout)

@@ -47,6 +47,7 @@ from dialsim.engine.compiled.state import (
     longer,
     records,
 )
+from dialsim.engine.continuation import Continuation
 from dialsim.engine.dialler import dial_gap
 from dialsim.engine.trace import (
     CallLog,
@@ -152,10 +153,15 @@ class Organization:
             request, now, int(campaign.start_at), tuple(removed.tolist())
         )
         self._set_reaction(c)
-        campaign.settled += len(removed)
+        past = Continuation.of(
+            self._world, self._blocks[c], request, int(campaign.start_at), removed.tolist()
+        )
+        campaign.first_due = past.first_due
+        campaign.settled += len(removed) + past.settled
         if self._blocks[c].share.counts_lines:
             self.state.dialler.counts_lines = True  # Q10
-        self._create_first_calls(c, removed, self._go_on_from_history(c, removed))
+        self._go_on_from(c, past)
+        self._create_first_calls(c, removed, past.recipients)
         self._carry_out(SCHEDULE, c)
 
     def pause(self, c: int) -> None:
@@ -439,39 +445,18 @@ class Organization:
         self.state.uses = np.pad(self.state.uses, more)
         self.state.used_at = np.pad(self.state.used_at, more)
 
-    def _go_on_from_history(self, c: int, removed: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Continue recipients with a history (C1), and return them.
-
-        Recipients who were reached, or have no attempt left, are final. All others get a retry, due
-        at the later of now and retryInterval after their last call.
-        """
-        s, campaign, people = self.state, self.state.campaigns[c], self._blocks[c].people
-        if not people.history:
-            return np.empty(0, dtype=np.int64)
-        persons, first = self._of(c, s.people), int(campaign.first_person)
-        # Read once: a field of a record takes a microsecond to read in Python.
-        now, most, interval = self.now, int(campaign.max_attempts), int(campaign.retry_interval)
-        dropped, attempts, numbers, due = set(removed.tolist()), {}, {}, {}
-        for recipient, past in people.history.items():
-            if recipient in dropped:
-                continue
-            attempts[recipient] = past.call_attempt
-            if past.last_caller_id is not None:
-                numbers[recipient] = self._world.number(past.last_caller_id)
-            if not past.reached and past.call_attempt < most:
-                due[first + recipient] = max(now, past.last_ended_at + interval)
-        persons["attempts"][[*attempts]] = [*attempts.values()]
-        persons["shown_last"][[*numbers]] = [*numbers.values()]
-        campaign.settled += len(attempts) - len(due)
-        campaign.retries = len(due)
-        self._add_retries([*due.values()], [*due])
-        return _integers(people.history)
-
-    def _add_retries(self, due: list[int], people: list[int]) -> None:
-        """Add retries to their heap. A sorted array is a valid heap."""
-        s, before = self.state, int(self.state.dialler.retries)
-        after = before + len(due)
-        s.retry_due[before:after], s.retry_people[before:after] = due, people
+    def _go_on_from(self, c: int, past: Continuation) -> None:
+        """Take over the attempts, caller IDs and next calls of people with a history (C1)."""
+        s, campaign = self.state, self.state.campaigns[c]
+        persons = self._of(c, s.people)
+        persons["attempts"][past.recipients] = past.attempts
+        persons["shown_last"][past.recipients] = past.caller_ids
+        campaign.retries = len(past.due)
+        before = int(s.dialler.retries)
+        after = before + len(past.due)
+        s.retry_due[before:after] = past.due
+        s.retry_people[before:after] = int(campaign.first_person) + past.called_again
+        # sorted columns are a heap
         order = np.lexsort((s.retry_people[:after], s.retry_due[:after]))
         s.retry_due[:after] = s.retry_due[:after][order]
         s.retry_people[:after] = s.retry_people[:after][order]

@@ -168,8 +168,8 @@ def place_in_order(rank: int, due: int) -> int:
 
 @rule
 def fresh_key(s: State, campaign: Record) -> int:
-    """Return the sort key of first calls, which are all due at startAt (C1)."""
-    return place_in_order(s.dialler.fresh_rank, campaign.start_at)
+    """Return the sort key of first calls, which are all due at one instant (C1)."""
+    return place_in_order(s.dialler.fresh_rank, campaign.first_due)
 
 
 @rule
@@ -200,7 +200,7 @@ def take_waiting(s: State, campaign: Record) -> tuple[int, int]:
     if goes_on_fresh(s, campaign):
         person = s.fresh[campaign.fresh_next]
         campaign.fresh_next += 1
-        return campaign.start_at, person
+        return campaign.first_due, person
     base = campaign.first_person
     due, person = s.waiting_keys[base] & ~(1 << _RANK_SHIFT), s.waiting_people[base]
     remove_first(s.waiting_keys, s.waiting_people, base, campaign.heaped)
@@ -235,7 +235,7 @@ def can_release(s: State, campaign: Record) -> bool:
     return (
         campaign.status == RUNNING
         and waiting(campaign) > 0
-        and (interval == 0 or (s.dialler.now - campaign.start_at) % interval == 0)
+        and (interval == 0 or (s.dialler.now - campaign.first_due) % interval == 0)
         and is_open(s, campaign)
     )
 
@@ -355,7 +355,7 @@ def await_releases(s: State) -> None:
             if dialler.release_interval > 0:
                 starts, ends = windows(s, campaign)
                 at = next_open_on_grid(
-                    starts, ends, dialler.now, campaign.start_at, dialler.release_interval
+                    starts, ends, dialler.now, campaign.first_due, dialler.release_interval
                 )
             else:
                 at = first_open(s, campaign, dialler.now)

@@ -96,6 +96,7 @@ CAMPAIGN = _record(
     "first_person",
     "people",
     "start_at",
+    "first_due",  # due instant of first calls, and origin of release instants (C1, Q2)
     "end_at",
     "max_attempts",
     "retry_interval",

@@ -212,7 +212,7 @@ def _sharing(organization: OrganizationRun, tally: Tally, lines: Lines) -> Itera
         for theirs, other in enumerate(parts):
             waits = (tally.waiting[theirs][index] > 0) & other.runs_after(at)
             waits &= other.hours.are_open(at) & (at >= other.start_at)
-            waits &= (at - other.start_at) % (engine.release_interval or 1) == 0
+            waits &= (at - other.first_due) % (engine.release_interval or 1) == 0
             waits &= lines.used[theirs][index] < other.block.share.at_most
             first = _goes_first(engine.sharing, other, campaign, lines.used[theirs][index], used)
             for instant in at[waits & beyond & first].tolist():
@@ -273,7 +273,7 @@ def _grid(organization: OrganizationRun) -> Iterator[Violation]:
     interval = organization.run.trace.world.scenario.engine.release_interval
     for campaign in organization.campaigns if interval else ():
         off = _RELEASES[campaign.rows.kind] & (
-            (campaign.rows.at - campaign.start_at) % interval != 0
+            (campaign.rows.at - campaign.first_due) % interval != 0
         )
         yield from campaign.breaches(off, "Q2", "released between release instants")
 
@@ -300,7 +300,7 @@ def _idle_queue(organization: OrganizationRun, tally: Tally, lines: Lines) -> It
     ):
         index = np.flatnonzero(room & (waiting > 0) & campaign.runs_after(tally.at))
         at, then = tally.at[index], tally.then[index]
-        may = campaign.hours.next_release(at, then, campaign.start_at, interval)
+        may = campaign.hours.next_release(at, then, campaign.first_due, interval)
         soon = may < then
         soon[soon] = lines.are_there(part, index[soon], may[soon])
         for instant in may[soon].tolist():
@@ -329,7 +329,12 @@ def _in_turn(campaign: CampaignRun, waits: NDArray[np.int64]) -> NDArray[np.int6
     """Return the rows that begin a wait, by the order's class, due instant and upload order."""
     rows = campaign.rows
     who, made = rows.recipient[waits], np.flatnonzero(rows.first)
-    due = np.where(_FIRST[rows.kind[made]], campaign.start_at, rows.at[made])
+    due = np.where(_FIRST[rows.kind[made]], campaign.first_due, rows.at[made])
+    resumes = np.full(campaign.count, _UNLIMITED)
+    for recipient, past in campaign.block.people.history.items():
+        resumes[recipient] = past.last_ended_at + campaign.retry_interval
+    own = np.where(rows.call[made] == 1, resumes[rows.recipient[made]], _UNLIMITED)
+    due = np.minimum(due, own)  # C1: it may have been due before it could be made
     attempts = _attempts(campaign)[waits]
     order = campaign.run.trace.world.scenario.engine.order
     goes_last = {"freshFirst": attempts > 0, "retriesFirst": attempts == 0}

@@ -118,6 +118,11 @@ class CampaignRun:
         request = self.scheduled.request if self.scheduled else None
         self.hours = OpeningHours(request.time_windows if request else ())
         self.start_at = self.scheduled.start_at if self.scheduled else 0
+        owner = trace.world.organizations[block.organization]
+        of_file = owner.campaigns[: len(owner.settings.campaigns)]
+        together = of_file if block.position < len(of_file) else [block]
+        began_before = any(each.people.history for each in together)  # C1
+        self.first_due = request.start_date_time if request and began_before else self.start_at
         self.max_attempts = request.max_attempts if request else 0
         self.retry_interval = request.retry_interval if request else 0
         self.end_at: int | None = None

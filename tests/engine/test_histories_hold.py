@@ -1,0 +1,189 @@
+"""Forecasts from lists with histories hold what they promise (C1, P8).
+
+A truth is a random campaign in a random engine. It is cut at a random instant, and where everybody
+stands then is written into a CSV, in random order, as a planner would write it. The forecast has
+the true behaviour and settings. Of the truths at least 84 % must lie in the 90 % interval, and the
+mean error must be within 2 standard errors of 0, for the finish and the number of people reached.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import xlsxwriter
+
+import dialsim
+from dialsim.interface.instants import format_instant, ms_of, parse_instant
+from dialsim.scenario.campaign import Past, RecipientsFile
+
+START = "2026-01-05T02:00:00Z"  # Monday 09:00 in Thailand
+RUNS = 59  # the third of either end bounds 90 % of them
+HISTORY = ("callAttempt", "latestCallStatus", "lastEndedAt", "lastCallerId")
+EXCEL_FILE = {"file": "people.xlsx", "sheet": "People", "normalize": True}
+EXCEL = ("callAttempt", "lastEndedAt", "latestCallStatus")
+
+
+class Error(NamedTuple):
+    """Forecasts of one truth less the truth, and whether the intervals hold it."""
+
+    finish_h: float
+    finish_held: bool
+    reach: float
+    reach_held: bool
+
+
+def random_truth(number: int) -> dict[str, Any]:
+    """A campaign of 300 to 700 people that takes some days, in an engine of its own."""
+    chance = np.random.default_rng([31, number])
+    people, attempts = int(chance.integers(300, 700)), int(chance.integers(2, 5))
+    opens, hours = int(chance.integers(9, 12)), int(chance.integers(3, 8))
+    answered, dead = float(chance.uniform(0.25, 0.6)), float(chance.uniform(0, 0.08))
+    behaviour = {
+        "outcomes": {
+            "answered": answered, "noAnswer": 0.7 * (0.9 - answered),
+            "busy": 0.3 * (0.9 - answered), "failed": 0.1,
+        },
+        "people": {"concentration": float(chance.uniform(1, 6)), "deadNumbers": dead},
+        "setupTime": {"dist": "uniform", "low": "1s", "high": f"{chance.integers(3, 9)}s"},
+        "talkTime": {"dist": "lognormal", "mean": f"{chance.integers(30, 120)}s", "sd": "60s"},
+    }  # fmt: skip
+    engine: dict[str, Any] = {"order": str(chance.choice(["due", "freshFirst", "retriesFirst"]))}
+    if chance.random() < 0.5:
+        engine["queueTimeout"] = f"{chance.integers(1, 11)}m"
+        engine["queueLimit"] = int(chance.integers(2, 12))
+        engine["releaseInterval"] = f"{chance.integers(1, 31)}s"
+    lines = max(2, round(people * attempts * 0.6 / (60 * hours * 3)))
+    span = {"start": f"{opens:02}:00", "end": f"{opens + hours:02}:00"}
+    schedule = {
+        "startDateTime": START, "maxAttempts": attempts, "callerIds": ["021000001", "021000002"],
+        "retryInterval": int(chance.integers(1, 9)) * 1_800_000,
+        "timeWindows": [{"dayOfWeek": day, "time": [span]} for day in range(1, 8)],
+    }  # fmt: skip
+    campaign = {"name": "A", "agent": "R", "recipients": {"count": people}, "schedule": schedule}
+    organization = {
+        "name": "O", "maxConcurrentCalls": lines, "callerIds": schedule["callerIds"],
+        "agents": [{"name": "R"}], "campaigns": [campaign],
+    }  # fmt: skip
+    return {
+        "name": f"Truth {number}", "clock": {"start": START}, "engine": engine,
+        "behaviours": {"default": behaviour}, "organizations": [organization],
+    }  # fmt: skip
+
+
+def listed(truth: dialsim.Result, cut: int, order: np.random.Generator) -> bytes:
+    """Write down where everybody stands at an instant, in random order."""
+    calls = truth.calls[truth.calls["call_ended_at"] <= pd.Timestamp(cut, unit="ms", tz="UTC")]
+    attempts = calls[calls["attempt"].notna()].groupby("recipient")["attempt"].max()
+    last = calls.sort_values("call").groupby("recipient").last()
+    sheet = io.StringIO()
+    rows = csv.writer(sheet)
+    rows.writerow(["tel", *(f"history.{key}" for key in HISTORY)])
+    people = truth.recipients
+    for person in people.iloc[order.permutation(len(people))].itertuples():
+        cells: tuple[object, ...] = ("",) * len(HISTORY)
+        if person.recipient in last.index:
+            call = last.loc[person.recipient]
+            ended = format_instant(ms_of(call["call_ended_at"]))
+            shown = call["caller_id"] if isinstance(call["caller_id"], str) else ""
+            cells = int(attempts.get(person.recipient, 0)), call["status"], ended, shown
+        rows.writerow([person.tel, *cells])
+    return sheet.getvalue().encode()
+
+
+def in_excel(truth: dialsim.Result, cut: int) -> bytes:
+    """Write down the same in a workbook, by the formulas of `docs/scenario-format.md`."""
+    calls = truth.calls[truth.calls["call_ended_at"] <= pd.Timestamp(cut, unit="ms", tz="UTC")]
+    shown = calls["call_ended_at"].dt.tz_convert("Asia/Bangkok").dt.tz_localize(None)
+    tels = truth.recipients.set_index("recipient")["tel"]
+    file = io.BytesIO()
+    with xlsxwriter.Workbook(file, {"in_memory": True}) as book:
+        people, sheet = book.add_worksheet("People"), book.add_worksheet("Calls")
+        instant = book.add_format({"num_format": "d/m/yyyy h:mm:ss"})
+        for row, (call, ended) in enumerate(zip(calls.itertuples(), shown, strict=True), 1):
+            sheet.write_string(row, 0, tels[call.recipient])
+            sheet.write_string(row, 1, str(call.status))
+            sheet.write_datetime(row, 2, ended.to_pydatetime(), instant)
+        people.write_row(0, 0, ["tel", *(f"history.{key}" for key in EXCEL)])
+        for row, person in enumerate(truth.recipients.itertuples(), 1):
+            own = calls["recipient"] == person.recipient
+            counted = int((own & (calls["status"] != "CANCELLED")).sum())
+            people.write_string(row, 0, person.tel)
+            people.write_formula(
+                row, 1, f'=COUNTIFS(Calls!A:A,A{row + 1},Calls!B:B,"<>CANCELLED")', value=counted
+            )
+            if not own.any():
+                people.write_formula(row, 2, "=IF(COUNTIF(Calls!A:A,A2)=0,...)", value="")
+                people.write_formula(row, 3, '=IF(C2="","",...)', value="")
+                continue
+            latest = shown[own].idxmax()
+            serial = (shown[latest] - pd.Timestamp("1899-12-30")) / pd.Timedelta(days=1)
+            people.write_formula(row, 2, "=MAXIFS(Calls!C:C,Calls!A:A,A2)", instant, value=serial)
+            people.write_formula(row, 3, "=XLOOKUP(...)", value=str(calls["status"][latest]))
+    return file.getvalue()
+
+
+def test_a_history_made_in_excel_is_that_of_the_campaign(tmp_path: Path) -> None:
+    written = random_truth(1)
+    truth = dialsim.run(dialsim.loads(json.dumps(written)), seed=1)
+    cut = parse_instant(START) + 20 * 3_600_000
+    (tmp_path / "people.csv").write_bytes(listed(truth, cut, np.random.default_rng(1)))
+    (tmp_path / "people.xlsx").write_bytes(in_excel(truth, cut))
+    written["clock"] = {"start": format_instant(cut)}
+    tables = []
+    for file in ({"file": "people.csv"}, EXCEL_FILE):
+        written["organizations"][0]["campaigns"][0]["recipients"] = file
+        read = dialsim.loads(json.dumps(written), folder=tmp_path)
+        recipients = read.organizations[0].campaigns[0].recipients
+        assert isinstance(recipients, RecipientsFile)
+        table = recipients.table
+        tables.append({tel: table.history.get(row) for row, tel in enumerate(table.tels)})
+    for tel, past in tables[0].items():
+        assert _seconds(tables[1][tel]) == _seconds(past)
+
+
+def _seconds(past: Past | None) -> object:
+    """A history without what the workbook has not: caller IDs, and parts of seconds."""
+    if past is None:
+        return None
+    return past.call_attempt, past.latest_call_status, round(past.last_ended_at / 2000)
+
+
+def error(number: int) -> Error:
+    """Forecast a truth from a random instant of its way."""
+    written = random_truth(number)
+    truth = dialsim.run(dialsim.loads(json.dumps(written)), seed=1000 + number)
+    summary, chance = truth.summary, np.random.default_rng([32, number])
+    assert summary.finish is not None
+    begun, finish = parse_instant(START), summary.finish.timestamp() * 1000
+    cut = begun + int((finish - begun) * chance.uniform(0.1, 0.8))
+    people = listed(truth, cut, chance)
+    written["clock"] = {"start": format_instant(cut)}
+    written["organizations"][0]["campaigns"][0]["recipients"] = {"file": "people.csv"}
+    rest = dialsim.loads(json.dumps(written), files={"people.csv": people})
+    found = dialsim.forecast(rest, RUNS, seed=number, jobs=1)
+    figures, reached = found.figures, summary.people_reached
+    assert figures is not None
+    runs = [run.scopes[0].values for run in found.runs.figures]
+    return Error(
+        (np.mean([run["finish"] for run in runs]) - finish) / 3_600_000,
+        figures.finish.low <= finish <= figures.finish.high,
+        float(np.mean([run["people_reached"] for run in runs]) - reached),
+        figures.reach.low <= reached <= figures.reach.high,
+    )
+
+
+@pytest.mark.slow
+def test_finish_and_reach_of_100_truths_lie_in_the_90_percent_interval() -> None:
+    errors = pd.DataFrame([error(number) for number in range(100)])
+    print(errors.describe())
+    assert errors["finish_held"].mean() >= 0.84
+    assert errors["reach_held"].mean() >= 0.84
+    for figure in ("finish_h", "reach"):
+        assert abs(errors[figure].mean()) <= 2 * errors[figure].sem()
