@@ -1,1 +1,1 @@
-"""Evidence: logs of real and simulated calls, what they say, and what speaks against them."""
+"""Logs of real and simulated calls: reading, rules, estimates, comparisons."""

@@ -1,21 +1,21 @@
-"""Who answers, from who answered at which attempt: maximum likelihood of the model of P7.
+"""Estimation of who answers: maximum likelihood for the model of P7.
 
-Each person is reachable with an own chance p of a Beta distribution, or never answers, or has a
-dead number. Under odds times f a call is answered with probability f·p / (1 − p + f·p). What a
-person did is one term of the likelihood, the mean over what the person may be; somebody whose
-attempts were cut short has fewer factors in it, and is not dropped.
+Each person is reachable with an own probability p from a Beta distribution, or never answers, or
+has a dead number. Under odds times f a call is answered with probability f·p / (1 − p + f·p). A
+person's calls are one term of the likelihood, averaged over the kinds of people; a person with
+fewer attempts contributes fewer factors and is not dropped.
 
 The factors of hours, days, attempts and segments are shrunk towards 1: the logarithms of a group
-are draws of a normal distribution whose spread is estimated too, by the evidence of the data
-(empirical Bayes; MacKay 1992, "Bayesian Interpolation", Neural Computation 4). The mean over p is
-by Gauss-Jacobi quadrature. Standard errors are those of the information matrix, as the sum of the
+are draws from a normal distribution whose spread is estimated by the evidence of the data
+(empirical Bayes; MacKay 1992, "Bayesian Interpolation", Neural Computation 4). The mean over p uses
+Gauss-Jacobi quadrature. Standard errors come from the information matrix, computed as the sum of
 squares of people's scores (Berndt, Hall, Hall and Hausman 1974).
 
-Wear of caller IDs is the factor per1000^(n/1000) on the odds, n the earlier dials of the number,
-fading by exp(−age/recovery). Both numbers are estimated in the same likelihood, if the calls tell
-wear from chance. Without wear there is no recovery, so the test looks at all recoveries at once and
-takes the strongest sign of wear, with the bound on its chance of Davies (1987, "Hypothesis testing
-when a nuisance parameter is present only under the alternative", Biometrika 74).
+Fatigue of caller IDs is the factor per1000^(n/1000) on the odds, n the earlier dials of the number,
+decaying by exp(−age/recovery). Both parameters are estimated in the same likelihood, if fatigue is
+significant. Without fatigue the recovery has no meaning, so the test covers all recoveries and uses
+the strongest sign of fatigue, with the bound on its probability by Davies (1987, "Hypothesis
+testing when a nuisance parameter is present only under the alternative", Biometrika 74).
 """
 
 from __future__ import annotations
@@ -35,59 +35,62 @@ Integers = NDArray[np.int64]
 
 ANSWERED, NO_ANSWER, BUSY, FAILED = range(4)
 UNSEEN = -1
-"""Nobody answered, and how the attempt ended is not known."""
+"""Code of an unanswered attempt that the log does not contain."""
 
 _NODES = 20
 _CHUNK = 100_000
-"""So many calls are worked on at once, to bound memory."""
+"""Calls processed at once, to bound memory."""
 _LEAST_SPREAD, _MOST_SPREAD = 0.02, 2.0
 _FAR = 800.0
-"""The exponential function of minus this is 0: what is so far apart does not count."""
+"""Distance at which the exponential function of its negative is 0."""
 _ROUNDS = 15
 _FEW = 30
-"""Attempts of fewer calls than this share the factor of the one before."""
+"""Attempts with fewer calls share the factor of the attempt before."""
 
-# What is assumed of how people differ where a log says nothing: the built-in behaviour's figures,
-# give or take a factor that says next to nothing against a log of some hundred people.
+# Prior of the differences between people: the built-in behaviour's figures with a standard
+# deviation so wide that it hardly matters for a log of some hundred people.
 _NEVER, _DEAD, _CONCENTRATION = -4.0, log(0.05 / 0.95), log(2.8)
 _PRIOR_MEAN = np.array([0.0, _NEVER, _DEAD, _CONCENTRATION, -1.0])
 _PRIOR_SD = np.array([5.0, 2.0, 3.0, 1.5, 5.0])
 _TOLD, _SURE = 0.6, 0.03
-"""A log determines what it makes so much more certain, or a share that is so certain."""
+"""Thresholds for a value that the log determines: reduction of its uncertainty, or standard
+error of a share.
+"""
 _LOG_MOST = log(300.0)
-"""People of a greater concentration are as good as alike."""
+"""Logarithm of the concentration from which people count as equal."""
 _CHANCE, _NEVERS, _DEADS, _ALIKE, _FAILING = range(5)
 _MIXTURE = 5
 _ATTEMPT = 2
-"""Which of the groups of factors is that of attempts."""
+"""Index of attempts among the groups of factors."""
 _ORDINARY = 2.0
-"""A level that is fewer standard errors from the median is an ordinary one."""
+"""Standard errors from the median within which a level is typical."""
 _GROUPS = 4
-"""Hours, days, attempts and segments; parameters of wear are of a group after them."""
-_WEAR, _RECOVERY = -2, -1
-"""Where the parameters of wear stand.
+"""Number of groups: hours, days, attempts and segments.
 
-They are the logarithms of −ln(per1000) and of the recovery (ms). A log tells their product, the
-wear of a number in steady use, better than each of them; in logarithms that is a straight line,
-so that the likelihood is near to a normal distribution.
+Parameters of fatigue form a group of their own.
 """
+# A log determines their product, the fatigue of a number in steady use, better than each of them.
+# On the logarithmic scale that is a straight line, so that the likelihood is close to a normal
+# distribution.
+_WEAR, _RECOVERY = -2, -1
+"""Indices of the parameters of fatigue: logarithms of −ln(per1000) and of the recovery (ms)."""
 _WEAR_MEAN = np.array([log(0.2), log(12 * 3_600_000.0)])
 _WEAR_SD = np.array([3.0, 3.0])
 _KNOWN_RECOVERY = 0.8
-"""A recovery whose logarithm has a greater standard error is not told."""
+"""Standard error of the logarithm beyond which a recovery is undetermined."""
 _RECOVERIES = np.geomspace(0.25, 768.0, 13) * 3_600_000.0
-"""Recoveries that the test for wear looks at: a quarter of an hour to 32 days."""
+"""Recoveries in the test for fatigue: a quarter of an hour to 32 days."""
 _BY_CHANCE = 0.01
-"""Wear that chance makes so often, or more often, is not taken for wear."""
+"""Significance level of the test for fatigue."""
 _STEP = 1e-3
 _SURELY, _MATTERS = 5.0, 0.02
-"""Standard errors, and share of calls, by which answers contradict figures that are not theirs."""
+"""Standard errors, and share of calls, from which answers contradict figures."""
 
 
 class DialHistory:
-    """All dials of a log: the number that each showed, and when.
+    """All dials of a log: caller ID and instant of each.
 
-    Numbers are the organizations' own: the same one of two organizations wears for each by itself.
+    Caller IDs are per organization: a number of two organizations tires separately for each.
     """
 
     def __init__(self, number: NDArray[np.int64], at: NDArray[np.int64]) -> None:
@@ -100,11 +103,13 @@ class DialHistory:
         return len(self._order)
 
     def uses(self, recovery: float) -> NDArray[np.float64]:
-        """The count of earlier dials of each dial's number, fading by exp(−age ÷ recovery)."""
+        """Return the number of earlier dials of each dial's caller ID, decayed by exp(−age ÷
+        recovery).
+        """
         if not len(self):
             return np.empty(0)
-        # One sum over all numbers: each number's dials come so long after those of the one before
-        # that nothing of these is left
+        # One cumulative sum for all numbers: each number's dials are shifted so far behind those of
+        # the number before that nothing of these is left.
         ages = self._at / recovery
         ages += self._number * (ages.max() + _FAR)
         sums = np.logaddexp.accumulate(ages)
@@ -115,11 +120,11 @@ class DialHistory:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Calls that were dialled and have ended, by person and attempt; columns of equal length.
+    """Dialled and ended calls, by person and attempt; columns of equal length.
 
-    `person` is sorted. `hour` is 0 to 23, `day` 1 to 7 (Thai time), `attempt` from 1; `segment` is
-    an index into `segments`, −1 for none. `outcome` is a code of this module. `dial` is the place
-    of the dial among `dials`. Of an `UNSEEN` attempt hour, day and dial are −1.
+    `person` is sorted. `hour` is 0 to 23, `day` 1 to 7 (Thai time), `attempt` from 1. `segment` is
+    an index into `segments`, −1 for none. `outcome` is a code of this module. `dial` is the index
+    of the dial in `dials`. For an `UNSEEN` attempt hour, day and dial are −1.
     """
 
     person: Integers
@@ -131,7 +136,7 @@ class Attempts:
     dial: Integers
     segments: tuple[str, ...] = ()
     dials: DialHistory | None = None
-    """None where the log doesn't know which numbers were shown."""
+    """None if the log does not contain caller IDs."""
 
     def __len__(self) -> int:
         return len(self.person)
@@ -150,14 +155,14 @@ class Attempts:
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        """Which of them the log holds."""
+        """True for attempts in the log."""
         seen: NDArray[np.bool_] = self.outcome != UNSEEN
         return seen
 
 
 @dataclass(frozen=True, slots=True)
 class PointEstimate:
-    """A number, its standard error and the count of what it rests on."""
+    """Estimate with its standard error and the number of observations."""
 
     value: float
     error: float
@@ -165,31 +170,31 @@ class PointEstimate:
 
     @property
     def low(self) -> float:
-        """The lower end of the 95 % interval."""
+        """Lower limit of the 95 % interval."""
         return self.value - 1.96 * self.error
 
     @property
     def high(self) -> float:
-        """The upper end of the 95 % interval."""
+        """Upper limit of the 95 % interval."""
         return self.value + 1.96 * self.error
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One factor on the odds, or a time (ms); `effect` estimates its logarithm."""
+    """Factor on the odds, or time (ms); `effect` is the estimate of its logarithm."""
 
     effect: PointEstimate
 
     @property
     def factor(self) -> PointEstimate:
-        """The factor or time itself, its error by the delta method."""
+        """The factor or time itself; its error by the delta method."""
         value = exp(self.effect.value)
         return PointEstimate(value, value * self.effect.error, self.effect.count)
 
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """How the use of caller IDs wears: `byCallerIdUse` of a behaviour."""
+    """Fatigue of caller IDs: `byCallerIdUse` of a behaviour."""
 
     per1000: Level
     recovery: Level
@@ -197,15 +202,15 @@ class Wear:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """What a log says of who answers.
+    """Estimate of who answers.
 
-    `outcomes` are shares of all people at a first attempt under factors of 1. That is the factor of
-    the ordinary `hours`, `days` and `segments` together, those that can't be told from the median
-    of the log's first attempts; of the first of `attempts`; and, if there is `wear`, of a number
-    that has not dialled lately. Without it `no_wear` says why. `reachable`, `dead_numbers` and
-    `concentration` are those of `people` in a behaviour, and `told` says which of the three the
-    log determines. `spread` is the standard deviation of the logarithms of each group's factors.
-    `covariance` is that of the model's parameters.
+    `outcomes` are shares of all people at a first attempt under factors of 1. Factor 1 belongs to
+    typical `hours`, `days` and `segments`, which are not distinguishable from the median of the
+    log's first attempts; to the first of `attempts`; and, with `wear`, to a number without recent
+    dials. Without `wear`, `no_wear` is the reason. `reachable`, `dead_numbers` and `concentration`
+    are those of `people` in a behaviour; `told` names those of the three that the log determines.
+    `spread` is the standard deviation of the logarithms of each group's factors. `covariance` is
+    that of the model's parameters.
     """
 
     outcomes: Mapping[str, PointEstimate]
@@ -224,11 +229,11 @@ class Answering:
     covariance: Floats
 
     def draw(self, chance: np.random.Generator) -> Answering:
-        """Somebody else who may have made this log: parameters drawn from their posterior.
+        """Draw parameters from their posterior.
 
-        That is a normal distribution around the estimates (Laplace's approximation; Gelman et al.
-        2013, "Bayesian Data Analysis", section 4.1). What the log doesn't determine is drawn from
-        what is assumed of it.
+        The posterior is a normal distribution around the estimates (Laplace's approximation; Gelman
+        et al. 2013, "Bayesian Data Analysis", section 4.1). Parameters that the log does not
+        determine are drawn from their prior.
         """
         layout = self.model.layout
         ringing, busy = self.outcomes["noAnswer"].value, self.outcomes["busy"].value
@@ -258,15 +263,15 @@ class Answering:
         )  # fmt: skip
 
     def chances(self, attempts: Attempts) -> Floats:
-        """The chance of each call to be answered, given how the person's calls before it ended."""
+        """Return each call's probability of an answer, given the ends of the person's calls
+        before it.
+        """
         return self.model.chances(attempts)
 
     def contradicted(self, attempts: Attempts) -> str | None:
-        """Describe the first attempt whose answers these figures do not reproduce, if there is one.
-
-        The figures are those that a behaviour is written from, not the parameters of the fit: a
-        figure that was replaced after the fit no longer goes with the others.
-        """
+        """Describe the first attempt whose answers these figures do not reproduce, if any."""
+        # The figures are those of the written behaviour, not the fitted parameters: a figure
+        # replaced after the fit would no longer match the others.
         chances = self._of_figures().chances(attempts)
         for number in range(1, len(self.attempts) + 1):
             rows = attempts.seen & (attempts.attempt == number)
@@ -282,7 +287,7 @@ class Answering:
         return None
 
     def _of_figures(self) -> AnsweringModel:
-        """Return the model that has these figures, a parameter for each level."""
+        """Return the model with these figures, a parameter for each level."""
         answered, failed = self.outcomes["answered"].value, self.outcomes["failed"].value
         reachable, dead = self.reachable.value, self.dead_numbers.value
         mean = min(answered / reachable, 1.0 - 1e-9)
@@ -304,10 +309,10 @@ class Answering:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the levels of each group stand, and what parameters make of them.
+    """Levels of each group, and the effects of parameters on them.
 
     `level` are each group's first level; effects are `effects @ parameters`. With `dials` the last
-    two parameters are those of wear, which is no level's.
+    two parameters are those of fatigue, which belongs to no level.
     """
 
     hours: Integers
@@ -315,8 +320,8 @@ class _Layout:
     attempts: int
     segments: int
     effects: Floats
-    group: Integers  # of each parameter
-    shares: Floats  # of the log's first attempts, by level
+    group: Integers  # by parameter
+    shares: Floats  # share of the log's first attempts, by level
     dials: DialHistory | None = None
 
     @classmethod
@@ -334,7 +339,8 @@ class _Layout:
             _shares(first.segment[first.segment >= 0], len(attempts.segments)),
         ]
         blocks = [_centred(part) for part in shares]
-        blocks[_ATTEMPT] = np.tril(np.ones((last, last - 1)), -1)  # from the one before, by a step
+        # each attempt's effect builds on the one before
+        blocks[_ATTEMPT] = np.tril(np.ones((last, last - 1)), -1)
         group = np.repeat(np.arange(_GROUPS), [block.shape[1] for block in blocks])
         effects = _diagonal(blocks)
         return cls(
@@ -342,7 +348,7 @@ class _Layout:
         )
 
     def worn(self, dials: DialHistory) -> _Layout:
-        """The layout with the parameters of wear."""
+        """Return the layout with the parameters of fatigue."""
         return replace(
             self,
             effects=np.pad(self.effects, ((0, 0), (0, len(_WEAR_MEAN)))),
@@ -351,9 +357,9 @@ class _Layout:
         )
 
     def around(self, effects: Floats, errors: Floats) -> _Layout:
-        """The layout in which the factors of ordinary levels have the geometric mean 1.
+        """Return the layout in which the factors of typical levels have the geometric mean 1.
 
-        Ordinary are levels that can't be told from the median, by estimates in this layout.
+        Typical levels are not distinguishable from the median, by estimates in this layout.
         """
         made = self.effects.copy()
         for group, (start, end) in enumerate(pairwise(self.starts)):
@@ -370,14 +376,14 @@ class _Layout:
 
     @property
     def starts(self) -> tuple[int, int, int, int, int]:
-        """The first level of each group, and the number of all."""
+        """First level of each group, and the number of all levels."""
         first = len(self.hours)
         second = first + len(self.days)
         third = second + self.attempts
         return 0, first, second, third, third + self.segments
 
     def levels(self, attempts: Attempts) -> NDArray[np.int64]:
-        """The levels of each call, a column per group; −1 where it has none."""
+        """Return the levels of each call, a column per group; −1 for none."""
         _, day, attempt, segment, _ = self.starts
         of_attempt = attempt + np.minimum(attempts.attempt, self.attempts) - 1
         of_segment = np.where(attempts.segment >= 0, segment + attempts.segment, -1)
@@ -387,7 +393,9 @@ class _Layout:
 
 
 def _places(known: Integers, values: Integers, start: int) -> Integers:
-    """Where values stand among the known ones, counted from `start`; −1 for those that do not."""
+    """Return the indices of values among the known ones, counted from `start`; −1 for unknown
+    ones.
+    """
     places = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return np.where(known[places] == values, start + places, -1)
 
@@ -398,7 +406,7 @@ def _shares(codes: Integers, count: int) -> Floats:
 
 
 def _centred(shares: Floats) -> Floats:
-    """Levels with a parameter each whose mean by `shares` is 0; a single level has none."""
+    """Return a matrix of effects with mean 0 by `shares`; a single level has no parameter."""
     if len(shares) < 2 or not shares.any():
         return np.zeros((len(shares), 0))
     centred: Floats = np.eye(len(shares)) - shares / shares.sum()
@@ -415,9 +423,9 @@ def _diagonal(blocks: Sequence[Floats]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Some people's calls as arrays: `first` are each person's first row.
+    """Calls of some people as arrays; `first` are each person's first row.
 
-    Calls under the same factors are of one `kind`; `kinds` has a row of levels for each.
+    Calls under equal factors have one `kind`; `kinds` has a row of levels for each.
     """
 
     calls: Attempts
@@ -426,12 +434,12 @@ class _Piece:
     kind: Integers
     kinds: NDArray[np.int64]
     design: Any  # scipy.sparse.csr_array, a row per call and a column per level
-    of_person: Any  # the same, a row per person and a column per call
+    of_person: Any  # scipy.sparse.csr_array, a row per person and a column per call
     answered: NDArray[np.bool_]
     failed: Integers
     unanswered: Integers
-    never: NDArray[np.bool_]  # nobody answered
-    dead: NDArray[np.bool_]  # each call failed
+    never: NDArray[np.bool_]  # no call was answered
+    dead: NDArray[np.bool_]  # every call failed
 
 
 def _piece(calls: Attempts, layout: _Layout) -> _Piece:
@@ -441,7 +449,7 @@ def _piece(calls: Attempts, layout: _Layout) -> _Piece:
     there = levels >= 0
     if layout.dials is None:
         kinds, kind = np.unique(levels, axis=0, return_inverse=True)
-    else:  # no two calls meet the same wear
+    else:  # with fatigue, no two calls have equal factors
         kinds, kind = levels, np.arange(len(levels))
     first = np.flatnonzero(np.diff(calls.person, prepend=calls.person[0] - 1))
     sizes = np.diff(np.append(first, len(calls)))
@@ -471,7 +479,7 @@ def _piece(calls: Attempts, layout: _Layout) -> _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """The mixture that parameters stand for."""
+    """Parameters of the mixture of kinds of people."""
 
     mean: float
     reachable: float
@@ -496,7 +504,9 @@ class _Shares:
 
 
 def _quadrature(mean: float, concentration: float) -> tuple[Floats, Floats, Floats]:
-    """Chances of reachable people, what each leaves to 1, and the logarithms of their weights."""
+    """Return probabilities of reachable people, 1 minus each, and the logarithms of their
+    weights.
+    """
     from scipy.special import roots_jacobi
 
     a, b = mean * concentration, (1.0 - mean) * concentration
@@ -506,14 +516,16 @@ def _quadrature(mean: float, concentration: float) -> tuple[Floats, Floats, Floa
 
 
 def _log_sum(logs: Floats) -> Floats:
-    """The logarithm of the sum of each row."""
+    """Return the logarithm of the sum of exponentials of each row."""
     top = logs.max(axis=1)
     total: Floats = top + np.log(np.exp(logs - top[:, np.newaxis]).sum(axis=1))
     return total
 
 
 class AnsweringModel:
-    """The model with its parameters: five of how people differ, those of the factors, of wear."""
+    """Model with its parameters: five for the differences between people, then factors and
+    fatigue.
+    """
 
     def __init__(self, layout: _Layout, parameters: Floats) -> None:
         self.layout = layout
@@ -521,9 +533,9 @@ class AnsweringModel:
 
     @cached_property
     def _wear(self) -> tuple[Floats, Floats]:
-        """The logarithm of each dial's factor of wear, and its derivatives by the parameters.
+        """Logarithm of each dial's factor of fatigue, and its derivatives by the parameters.
 
-        The last row is that of a call without a dial in the log.
+        The last row is for a call without a dial in the log.
         """
         dials = self.layout.dials
         assert dials is not None
@@ -537,14 +549,15 @@ class AnsweringModel:
         return slope * uses, slope * np.stack([uses, (more - less) / (2.0 * _STEP)], axis=1)
 
     def _nodes(self, piece: _Piece, parameters: Floats) -> tuple[Floats, Floats, Floats]:
-        """What reachable people do if their own chance is that of a node, a column for each.
+        """Return values for each node of the quadrature of p, a column per node.
 
-        The chance of each kind of call to be answered, the logarithm of the chance that each call
-        ended as it did, and the logarithms of the weights of the nodes.
+        The probability of each kind of call to be answered, the logarithm of the probability of
+        each call's end, and the logarithms of the nodes' weights.
         """
         shares = _Shares.of(parameters)
         chance, rest, weights = _quadrature(shares.mean, shares.concentration)
-        effects = np.append(self.layout.effects @ parameters[_MIXTURE:], 0.0)  # −1 is the last
+        # Level −1 indexes the appended 0.
+        effects = np.append(self.layout.effects @ parameters[_MIXTURE:], 0.0)
         odds = effects[piece.kinds].sum(axis=1)
         if self.layout.dials is not None:
             odds += self._wear[0][piece.calls.dial]
@@ -555,9 +568,9 @@ class AnsweringModel:
         return answered, ends[piece.answered.astype(np.intp), piece.kind], weights
 
     def _kinds(self, piece: _Piece, parameters: Floats, reached: Floats) -> tuple[Floats, Floats]:
-        """People's log likelihoods, and the share of each kind in it.
+        """Return people's log likelihoods, and the posterior share of each kind.
 
-        `reached` are the log likelihoods of the answers of reachable people.
+        `reached` are the log likelihoods of the answers under the reachable kind.
         """
         shares = _Shares.of(parameters)
         ends = piece.failed * np.log(shares.failing)
@@ -573,13 +586,13 @@ class AnsweringModel:
         return total, np.exp(kinds - total)
 
     def _reached(self, piece: _Piece, parameters: Floats) -> Floats:
-        """The log likelihoods of the answers of reachable people."""
+        """Return the log likelihoods of the answers under the reachable kind."""
         _, ends, weights = self._nodes(piece, parameters)
         nodes = np.add.reduceat(ends, piece.first, axis=0) + weights
         return _log_sum(nodes)
 
     def scores(self, piece: _Piece, parameters: Floats) -> tuple[float, Floats]:
-        """The log likelihood of people, and each one's derivatives."""
+        """Return the log likelihood of people, and each person's derivatives."""
         answered, ends, weights = self._nodes(piece, parameters)
         log_nodes = np.add.reduceat(ends, piece.first, axis=0) + weights
         reached = _log_sum(log_nodes)
@@ -606,7 +619,7 @@ class AnsweringModel:
         return float(total.sum()), scores
 
     def chances(self, attempts: Attempts) -> Floats:
-        """The chance of each call to be answered, given the person's calls before it."""
+        """Return each call's probability of an answer, given the person's calls before it."""
         found = np.empty(len(attempts))
         for rows in _chunks(attempts.person):
             piece = _piece(attempts[rows], self.layout)
@@ -620,7 +633,7 @@ class AnsweringModel:
             log_kinds = np.log([shares.reachable, shares.never, shares.dead])
 
         def before(values: Floats) -> Floats:
-            """The sums over the person's calls before each."""
+            """Return the sums over the person's calls before each call."""
             sums = np.cumsum(values, axis=0) - values
             earlier: Floats = sums - np.repeat(sums[piece.first], piece.sizes, axis=0)
             return earlier
@@ -648,7 +661,7 @@ class AnsweringModel:
 
 
 def _chunks(person: Integers) -> list[slice]:
-    """Rows of some people each."""
+    """Return slices of rows that contain whole people."""
     edges = [0]
     while edges[-1] < len(person):
         end = min(edges[-1] + _CHUNK, len(person))
@@ -658,12 +671,10 @@ def _chunks(person: Integers) -> list[slice]:
 
 @dataclass(frozen=True, slots=True)
 class _People:
-    """Some people: all they did, and what those in `late` (rows) did before the log begins.
+    """Calls of some people, and the attempts before the log of those in `late` (row indices)."""
 
-    Had somebody answered then, the log would not have them: their likelihood is that of what they
-    did given that nobody had answered.
-    """
-
+    # A person who had answered before would not be in the log. So the likelihood is conditional on
+    # no answer before.
     calls: _Piece
     before: _Piece | None
     late: Integers
@@ -673,12 +684,12 @@ class _People:
         calls = _piece(attempts, layout)
         seen = np.cumsum(attempts.seen)
         of_others: Integers = np.repeat(seen[calls.first] - attempts.seen[calls.first], calls.sizes)
-        early = seen == of_others  # none of the person's is seen up to here
+        early = seen == of_others  # no earlier attempt of the person is in the log
         before = _piece(attempts[early], layout) if early.any() else None
         return cls(calls, before, np.flatnonzero(early[calls.first]))
 
     def scores(self, model: AnsweringModel, parameters: Floats) -> tuple[float, Floats]:
-        """The log likelihood, and each person's derivatives."""
+        """Return the log likelihood, and each person's derivatives."""
         total, scores = model.scores(self.calls, parameters)
         if self.before is not None:
             known, of_known = model.scores(self.before, parameters)
@@ -688,7 +699,7 @@ class _People:
 
 
 class _Fit:
-    """The search for the parameters; what was worked out at a place is kept for the next call."""
+    """Search for the parameters; the last evaluation is cached."""
 
     def __init__(self, attempts: Attempts, layout: _Layout) -> None:
         self.layout = layout
@@ -699,7 +710,7 @@ class _Fit:
         self._found: tuple[float, Floats, Floats] = 0.0, np.empty(0), np.empty(0)
 
     def start(self, attempts: Attempts) -> Floats:
-        """A place to begin at: the shares of what was seen."""
+        """Return initial parameters from the observed shares."""
         parameters = self._assumed()
         first = attempts[attempts.seen]
         first = first[first.attempt == first.attempt.min()]
@@ -709,13 +720,13 @@ class _Fit:
 
     @property
     def precision(self) -> Floats:
-        """What is known of each parameter before the log."""
+        """Precision of the prior of each parameter."""
         factors = self.layout.group[self.layout.group < _GROUPS]
         wear = _WEAR_SD if self.layout.dials is not None else np.empty(0)
         return np.concatenate([_PRIOR_SD, self.spread[factors], wear]) ** -2.0
 
     def likelihood(self, parameters: Floats) -> tuple[float, Floats, Floats]:
-        """The log likelihood, its gradient and the information, without what is assumed."""
+        """Return the log likelihood, its gradient and the information, without the prior."""
         if self._at is None or not np.array_equal(self._at, parameters):
             model = AnsweringModel(self.layout, parameters)
             total, gradient = 0.0, np.zeros(self.size)
@@ -729,7 +740,7 @@ class _Fit:
         return self._found
 
     def loss(self, parameters: Floats) -> tuple[float, Floats]:
-        """The negative log posterior and its gradient."""
+        """Return the negative log posterior and its gradient."""
         total, gradient, _ = self.likelihood(parameters)
         off = parameters - self._assumed()
         return (
@@ -738,7 +749,7 @@ class _Fit:
         )
 
     def curvature(self, parameters: Floats) -> Floats:
-        """The information, with what is assumed."""
+        """Return the information, with the prior."""
         information: Floats = self.likelihood(parameters)[2] + np.diag(self.precision)
         return information
 
@@ -749,7 +760,7 @@ class _Fit:
         return assumed
 
     def centre(self, parameters: Floats, covariance: Floats) -> None:
-        """Let 1 be the factor of ordinary levels, by what was found with that of all levels."""
+        """Rescale the factors so that a typical level has factor 1."""
         effects = self.layout.effects
         variance = effects @ covariance[_MIXTURE:, _MIXTURE:] @ effects.T
         errors = np.sqrt(np.maximum(np.diag(variance), 0.0))
@@ -757,7 +768,7 @@ class _Fit:
         self._at = None
 
     def best(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """The parameters and their covariance; the spreads are those with the most evidence."""
+        """Return the parameters and their covariance, with the spreads of the largest evidence."""
         from scipy.optimize import minimize
 
         for _ in range(_ROUNDS):
@@ -783,7 +794,7 @@ class _Fit:
 
 
 def answering(attempts: Attempts) -> Answering:
-    """Estimate who answers from the calls of a log; there must be one that is seen."""
+    """Estimate who answers from the calls of a log; at least one must be in the log."""
     fit = _Fit(attempts, _Layout.of(attempts))
     parameters, covariance = fit.best(fit.start(attempts))
     fit.centre(parameters, covariance)
@@ -807,13 +818,13 @@ def answering(attempts: Attempts) -> Answering:
 
 
 def _sign_of_wear(fit: _Fit, unworn: Floats) -> Floats | None:
-    """Where to begin the search for wear; None if chance may well make what looks like it.
+    """Return initial parameters of fatigue, or None if it is not significant.
 
-    `unworn` are the parameters without wear. Of each recovery the score test says by how many
-    standard errors the calls ask for wear.
+    `unworn` are the parameters without fatigue. The score test of each recovery gives the number of
+    standard errors in favour of fatigue.
     """
     starts, signs = [], []
-    nearly = -8.0  # so little wear that the score is that of none
+    nearly = -8.0  # so little fatigue that its score is that of none
     for recovery in np.log(_RECOVERIES):
         parameters = np.concatenate([unworn, [nearly, recovery]])
         model, score = AnsweringModel(fit.layout, parameters), 0.0
@@ -837,11 +848,11 @@ def _sign_of_wear(fit: _Fit, unworn: Floats) -> Floats | None:
 def _answering(
     attempts: Attempts, fit: _Fit, parameters: Floats, covariance: Floats, no_wear: str
 ) -> Answering:
-    """What the parameters say; `no_wear` is why they have none of wear, "" if they have."""
+    """Return the estimate; `no_wear` is the reason for missing fatigue, "" with fatigue."""
     seen, layout = attempts[attempts.seen], fit.layout
     people = len(np.unique(attempts.person))
     no_answer, busy = ((seen.outcome == end).sum() for end in (NO_ANSWER, BUSY))
-    ringing = no_answer / max(no_answer + busy, 1)  # of those that neither answer nor fail
+    ringing = no_answer / max(no_answer + busy, 1)  # among calls that neither answer nor fail
     values = _figures(parameters, ringing)
     slopes = np.zeros((len(values), len(parameters)))
     for column in range(_MIXTURE):
@@ -850,7 +861,7 @@ def _answering(
         above, below = (_figures(parameters + sign * step, ringing) for sign in (1.0, -1.0))
         slopes[:, column] = (above - below) / 2e-5
     variance = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
-    # What is not answered and does not fail is shared out by a binomial of its own
+    # The split of calls that neither answer nor fail has a binomial variance of its own.
     split = ringing * (1.0 - ringing) / max(no_answer + busy, 1)
     variance[1:3] += (values[1] + values[2]) ** 2 * split
     errors = np.sqrt(variance)
@@ -905,12 +916,10 @@ def _answering(
 
 
 def _drawn(parameters: Floats, covariance: Floats, chance: np.random.Generator) -> Floats:
-    """Parameters drawn around these.
-
-    What a log determines well is how many answer and how many fail, not who they are. So these two
-    are drawn in place of the chance of the reachable and of what fails by itself; else a draw of
-    more people who never answer would have fewer answers than the log.
-    """
+    """Draw parameters around the estimates."""
+    # A log determines how many answer and how many fail, rather than who. So these two shares are
+    # drawn instead of the probability of reachable people and the share of failures; otherwise a
+    # draw with more people who never answer would have fewer answers than the log.
     slopes = np.eye(len(parameters))
     for column in range(_MIXTURE):
         step = np.zeros(len(parameters))
@@ -923,13 +932,13 @@ def _drawn(parameters: Floats, covariance: Floats, chance: np.random.Generator) 
         shares = _Shares.of(drawn)
         mean = answered / shares.reachable
         failing = (failed - shares.dead) / max(1.0 - answered - shares.dead, 1e-9)
-        if 0.0 < mean < 1.0 and 0.0 < failing < 1.0:  # else no people are like that
+        if 0.0 < mean < 1.0 and 0.0 < failing < 1.0:  # otherwise no mixture has these shares
             drawn[[_CHANCE, _FAILING]] = np.log([mean, failing]) - np.log1p([-mean, -failing])
             return drawn
 
 
 def _seen(parameters: Floats) -> Floats:
-    """The parameters, with log odds of all who answer and of all who fail at a first attempt."""
+    """Return the parameters, with log odds of answers and of failures at a first attempt."""
     answered, _, _, failed, *_ = _figures(parameters, 0.5).tolist()
     seen = parameters.copy()
     seen[[_CHANCE, _FAILING]] = log(answered / (1.0 - answered)), log(failed / (1.0 - failed))
@@ -937,7 +946,7 @@ def _seen(parameters: Floats) -> Floats:
 
 
 def _figures(parameters: Floats, ringing: float) -> Floats:
-    """The four outcomes, then `reachable`, `deadNumbers` and `concentration`.
+    """Return the four outcomes, then `reachable`, `deadNumbers` and `concentration`.
 
     `ringing` is the share of NO_ANSWER among the calls that neither answer nor fail.
     """

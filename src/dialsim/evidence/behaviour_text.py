@@ -1,4 +1,4 @@
-"""A calibration as text: the YAML of its behaviours, and a summary for the screen."""
+"""Calibrations as text: YAML of the behaviours, and a summary for the screen."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9 ]*")
 _WORDS = {"no", "yes", "on", "off", "true", "false", "null", "y", "n"}
 DRAWS = 50
-"""So many behaviours are drawn from what a log leaves open."""
+"""Number of behaviours drawn from the posterior."""
 _SEED = 1
 _EVERYBODY = 0.99999
-"""A share of the reachable from here on leaves nobody out."""
+"""Share of reachable people from which it counts as all."""
 
 
 def yaml_text(calibration: Calibration) -> str:
-    """The behaviours as YAML: a scenario takes the block as it stands."""
+    """Return the behaviours as YAML for a scenario."""
     return "\n".join(_lines(calibration)) + "\n"
 
 
@@ -73,10 +73,10 @@ def _behaviour(found: Calibrated) -> Iterator[str]:
 
 
 def draws_text(calibration: Calibration, count: int = DRAWS) -> str:
-    """Behaviours that may have made the log as well, as YAML of named variants.
+    """Return behaviours that may also have made the log, as YAML of named variants.
 
-    Each is a draw from what the log leaves open of who answers, and of talk times. A forecast that
-    shares its runs out over them is as unsure as the log is short (`dialsim forecast --draws`).
+    Each is a draw from the uncertainty about who answers, and about talk times. A forecast that
+    divides its runs among them includes this uncertainty (`dialsim forecast --draws`).
     """
     chance = np.random.default_rng(_SEED)
     lines = [
@@ -93,7 +93,7 @@ def draws_text(calibration: Calibration, count: int = DRAWS) -> str:
 
 
 def _drawn(found: Calibrated, chance: np.random.Generator) -> dict[str, object]:
-    """A draw of one behaviour, by its keys in a scenario."""
+    """Return a draw of one behaviour, by its keys in a scenario."""
     import yaml
 
     drawn: dict[str, object] = yaml.safe_load(answering_text(found.answering.draw(chance)))
@@ -140,7 +140,7 @@ def _odds(who: Answering) -> Iterator[str]:
 
 
 def _time(ms: float) -> str:
-    """A time as a scenario has it, in whole minutes if it is long, else in whole seconds."""
+    """Format a time for a scenario, in whole minutes if it is long, else in whole seconds."""
     unit = 60_000 if ms >= 6_000_000 else 1_000
     return format_duration(max(round(ms / unit), 1) * unit)
 
@@ -154,13 +154,13 @@ def _factor(key: str, level: Level) -> str:
 
 
 def _people(who: Answering) -> Iterator[str]:
-    """Yield the block `people`: all values are those of the joint fit.
-
-    A default in place of one of them would contradict the others, which were fitted beside it.
-    """
+    """Yield the block `people` with all values of the joint fit."""
+    # A default in place of one of the values would contradict the others, which were fitted
+    # together with it.
     yield "    people:"
     dead = min(who.dead_numbers.value, who.outcomes["failed"].value)
-    dead = int(dead * 1e4) / 1e4  # down: it must not be above what fails
+    # Rounded down, because it must not exceed the share of failures.
+    dead = int(dead * 1e4) / 1e4
     yield f"      deadNumbers: {dead:g} {_joint(who, 'deadNumbers', who.dead_numbers)}"
     reachable = max(who.reachable.value, who.outcomes["answered"].value)
     if reachable < _EVERYBODY - dead:
@@ -173,13 +173,13 @@ def _people(who: Answering) -> Iterator[str]:
 
 
 def _joint(who: Answering, key: str, estimate: PointEstimate) -> str:
-    """Return the comment of a value of `people`, which the log alone may leave open."""
+    """Return the comment of a value of `people`, which the log may leave undetermined."""
     rests_on = _rests_on(estimate)
     return rests_on if key in who.told else f"{rests_on}; goes with the other values, see below"
 
 
 def _times(key: str, measured: FittedDurations, indent: int = 4) -> Iterator[str]:
-    """A distribution: a number to a line where they are estimates."""
+    """Yield a distribution; estimates have one line each."""
     space = " " * indent
     if isinstance(measured.written, str):
         yield f"{space}{key}: {measured.written} # always, n = {measured.count:,}"
@@ -207,7 +207,7 @@ def _times(key: str, measured: FittedDurations, indent: int = 4) -> Iterator[str
 
 
 def _elsewhere(found: Calibrated) -> Iterator[str]:
-    """What belongs to other parts of a scenario, as comments."""
+    """Yield values for other parts of a scenario, as comments."""
     if found.latency is not None:
         written = found.latency.quantiles
         yield "    # For engine.webhookDelay, from the end of an unanswered call to its webhook:"
@@ -244,7 +244,7 @@ def _milliseconds(value: float) -> str:
 
 
 def _key(name: str) -> str:
-    """A name as a key of YAML, in quotation marks where it needs them."""
+    """Return a name as a key of YAML, quoted if necessary."""
     import orjson
 
     plain = _PLAIN.fullmatch(name) and name == name.strip() and name.lower() not in _WORDS
@@ -258,7 +258,7 @@ def _comment(text: str, before: str) -> Iterator[str]:
 
 
 def summary_lines(calibration: Calibration) -> Iterator[str]:
-    """What was found, for the screen."""
+    """Yield the summary for the screen."""
     for name, found in calibration.behaviours.items():
         who = found.answering
         yield f"{name}: {found.calls:,} calls to {found.people:,} people"

@@ -1,7 +1,7 @@
-"""Bodies of the webhook as they were kept: each becomes one row of plain values.
+"""Bodies of the webhook as stored by a receiver: each becomes one row of plain values.
 
-A body is read by the interface (sections 2.6, 2.7 and 6.4), not by the code that makes bodies here:
-a log may come from the service itself.
+Bodies are parsed by the interface (sections 2.6, 2.7 and 6.4), and share no code with the module
+that makes bodies here, because a log may come from the service itself.
 """
 
 from __future__ import annotations
@@ -26,23 +26,21 @@ from dialsim.interface.payload import NO_CONVERSATION, UNKNOWN
 from dialsim.interface.status import CallStatus, CampaignStatus
 
 NO_INSTANT = np.iinfo(np.int64).min
-"""Stands for an instant that is not known; the same bits as NaT."""
+"""Value for an unknown instant; its bits are those of NaT."""
 
 STATUSES = tuple(CallStatus)
 CAMPAIGN_STATUSES = tuple(CampaignStatus)
 RESULTS = ("analyzed", "no_conversation", "unavailable", "masked")
-"""What kind of result a body has; those of the calls table, and one whose values are removed."""
+"""Kinds of results of a body: as in the calls table, and one with removed values."""
 ANALYZED, NONE_SPOKE, UNAVAILABLE, MASKED = range(4)
 NO_RESULT = -1
 
 
 class Mark:
-    """What a body says beside its columns: bits, which add up.
+    """Bit flags of a body, in addition to its columns."""
 
-    They are plain numbers: Python looks members of an enum up so slowly that it takes a twentieth
-    of all reading.
-    """
-
+    # Plain numbers, because Python looks up enum members so slowly that it takes a twentieth of the
+    # reading time.
     RE_ANALYSIS = 1
     AUDIO_EXPIRED = 2
     PERSONAL_EXPIRED = 4
@@ -53,10 +51,10 @@ class Mark:
     """`customerName` is a text that is not empty."""
     NAME_IS_EMPTY = 128
     HAS_PARAMS = 256
-    """A value of `agentParams` that retention would remove is there."""
+    """`agentParams` contains a value that retention would remove."""
     TEL_MASKED = 512
     HAS_RESULT_VALUES = 1_024
-    """A value of `callResult` that retention would remove is there."""
+    """`callResult` contains a value that retention would remove."""
     HAS_ERROR_MESSAGE = 2_048
     OTHER_CAMPAIGN_NAME = 4_096
     """`campaignName` is not the campaign's name."""
@@ -64,23 +62,23 @@ class Mark:
     FUNNEL_OUTSIDE = 16_384
     """The funnel's value is neither among its steps nor `Unknown`."""
     OLD_FORM = 32_768
-    """The result has `customizableAttr` or says v1."""
+    """The result has `customizableAttr` or version v1."""
     FORM_DISAGREES = 65_536
-    """The result's version is not that of its fields."""
+    """The result's version does not match its fields."""
     DURATION_BADLY_WRITTEN = 131_072
     """`callDuration` is not a text with three decimals."""
     HAS_FLAGS = 262_144
-    """`dataExpired` is there."""
+    """`dataExpired` is present."""
     LONG_TEL = 524_288
     """`tel` has more than four digits, so some of them can be masked."""
 
 
 class Damaged(ValueError):
-    """A body can't be read; the text says where and why."""
+    """Body that cannot be read; the text has the location and the reason."""
 
 
 class WeekdayRange(NamedTuple):
-    """A range of `scheduleDateTimeWindow`: a day of the week (1 to 7) and minutes of that day."""
+    """Range of `scheduleDateTimeWindow`: a day of the week (1 to 7) and minutes of that day."""
 
     day: int
     start: int
@@ -89,9 +87,9 @@ class WeekdayRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`payload.campaign`: a campaign's settings as a body shows them (section 2.7).
+    """`payload.campaign`: a campaign's settings in a body (section 2.7).
 
-    What a body does not say is None; instants are milliseconds since 1970.
+    Missing values are None; instants are milliseconds since 1970.
     """
 
     id: str
@@ -138,9 +136,9 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Dictionary:
-    """Values that repeat in many bodies, each kept once: settings and agents.
+    """Repeated values of bodies, each stored once: settings and agents.
 
-    `setting_texts` and `agent_texts` spare the parsing of a text that was there before.
+    `setting_texts` and `agent_texts` avoid parsing equal texts again.
     """
 
     settings: dict[bytes, int] = field(default_factory=dict)
@@ -151,7 +149,7 @@ class Dictionary:
     unknown_fields: Counter[str] = field(default_factory=Counter)
 
     def taken_in(self, other: Dictionary) -> dict[str, list[int]]:
-        """Take in the values of another dictionary: the codes here of its settings and agents."""
+        """Merge another dictionary; returns the codes here of its settings and agents."""
         settings = []
         for key, code in other.settings.items():
             if key not in self.settings:
@@ -162,8 +160,8 @@ class Dictionary:
         return {"setting": settings, "agent": agents}
 
 
-# How msgspec decodes a body: values may be anything, and what repeats in all bodies of a campaign
-# or is not always looked at stays as it is written.
+# Structs for msgspec: values may have any type, and parts that repeat in all bodies of a campaign
+# or are rarely needed stay unparsed.
 
 
 class _Call(Struct, gc=False, rename="camel"):
@@ -204,7 +202,7 @@ class _Body(Struct, gc=False):
 
 
 class _Entry(Struct, gc=False, rename={"sent": "sentAt", "got": "receivedAt"}):
-    """An object with a body in it, or a body."""
+    """A body, or an object that contains one."""
 
     body: _Body | UnsetType = UNSET
     payload: _Payload | UnsetType = UNSET
@@ -227,7 +225,7 @@ _NOTHING: dict[str, Any] = {}
 
 
 def _decoded(text: bytes, known: Dictionary) -> tuple[_Entry, _Payload]:
-    """An entry of a log and the payload in it."""
+    """Return an entry of a log and its payload."""
     try:
         entry = _ENTRY.decode(text)
     except (DecodeError, RecursionError):
@@ -246,7 +244,7 @@ def _decoded(text: bytes, known: Dictionary) -> tuple[_Entry, _Payload]:
 
 
 def _usual(text: bytes, known: Dictionary) -> bytes:
-    """An entry of another form, or with fields that the interface does not have, as usual."""
+    """Convert an entry of another form, or with unknown fields, to the usual form."""
     try:
         entry = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -274,9 +272,9 @@ def _why_no_json(text: bytes, error: orjson.JSONDecodeError) -> str:
 
 
 def _payload_of(entry: object) -> Mapping[str, Any]:
-    """The payload in an entry of a log: a body, or an object with a body in it.
+    """Return the payload in an entry of a log: a body, or an object that contains one.
 
-    Raises Damaged if it is none.
+    Raises Damaged for anything else.
     """
     if not isinstance(entry, dict):
         raise Damaged(f"is {_kind(entry)} and no object")
@@ -300,7 +298,7 @@ def _payload_of(entry: object) -> Mapping[str, Any]:
 
 
 def row(line: int, text: bytes, known: Dictionary) -> Row:
-    """Read one entry of a log. Raises Damaged, with the place and the reason."""
+    """Parse one entry of a log. Raises Damaged, with the location and the reason."""
     entry, payload = _decoded(text, known)
     call, recipient = payload.call, payload.recipient
     call_id = call.id
@@ -366,7 +364,7 @@ def _status_code(value: object) -> int:
 
 
 def _response(value: object) -> int:
-    """What came of a POST: an HTTP status, -1 for none in time, 0 if it is not known."""
+    """Return the outcome of a POST: an HTTP status, -1 for a timeout, 0 if unknown."""
     return _whole(value, 0) if value != "timeout" else -1
 
 
@@ -395,7 +393,7 @@ def _name(value: object) -> str | None:
 
 
 def _whole(value: object, otherwise: int) -> int:
-    # a bool is none
+    # excludes bool
     return value if type(value) is int and 0 <= value < 2**31 else otherwise
 
 
@@ -406,13 +404,13 @@ def _kind(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value as a reason quotes it: short, and on one line."""
+    """Format a value for a reason: short, and on one line."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}…"
 
 
 def _duration(value: object) -> tuple[int, int]:
-    """A duration in ms, -1 for none; and its marks."""
+    """Return a duration in ms, -1 for none, and its marks."""
     if value is None:
         return -1, 0
     try:
@@ -427,7 +425,7 @@ def _duration(value: object) -> tuple[int, int]:
 
 
 def _person(recipient: _Recipient, is_removed: bool) -> tuple[str | None, bytes | None, int]:
-    """A number, who it is (None: it can't be told), and marks."""
+    """Return a phone number, the person's identity (None if unknown), and marks."""
     tel, name, params = recipient.tel, recipient.customer_name, recipient.agent_params
     if not isinstance(params, dict):
         params = _NOTHING
@@ -456,7 +454,7 @@ def _person(recipient: _Recipient, is_removed: bool) -> tuple[str | None, bytes 
 
 
 def _agent(payload: _Payload, known: Dictionary) -> tuple[int, int]:
-    """The agent's code, and a mark if its names differ."""
+    """Return the agent's code, and a mark if its names differ."""
     text = bytes(payload.agent)
     parts = known.agent_texts.get(text)
     if parts is None:
@@ -478,7 +476,7 @@ def _setting(payload: _Payload, known: Dictionary) -> int:
     if code is None:
         campaign = orjson.loads(text)
         _object({"campaign": campaign}, "campaign")
-        key = orjson.dumps(campaign)  # without differences of spaces
+        key = orjson.dumps(campaign)  # normalizes white space
         code = known.settings.get(key)
         if code is None:
             code = len(known.known_settings)
@@ -548,13 +546,13 @@ def _minute(text: str) -> int:
 
 
 def _result(text: bytes) -> tuple[int, str | None, str | None, bytes | None, int]:
-    """The kind of a result, its funnel's value, its fields as JSON, what it is alike, marks."""
+    """Return a result's kind, funnel value, fields as JSON, digest, and marks."""
     result = None if text == b"null" else orjson.loads(text)
     if not result:
         return NO_RESULT, None, None, None, 0
     if not isinstance(result, dict):
         raise Damaged(f"payload.callResult: is {_kind(result)} and no object")
-    digest = orjson.dumps(result)  # without differences of spaces
+    digest = orjson.dumps(result)  # normalizes white space
     fixed = result.get("fixedAttr")
     if not isinstance(fixed, dict):
         fixed = _NOTHING
@@ -584,7 +582,8 @@ def _result(text: bytes) -> tuple[int, str | None, str | None, bytes | None, int
         step = None
     elif step != UNKNOWN and step not in (steps if isinstance(steps, list) else ()):
         marks |= Mark.FUNNEL_OUTSIDE
-    if "error" in values and len(values) == 1:  # section 2.6: so a client tells the fallback
+    # section 2.6: clients recognize the fallback by this
+    if "error" in values and len(values) == 1:
         spoke = fixed.get("callSummary") != NO_CONVERSATION
         return UNAVAILABLE if spoke else NONE_SPOKE, step, None, digest, marks
     fields = orjson.dumps(values).decode() if values else None
@@ -592,7 +591,7 @@ def _result(text: bytes) -> tuple[int, str | None, str | None, bytes | None, int
 
 
 def hashes(texts: Iterable[str | bytes | None]) -> NDArray[np.int64]:
-    """64 bits for each text, the same in every process; 0 for none."""
+    """Return 64-bit hashes of texts, equal in every process; 0 for None."""
     given = np.fromiter(texts, dtype=object)
     there = given != None  # noqa: E711 – of each element
     found = np.zeros(len(given), dtype=np.int64)
@@ -601,14 +600,16 @@ def hashes(texts: Iterable[str | bytes | None]) -> NDArray[np.int64]:
 
 
 def instants(texts: Iterable[str | None]) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Instants in ms, `NO_INSTANT` for none; and by row the reasons of those that are none."""
+    """Parse instants into ms, `NO_INSTANT` for none; also returns, by row, the reasons of
+    invalid ones.
+    """
     given = list(texts)
     column = pa.array(given, pa.string())
     if compute.all(compute.match_substring_regex(column, _USUAL_INSTANT)).as_py() is not False:
         try:
             read = column.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
             return read.fill_null(NO_INSTANT).to_numpy(), {}
-        except pa.ArrowInvalid:  # one of them names no day
+        except pa.ArrowInvalid:  # one of them is an impossible date
             pass
     values, wrong = np.full(len(given), NO_INSTANT, dtype=np.int64), {}
     for index, text in enumerate(given):

@@ -1,4 +1,4 @@
-"""What a body may never show: fields that disagree, masks, results, POSTs (F1, P2, W1, A5, D1)."""
+"""Rules on single bodies: contradicting fields, masks, results, POSTs (F1, P2, W1, A5, D1)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from dialsim.interface.payload import WAITS_MS, accepted
 from dialsim.interface.status import CallStatus, CampaignStatus
 
 CLOCKS_MS = 1_000
-"""So far the clocks of service and receiver may be apart."""
+"""Maximum difference between the clocks of service and receiver, in ms."""
 _UNANSWERED = codes(CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED, CallStatus.CANCELLED)
 _COMPLETED = STATUSES.index(CallStatus.COMPLETED)
 _CANCELLED = STATUSES.index(CallStatus.CANCELLED)
 
 
 def findings(view: LogColumns) -> Iterator[Finding]:
-    """Everything that bodies show against the rules, taken one by one and by call."""
+    """Yield violations in single bodies, and in the bodies of a call."""
     yield from _times(view)
     yield from _status(view)
     yield from _results(view)
@@ -44,7 +44,7 @@ def findings(view: LogColumns) -> Iterator[Finding]:
 
 
 def _times(view: LogColumns) -> Iterator[Finding]:
-    """Start, end and duration (F1), and what an end says of them (P2)."""
+    """Check start, end and duration (F1), and their match with the status (P2)."""
     started, ended, duration = (view.body(n) for n in ("started_at", "ended_at", "duration_ms"))
     status = view.body("status")
     has_start, has_end = started != NO_INSTANT, ended != NO_INSTANT
@@ -92,7 +92,9 @@ def _times(view: LogColumns) -> Iterator[Finding]:
 
 
 def _status(view: LogColumns) -> Iterator[Finding]:
-    """Only ends send a webhook (W1); only completed calls are analyzed again (A5)."""
+    """Check that only ends send a webhook (W1), and only completed calls are analyzed again
+    (A5).
+    """
     status = view.body("status")
     sends = np.isin(status, [*_UNANSWERED, _COMPLETED])
     yield from view.of_bodies(
@@ -115,7 +117,7 @@ def _status(view: LogColumns) -> Iterator[Finding]:
 
 
 def _results(view: LogColumns) -> Iterator[Finding]:
-    """Which ends have a result (W1), and its form (A3; interface, section 2.6)."""
+    """Check which ends have a result (W1), and its form (A3; interface, section 2.6)."""
     status, result = view.body("status"), view.body("result")
     yield from view.of_bodies(
         "W1", (status == _COMPLETED) & (result == NO_RESULT), "COMPLETED, but callResult is null"
@@ -138,7 +140,7 @@ def _results(view: LogColumns) -> Iterator[Finding]:
 
 
 def _masks(view: LogColumns) -> Iterator[Finding]:
-    """What is masked, and what dataExpired says (D1)."""
+    """Check masks against dataExpired (D1)."""
     audio, personal, output = (
         view.marked(mark)
         for mark in (Mark.AUDIO_EXPIRED, Mark.PERSONAL_EXPIRED, Mark.OUTPUT_EXPIRED)
@@ -178,7 +180,7 @@ def _names(view: LogColumns) -> Iterator[Finding]:
 
 
 def _shown(view: LogColumns) -> Iterator[Finding]:
-    """The recipient as it is when the body is sent (W4, P5, R1, R3)."""
+    """Check the recipient's state when the body is sent (W4, P5, R1, R3)."""
     status, shown = view.body("status"), view.body("shown_attempts")
     latest = view.body("shown_status")
     counted = (status != _CANCELLED) & np.isin(status, [*_UNANSWERED, _COMPLETED])
@@ -214,7 +216,7 @@ _BEFORE_CALLS = {CampaignStatus.DRAFT.value, CampaignStatus.SCHEDULED.value}
 
 
 def _settings(view: LogColumns) -> Iterator[Finding]:
-    """Settings that no schedule request can have (C9), that change (C1), that don't fit (C2)."""
+    """Check settings: possible in a schedule request (C9), constant (C1), consistent (C2)."""
     setting, campaign = view.body("setting"), view.body("campaign")
     _, first = np.unique(setting, return_index=True)
     first = np.sort(first)
@@ -238,7 +240,7 @@ def _settings(view: LogColumns) -> Iterator[Finding]:
 _FIXED = {"max_attempts": "maxAttempts", "retry_interval": "retryInterval",
           "start_at": "scheduleStartAt", "end_at": "scheduleEndAt",
           "windows": "scheduleDateTimeWindow", "name": "the campaign's name"}  # fmt: skip
-"""What stays as it was when the campaign was started."""
+"""Settings that do not change after the start of a campaign."""
 
 
 def _written(name: str, value: object) -> str:
@@ -267,13 +269,13 @@ def _refused(one: Settings) -> Iterator[str]:
 
 
 def _bodies_of_a_call(view: LogColumns) -> Iterator[Finding]:
-    """Bodies of one call tell of one call (A5, W1, F2, D2)."""
+    """Check that bodies of one call agree (A5, W1, F2, D2)."""
     call = view.body("call")
     order = np.lexsort((view.body("line"), call))
     begins = np.flatnonzero(np.diff(call[order], prepend=-1))
     first = order[np.repeat(begins, np.diff([*begins, len(order)]))] if len(order) else order
     of_first = np.empty_like(order)
-    of_first[order] = first  # of each body, the first one of its call
+    of_first[order] = first  # by body: first body of its call
     for name, what, rule in (("session", "sessionId", "A5"), ("status", "callStatus", "W1"),
                              ("started_at", "callStartedAt", "F1"),
                              ("ended_at", "callEndedAt", "F1"),
@@ -341,7 +343,7 @@ def _results_of_a_call(view: LogColumns) -> Iterator[Finding]:
 
 
 def _posts(view: LogColumns) -> Iterator[Finding]:
-    """POSTs of one result: none after a success, waits, and the same body (W2, W4)."""
+    """Check the POSTs of one result: none after a success, waits, and equal bodies (W2, W4)."""
     post = view.body("post")
     rows = np.flatnonzero((post >= 1) & (post <= 3))
     again = view.marked(Mark.RE_ANALYSIS)

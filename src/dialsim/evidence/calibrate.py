@@ -1,6 +1,6 @@
-"""Behaviours estimated from a log: who answers, how long things take, and what goes wrong.
+"""Behaviours estimated from a log: answers, durations, and failures.
 
-`docs/calibrate.md` says what is estimated how, and what a log can't tell.
+`docs/calibrate.md` describes the methods, and the values that a log cannot determine.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from dialsim.scenario.behaviour import BUILT_IN
 By = Literal["agent", "campaign", "segment"]
 
 FEWEST = 30
-"""Of fewer calls nothing is learned."""
+"""Fewest calls for an estimate."""
 _OUTCOMES = {
     CallStatus.COMPLETED.value: ANSWERED,
     CallStatus.ANALYSIS_FAILED.value: ANSWERED,
@@ -55,18 +55,18 @@ _OUTCOMES = {
 _RATES = {"silent": "no_conversation", "notRecorded": "not_analyzed",
           "analysisUnavailable": "unavailable"}  # fmt: skip
 _LATE_TIMES, _LATE_MS = 10, 300_000
-"""A result is a late one (A4) if it took so many times as long as half of them, and so long."""
+"""A result is late (A4) beyond this multiple of the median delay, and beyond this time in ms."""
 _MOST_VALUES = 20
-"""A field of more values is free text, of which shares say nothing."""
+"""Most values of a field for which shares are estimated; others are free text."""
 _BINS = 10
 _OPEN = {
     "concentration": "how much people differ is hardly seen in it",
     "reachable": "people who never answer look like people who rarely do",
     "deadNumbers": "too few calls show whose number always fails",
 }
-"""Reasons for which a log leaves a value of `people` open."""
+"""Reasons why a log leaves a value of `people` undetermined."""
 _ALIKE = 0.05
-"""Numbers are used alike if so little of how much they were used differs within an hour."""
+"""Share of the variance within an hour below which numbers count as equally used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A behaviour as a log shows it; what the log doesn't tell is None or missing.
+    """Behaviour estimated from a log; values that the log does not contain are None or missing.
 
-    `ring_time` goes by the names of the scenario. `furthest` are the shares of the funnel's values,
-    `fields` those of each field. `latency` is from the end of a call without an answer to its
-    webhook. `untold` has a sentence on each value that the log leaves open.
+    `ring_time` has the keys of the scenario. `furthest` are the shares of the funnel's values,
+    `fields` those of each field. `latency` is the time from the end of an unanswered call to its
+    webhook. `untold` has a sentence on each undetermined value.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Calibrated:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Calls of about the same forecast: the mean chance, and the share that was answered."""
+    """Calls with similar forecasts: mean forecast, and share of answers."""
 
     forecast: float
     answered: PointEstimate
@@ -114,11 +114,11 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class HoldOut:
-    """How well calls were forecast that the estimate has not seen.
+    """Quality of forecasts for calls that the estimate has not used.
 
     The model learned from the calls dialled before `cut` (ms) and forecast the others, each from
-    the person's calls before it. `gain` is by how much its log loss is below that of `constant`,
-    the share answered among the calls learned from.
+    the person's calls before it. `gain` is the difference of its log loss to `constant`, the loss
+    of the constant forecast by the share of answers before.
     """
 
     cut: int
@@ -132,7 +132,7 @@ class HoldOut:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Behaviours estimated from a log, by name; `by` says what each is of (None: of all calls)."""
+    """Behaviours estimated from a log, by name; `by` is the grouping (None: all calls together)."""
 
     source: str
     by: By | None
@@ -141,7 +141,9 @@ class Calibration:
     hold_out: Mapping[str, HoldOut]
 
     def to_yaml(self) -> str:
-        """The block `behaviours:` of a scenario; comments say what each number rests on."""
+        """Return the block `behaviours:` of a scenario; comments have the precision of each
+        number.
+        """
         from dialsim.evidence.behaviour_text import yaml_text
 
         return yaml_text(self)
@@ -151,7 +153,7 @@ def calibrate(log: Log, by: By | None = None, hold_out: float | None = None) -> 
     """Estimate behaviours from a log.
 
     With `by` there is one for each agent, campaign or segment. With `hold_out`, a share, the last
-    calls are forecast from those before. Raises DialsimError if the log has too few calls.
+    calls are forecast from those before. Raises DialsimError for too few calls.
     """
     if hold_out is not None and not 0.0 < hold_out < 1.0:
         raise DialsimError(f"hold-out must be a share between 0 and 1, not {hold_out:g}")
@@ -179,9 +181,9 @@ def calibrate(log: Log, by: By | None = None, hold_out: float | None = None) -> 
 
 
 def dialled_calls(log: Log) -> pd.DataFrame:
-    """The calls that were dialled and have ended, with `outcome` and `dialled_at` (ms).
+    """Return dialled and ended calls, with `outcome` and `dialled_at` (ms).
 
-    `dial` is the place of a call among the known dials, −1 if it isn't.
+    `dial` is the index of a call among the known dials, or −1.
     """
     status = log.calls["status"].astype(str)
     outcome = status.map(_OUTCOMES)
@@ -208,9 +210,9 @@ def dialled_calls(log: Log) -> pd.DataFrame:
 def _earliest_dials(
     log: Log, settings: NDArray[np.int64], at: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Before which instants calls that rang `at` some can't have been dialled (ms; T3, F3).
+    """Return lower limits of the dials of calls that rang `at` some instants (ms; T3, F3).
 
-    That is when their windows last opened, or their campaign's start.
+    The limit is the latest opening of a window, or the campaign's start.
     """
     earliest = np.zeros(len(at), dtype=np.int64)
     for number, one in enumerate(log.settings):
@@ -225,13 +227,14 @@ def _earliest_dials(
         ]
         opening = np.array(Windows(week).ranges[0])
         position = week_position(at[rows])
-        last = np.searchsorted(opening, position, side="right") - 1  # −1: that of last week
+        # −1: the last one of the previous week
+        last = np.searchsorted(opening, position, side="right") - 1
         earliest[rows] = np.maximum(start, at[rows] - (position - opening[last]) % WEEK)
     return earliest
 
 
 def _dials(log: Log, calls: pd.DataFrame) -> DialHistory | None:
-    """All dials of a log, by the number shown (P3); None if one of `calls` is not among them."""
+    """Return all dials of a log by caller ID (P3); None if one of `calls` is not among them."""
     if (calls["dial"] < 0).any():
         return None
     dialled = log.calls[_known_dials(log)]
@@ -242,7 +245,7 @@ def _dials(log: Log, calls: pd.DataFrame) -> DialHistory | None:
 
 
 def _known_dials(log: Log) -> NDArray[np.bool_]:
-    """The calls that were dialled, by a number and at an instant that are known."""
+    """Return True for calls with a known caller ID and instant of the dial."""
     known = log.calls["initiated_at"].notna() & log.calls["caller_id"].notna()
     return known.to_numpy(bool)
 
@@ -252,7 +255,7 @@ def _median(distribution: object) -> int:
 
 
 def _groups(log: Log, calls: pd.DataFrame, by: By | None) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The calls of each behaviour, by name."""
+    """Yield the calls of each behaviour, by name."""
     if by is None:
         yield "default", calls
         return
@@ -271,7 +274,7 @@ def _groups(log: Log, calls: pd.DataFrame, by: By | None) -> Iterator[tuple[str,
 
 
 def behaviour_of(campaign: Campaign, by: By | None) -> str:
-    """The name of the behaviour that a campaign's calls are of; with `by` segment there is none."""
+    """Return the name of the behaviour of a campaign's calls; not for `by` segment."""
     if by is None:
         return "default"
     told = campaign.agent or campaign.agent_id if by == "agent" else campaign.name or campaign.id
@@ -279,21 +282,21 @@ def behaviour_of(campaign: Campaign, by: By | None) -> str:
 
 
 def cut_of(dialled_at: NDArray[np.int64], share: float) -> int:
-    """The instant (ms) after which the last `share` of calls is dialled."""
+    """Return the instant (ms) after which the last `share` of calls is dialled."""
     return int(np.quantile(dialled_at, 1.0 - share))
 
 
 def attempts_of(
     calls: pd.DataFrame, dials: DialHistory | None, *, segments: bool = True
 ) -> tuple[Attempts, NDArray[np.int64]]:
-    """Dialled calls by person and attempt, and the instant of each dial (ms).
+    """Return dialled calls by person and attempt, and the instant of each dial (ms).
 
-    Attempts that the log doesn't hold, of people whose later ones it holds, are put in as unseen;
-    their instants are 0.
+    Attempts before a person's later ones that are not in the log are added as unseen, with instant
+    0.
     """
     count = len(calls)
     person = calls["recipient"].fillna(-1).to_numpy(np.int64)
-    # Nobody knows whose a masked call is: each is taken for somebody else's
+    # The person of a masked call is unknown, so each masked call counts as another person.
     top = max(int(person.max(initial=-1)), -1) + 1
     person = np.where(person < 0, top + np.arange(count), person)
     attempt = np.maximum(calls["attempt"].fillna(1).to_numpy(np.int64), 1)
@@ -305,7 +308,8 @@ def attempts_of(
         kinds = pd.Categorical(calls["segment"].astype(object))
         names, segment = tuple(map(str, kinds.categories)), kinds.codes.astype(np.int64)
     columns = np.stack(
-        [person, attempt, time // HOUR, (days + 3) % 7 + 1, segment,  # day 0 is a Thursday
+        # Day 0 of the epoch is a Thursday.
+        [person, attempt, time // HOUR, (days + 3) % 7 + 1, segment,
          calls["outcome"].to_numpy(np.int64), calls["dial"].to_numpy(np.int64), at]
     )  # fmt: skip
     columns = np.concatenate([columns, _unseen(columns)], axis=1)
@@ -315,7 +319,7 @@ def attempts_of(
 
 
 def _unseen(columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A column for each attempt below somebody's last one that is missing."""
+    """Return a column for each missing attempt before a person's last one."""
     order = np.lexsort((columns[1], columns[0]))
     person, attempt, segment = columns[0][order], columns[1][order], columns[4][order]
     same = np.diff(person, prepend=person[0] - 1 if len(person) else 0) == 0
@@ -373,7 +377,7 @@ def _fitted(measured: NDArray[np.int64]) -> FittedDurations | None:
 def _line_times(
     calls: pd.DataFrame,
 ) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
-    """Times to set up the line and to ring (ms), where the log knows them (P1)."""
+    """Return the times to set up lines and to ring (ms), as far as the log contains them (P1)."""
     known = calls[calls["initiated_at"].notna() & calls["ended_at"].notna()]
     at = {name: milliseconds(known[name]) for name in
           ("initiated_at", "ringing_at", "started_at", "ended_at")}  # fmt: skip
@@ -386,7 +390,7 @@ def _line_times(
 
 
 def _latencies(calls: pd.DataFrame) -> NDArray[np.int64]:
-    """From the ends of calls that nobody answered to their webhooks (ms), where seen (W3)."""
+    """Return the times from the ends of unanswered calls to their webhooks (ms; W3)."""
     rows = calls[
         (calls["outcome"] != ANSWERED) & calls["sent_at"].notna() & calls["ended_at"].notna()
     ]
@@ -395,7 +399,9 @@ def _latencies(calls: pd.DataFrame) -> NDArray[np.int64]:
 
 
 def _share(count: int, total: int) -> PointEstimate:
-    """A share and its standard error; that of one more and one less than none (Agresti, Coull)."""
+    """Return a share and its standard error."""
+    # One success and one failure are added for the error (Agresti, Coull), which would be 0 for
+    # shares of 0 and 1.
     share, about = count / total, (count + 1) / (total + 2)
     return PointEstimate(share, sqrt(about * (1.0 - about) / total), total)
 
@@ -403,7 +409,7 @@ def _share(count: int, total: int) -> PointEstimate:
 def _analyses(
     log: Log, answered: pd.DataFrame, latency: NDArray[np.int64]
 ) -> tuple[dict[str, PointEstimate], NDArray[np.int64], NDArray[np.int64]]:
-    """Rates of what goes wrong, the delays of analyses, and those of late results (ms)."""
+    """Return failure rates, the delays of analyses, and those of late results (ms)."""
     kinds = answered["analysis"].astype(object)
     judged = answered[kinds.notna() & (kinds != "pending")]
     if not len(judged):
@@ -429,7 +435,7 @@ def _analyses(
 
 
 def _found(answered: pd.DataFrame) -> tuple[Shares | None, dict[str, Shares]]:
-    """Shares of the funnel's values, and of each field's, in conversations that were analyzed."""
+    """Return the shares of the funnel's values, and of each field's, in analyzed conversations."""
     sound = answered[answered["analysis"].astype(str) == "analyzed"]
     reached = Counter(sound["funnel"].dropna().astype(str))
     furthest = _shares(reached) if reached else None
@@ -458,7 +464,7 @@ def _untold(
     dialled_at: NDArray[np.int64],
     delays: NDArray[np.int64],
 ) -> Iterator[str]:
-    """What the log can't tell, a sentence each."""
+    """Yield a sentence on each value that the log does not determine."""
     if not log.has_dials:
         yield (
             "setupTime and ringTime: bodies of webhooks have no instants of dials. Hours are those "
@@ -496,7 +502,7 @@ def _untold(
 
 
 def _used_alike(wear: Wear, attempts: Attempts, dialled_at: NDArray[np.int64]) -> bool:
-    """Whether numbers differ in their uses by little but the hour of the date."""
+    """Return True if uses of caller IDs differ by little except the hour of the date."""
     assert attempts.dials is not None
     uses = attempts.dials.uses(wear.recovery.factor.value)[attempts.dial[attempts.seen]]
     hour = pd.Series(dialled_at[attempts.seen] // HOUR)
@@ -505,7 +511,7 @@ def _used_alike(wear: Wear, attempts: Attempts, dialled_at: NDArray[np.int64]) -
 
 
 def _held_out(calls: pd.DataFrame, dials: DialHistory | None, share: float) -> HoldOut | None:
-    """Learn from the first calls and forecast the others; None where either are too few."""
+    """Estimate from the first calls and forecast the others; None if either are too few."""
     attempts, at = attempts_of(calls, dials)
     seen = attempts.seen
     cut = cut_of(at[seen], share)

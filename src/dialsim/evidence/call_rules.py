@@ -1,4 +1,4 @@
-"""What calls may never show together: windows, spans, lines, retries (T3, C1, C7, Q1, R1 to R3)."""
+"""Rules on calls together: windows, spans, lines, retries (T3, C1, C7, Q1, R1 to R3)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dialsim.interface.status import CallStatus, CampaignStatus
 
 _WEEK_MINUTES = 7 * 24 * 60
 _THAI_MINUTES = 7 * 60 + 3 * 24 * 60
-"""From 1970, a Thursday, to the Thai week: seven hours, and three days since Monday."""
+"""Minutes from the Thai week's Monday to 1970, a Thursday: three days and seven hours."""
 _FINAL = (CampaignStatus.COMPLETED.value, CampaignStatus.CANCELLED.value,
           CampaignStatus.EXPIRED.value)  # fmt: skip
 
 
 def findings(view: LogColumns) -> Iterator[Finding]:
-    """Everything that calls show against the rules, by campaign and by person."""
+    """Yield violations by campaigns and by persons."""
     yield from _windows(view)
     yield from _span(view)
     yield from _lines(view)
@@ -41,7 +41,7 @@ def findings(view: LogColumns) -> Iterator[Finding]:
 
 
 def _open_minutes(windows: tuple[WeekdayRange, ...]) -> Mask:
-    """Which minutes of the week are open (T2, T3)."""
+    """Return True for the open minutes of the week (T2, T3)."""
     table = np.zeros(_WEEK_MINUTES, dtype=bool)
     for day, start, end in windows:
         table[(day - 1) * 1440 + start : (day - 1) * 1440 + end] = True
@@ -49,12 +49,12 @@ def _open_minutes(windows: tuple[WeekdayRange, ...]) -> Mask:
 
 
 def _minute(at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The minute of the Thai week."""
+    """Return the minute of the Thai week."""
     return (at // MINUTE + _THAI_MINUTES) % _WEEK_MINUTES
 
 
 def _open_between(table: Mask, since: NDArray[np.int64], until: NDArray[np.int64]) -> Mask:
-    """Whether any instant from `since` up to, not at, `until` is open; at most a week apart."""
+    """Return True if any instant in [since, until) is open; at most a week apart."""
     total = np.concatenate([[0], np.cumsum(np.tile(table, 3))])
     first = _minute(since)
     last = first + (until - 1) // MINUTE - since // MINUTE
@@ -63,7 +63,7 @@ def _open_between(table: Mask, since: NDArray[np.int64], until: NDArray[np.int64
 
 
 def _first_dial(view: LogColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """From when to when (both included) the dial of each call may have been; `FAR` for no dial."""
+    """Return the limits (both included) of the dial of each call; `FAR` without a dial."""
     initiated = view.instants("initiated_at")
     if view.log.form == "run":
         known = initiated != NO_INSTANT
@@ -76,7 +76,7 @@ def _first_dial(view: LogColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def _windows(view: LogColumns) -> Iterator[Finding]:
-    """Dialled in a window (T3); lost in the queue in a window (Q6)."""
+    """Check that calls are dialled in a window (T3), and time out in a window (Q6)."""
     since, until = _first_dial(view)
     ended = view.instants("ended_at")
     for code, one in enumerate(view.settings):
@@ -114,7 +114,7 @@ def _is_sound(one: Settings) -> bool:
 
 
 def _span(view: LogColumns) -> Iterator[Finding]:
-    """Not before the campaign's start (C1), not from its end date on (C7)."""
+    """Check that calls come after the campaign's start (C1) and before its end date (C7)."""
     since, until = _first_dial(view)
     ended = view.instants("ended_at")
     start = view.setting(lambda one: one.start_at, -1)
@@ -143,10 +143,10 @@ def _span(view: LogColumns) -> Iterator[Finding]:
 
 
 def _lines(view: LogColumns) -> Iterator[Finding]:
-    """No more calls at once than lines (Q1).
+    """Check that no more calls than lines are under way (Q1).
 
-    How many lines there are a scenario says, or else bodies do, if all of them show one number; it
-    is known from the first end of a call on.
+    The number of lines comes from a scenario, or from bodies if all show one number; it is known
+    from the first end of a call on.
     """
     log, ended = view.log, view.instants("ended_at")
     begins = view.instants("initiated_at" if log.form == "run" else "started_at")
@@ -159,7 +159,8 @@ def _lines(view: LogColumns) -> Iterator[Finding]:
             continue
         at = np.concatenate([begins[rows], ended[rows]])
         change = np.repeat([1, -1], len(rows))
-        order = np.lexsort((change, at))  # what ends on an instant makes room on it
+        # Calls that end on an instant free their line on it.
+        order = np.lexsort((change, at))
         busy = np.cumsum(change[order])
         over = (busy > limit) & (change[order] == 1) & (at[order] > since)
         if not over.any():
@@ -171,7 +172,9 @@ def _lines(view: LogColumns) -> Iterator[Finding]:
 
 
 def _limit(view: LogColumns, codes_of_owner: list[int]) -> tuple[int | None, str, int]:
-    """The number of lines of some campaigns, who says so, and since when it is known."""
+    """Return the number of lines of some campaigns, its source, and the instant from which it is
+    known.
+    """
     said = [view.most_lines[code] for code in codes_of_owner if code in view.most_lines]
     if said:
         return max(said), "the scenario has maxConcurrentCalls", NO_INSTANT
@@ -186,7 +189,9 @@ def _limit(view: LogColumns, codes_of_owner: list[int]) -> tuple[int | None, str
 
 
 def _after_the_end(view: LogColumns) -> Iterator[Finding]:
-    """Nothing is called once a body shows the campaign as final (C3, C6, C7); it stays so."""
+    """Check that no call follows a body with a final status (C3, C6, C7), and that the status
+    stays.
+    """
     log = view.log
     sent, campaign = view.body("sent_at"), view.body("campaign")
     status = np.array([one.status or "" for one in log.settings], dtype=object)
@@ -211,7 +216,7 @@ def _after_the_end(view: LogColumns) -> Iterator[Finding]:
 
 
 def _people(view: LogColumns) -> Iterator[Finding]:
-    """A person's calls, one after the other (R1, R2, R3, P5)."""
+    """Check the sequence of a person's calls (R1, R2, R3, P5)."""
     started, ended = view.instants("started_at"), view.instants("ended_at")
     who, counted = view.recipient, view.is_counted
     rows = np.flatnonzero((who >= 0) & (counted | view.is_queue_timeout) & (ended != NO_INSTANT))
@@ -274,7 +279,7 @@ def _people(view: LogColumns) -> Iterator[Finding]:
 def _counts(
     view: LogColumns, rows: NDArray[np.int64], number: NDArray[np.int64]
 ) -> Iterator[Finding]:
-    """`callAttempt` counts all attempts that ended by then, and no queue timeouts (P5, W4)."""
+    """Check that `callAttempt` counts all ended attempts, and no queue timeouts (P5, W4)."""
     rank = np.full(len(view.log.calls), -1, dtype=np.int64)
     rank[rows] = number
     call, shown = view.body("call"), view.body("shown_attempts")
@@ -307,10 +312,9 @@ def _counts(
 
 
 def doubtful(view: LogColumns) -> dict[int, str]:
-    """Campaigns that may list people twice with the same values, and what shows it.
-
-    Bodies have no ids of recipients, so nothing is certain of such people one by one.
-    """
+    """Return campaigns that may list a person twice with equal values, and the reason."""
+    # Bodies have no ids of recipients, so rules on single people cannot be checked for such
+    # campaigns.
     log, who, ended = view.log, view.recipient, view.instants("ended_at")
     shown = np.full(len(log.calls), FAR)
     np.minimum.at(shown, view.body("call"), view.body("shown_attempts"))
@@ -338,7 +342,9 @@ def doubtful(view: LogColumns) -> dict[int, str]:
 
 
 def _dials(view: LogColumns) -> Iterator[Finding]:
-    """What only a table of calls shows: dues, numbers, phases (R2, P1, P3, P5, Q5)."""
+    """Check data that only a table of calls contains: dues, numbers, phases (R2, P1, P3, P5,
+    Q5).
+    """
     calls, who = view.log.calls, view.recipient
     created, queued = view.instants("created_at"), view.instants("queued_at")
     initiated, ringing = view.instants("initiated_at"), view.instants("ringing_at")
@@ -388,7 +394,9 @@ def _dials(view: LogColumns) -> Iterator[Finding]:
 
 
 def _bodies_owed(view: LogColumns) -> Iterator[Finding]:
-    """Every end that sends a webhook has one, and no other (W1), with the same values (W4)."""
+    """Check that every end that sends a webhook has one, and no other (W1), with equal values
+    (W4).
+    """
     log, call = view.log, view.body("call")
     if not len(call):
         return

@@ -1,4 +1,4 @@
-"""What is in a log: campaigns, calls by status and attempt, what is doubtful, what it can teach."""
+"""Contents of a log: campaigns, calls by status and attempt, doubts, and possible estimates."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.status import CallStatus
 
 SHOWN_DAMAGES = 10
-"""So many damaged lines are printed; JSON has all that are kept."""
+"""Damaged lines that are printed; JSON has all that are kept."""
 _ENDS = (CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignContents:
-    """What a log has of one campaign; `by_attempt` has calls by attempt and status.
+    """Contents of one campaign; `by_attempt` counts calls by attempt and status.
 
-    `people` are those who can be told apart; `gaps` are attempts that later ones show, but that
-    are not in the log.
+    `people` are distinguishable people; `gaps` are attempts missing before later ones.
     """
 
     id: str | None
@@ -42,7 +41,7 @@ class CampaignContents:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in a log."""
+    """Contents of a log."""
 
     source: str
     form: str
@@ -61,7 +60,7 @@ class Contents:
     tells_not: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return JSON values."""
         document = asdict(self)
         document["damages"] = [one._asdict() for one in self.damages]
         for campaign in document["campaigns"]:
@@ -70,7 +69,7 @@ class Contents:
 
 
 def contents(log: Log) -> Contents:
-    """Look through a log."""
+    """Summarize a log."""
     view = LogColumns(log)
     marks = view.body("marks") if len(log.bodies) else np.empty(0, dtype=np.int32)
     tells = [*_tells(view)]
@@ -94,7 +93,7 @@ def contents(log: Log) -> Contents:
 
 
 def _not_received(log: Log) -> int:
-    """Calls of which a POST is in the log, and none that the receiver accepted."""
+    """Count the calls with POSTs in the log, none of which the receiver accepted."""
     if not len(log.bodies):
         return 0
     posted = log.bodies.loc[log.bodies["post"] > 0, "call"].unique()
@@ -126,7 +125,7 @@ def _campaign(view: LogColumns, code: int) -> CampaignContents:
 
 
 def _gaps(view: LogColumns, here: Any) -> int:
-    """Attempts before a person's last one that are not in the log."""
+    """Count the attempts before a person's last one that are not in the log."""
     known = here & (view.recipient >= 0) & (view.attempt > 0)
     people = pd.DataFrame({"who": view.recipient[known], "attempt": view.attempt[known]})
     by_person = people.groupby("who")["attempt"]
@@ -134,7 +133,7 @@ def _gaps(view: LogColumns, here: Any) -> int:
 
 
 def _tells(view: LogColumns) -> Iterator[tuple[bool, str]]:
-    """What a calibration may take from the log, and whether it is there."""
+    """Yield the possible estimates of a calibration, with True for available data."""
     calls, log = view.log.calls, view.log
     ended = calls["status"].isin([status.value for status in _ENDS])
     answered = calls["status"] == CallStatus.COMPLETED.value

@@ -1,13 +1,13 @@
 """Distances between two logs: one number each for outcomes, times of day, talk time and so on.
 
-Where Chapela-Campa et al. 2023, "Can I trust my simulation model? Measuring the quality of business
-process simulation models" (BPM 2023) define a distance, it is theirs, as their package
-`log-distance-measures` computes it: a case is a person in a campaign, an event is a call, its
-activity the outcome. Times are compared by the 1-Wasserstein distance, the area between two
-cumulative distributions: by how much an average event has to be moved.
+Distances defined by Chapela-Campa et al. 2023, "Can I trust my simulation model? Measuring the
+quality of business process simulation models" (BPM 2023) are computed as in their package
+`log-distance-measures`: a case is a person in a campaign, an event is a call, its activity the
+outcome. Times are compared by the 1-Wasserstein distance, the area between two cumulative
+distributions: the mean displacement of an event.
 
-An event starts with the answer, or with its end if nobody answers, because webhooks do not tell
-when calls are dialled.
+An event starts with the answer, or with the end of an unanswered call, because webhooks do not
+contain the instants of dials.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Instants = NDArray[np.int64]
 Values = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Histogram = tuple[Values, Counts]
-"""Values, each once and in order, and how often each is there."""
+"""Distinct values in order, and their counts."""
 
 OUTCOMES = ("answered", "no answer", "busy", "failed")
-"""By the codes of `answering`."""
+"""Names by the codes of `answering`."""
 _OUTCOME_OF = {
     CallStatus.COMPLETED: ANSWERED,
     CallStatus.ANALYSIS_FAILED: ANSWERED,
@@ -45,24 +45,25 @@ _OUTCOME_OF = {
     CallStatus.FAILED: FAILED,
 }
 UNTOLD = ("not_analyzed", "failed", "pending")
-"""Conversations that send no webhook (A2, A4): a log of webhooks does not have them."""
+"""Conversations without a webhook (A2, A4), which a log of webhooks does not contain."""
 _GRAM = 3
-_SIGNS = len(OUTCOMES) + 1  # 0 stands before a person's first call and behind the last one
+# 0 stands before a person's first call and after the last one.
+_SIGNS = len(OUTCOMES) + 1
 _MOST_ATTEMPTS = 10
-"""Attempts from here on are taken together."""
+"""Attempt from which on attempts are counted together."""
 _SOONEST = 0.01
-"""The quantile of the gaps between attempts that stands for the shortest one."""
+"""Quantile of the gaps between attempts that represents the shortest one."""
 _PARTS = (np.arange(99) + 1) / 100.0
 _LARGEST_DAY_DISTANCE = 23.0
-"""Of a day of the week on which only one log has calls (as in the package)."""
+"""Distance for a day of the week on which only one log has calls (as in the package)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Calls that were dialled and have ended, by person, start and end.
+    """Dialled and ended calls, by person, start and end.
 
-    `person` is a number, equal for the calls of one person in one campaign; `outcome` an index into
-    `OUTCOMES`; `attempt` 0 where it is not known. `started` and `ended` are ms since 1970.
+    `person` is equal for the calls of one person in one campaign. `outcome` is an index into
+    `OUTCOMES`; `attempt` is 0 if unknown. `started` and `ended` are ms since 1970.
     """
 
     person: Instants
@@ -80,7 +81,7 @@ class Events:
         answered: Instants,
         ended: Instants,
     ) -> Events:
-        """Sort calls; `answered` is NO_INSTANT where nobody answered, `outcome` -1 for no event."""
+        """Sort calls; `answered` is NO_INSTANT for unanswered calls, `outcome` -1 for no event."""
         kept = (outcome >= 0) & (ended != NO_INSTANT)
         started = np.where((outcome == ANSWERED) & (answered != NO_INSTANT), answered, ended)
         order = np.flatnonzero(kept)
@@ -96,10 +97,10 @@ _NOTHING = Events(_NO_ONE, np.empty(0, np.int8), _NO_ONE, _NO_ONE, _NO_ONE)
 
 
 def events_of(log: Log, *, told: bool) -> Events:
-    """The events of a log; with `told` only those that a log of webhooks has, too.
-
-    Nobody knows whose a masked call is: each is taken for somebody else's.
+    """Return the events of a log; with `told` only those that a log of webhooks contains as
+    well.
     """
+    # The person of a masked call is unknown, so each masked call counts as another person.
     calls = log.calls
     codes = {status.value: code for status, code in _OUTCOME_OF.items()}
     outcome = calls["status"].astype(str).map(codes).fillna(-1).to_numpy(np.int8)
@@ -116,7 +117,7 @@ def events_of(log: Log, *, told: bool) -> Events:
 
 
 def events_of_run(reading: RunView, *, told: bool) -> Events:
-    """The events of a run, as `events_of` reads them from its folder."""
+    """Return the events of a run, as `events_of` reads them from its folder."""
     code = np.array([_OUTCOME_OF.get(status, -1) for status in CALL_STATUSES], dtype=np.int8)
     untold = [VERDICTS.index(Verdict(name)) for name in UNTOLD]
     top, columns = 0, []
@@ -134,13 +135,13 @@ def events_of_run(reading: RunView, *, told: bool) -> Events:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What distances look at of a log.
+    """Data of a log from which distances are computed.
 
-    `grams` has the counts of all sequences of three signs, `attempts` those by attempt and outcome,
-    `answering` by hour of the day: calls, and answered ones; `week` starts and ends by day (0 is
-    Monday) and hour. `hours` and `arrivals` are hours since 1970, `relative` hours since a person's
-    first start. `between`, `cycles`, `gaps` (ms) and `talks` are sorted; `moments` are quantiles of
-    all starts and ends.
+    `grams` counts all sequences of three outcomes; `attempts` counts by attempt and outcome;
+    `answering` by hour of the day: calls, and answered ones; `week` counts starts and ends by day
+    (0 is Monday) and hour. `hours` and `arrivals` are hours since 1970, `relative` hours since a
+    person's first start. `between`, `cycles`, `gaps` (ms) and `talks` are sorted; `moments` are
+    quantiles of all starts and ends.
     """
 
     calls: int
@@ -162,14 +163,14 @@ class Profile:
 
     @property
     def soonest(self) -> float:
-        """The time (ms) that all but a few gaps between attempts last at least; NaN if none."""
+        """Time (ms) below which only a few gaps between attempts are; NaN without gaps."""
         return float(np.quantile(self.gaps, _SOONEST)) if len(self.gaps) else np.nan
 
 
 def profile(events: Events, most: int | None = None) -> Profile:
-    """What distances look at; `most` is how many values stand for a sample, None for all.
+    """Compute the profile; `most` is the number of values that represent a sample, None for all.
 
-    Raises ValueError if there are no events.
+    Raises ValueError without events.
     """
     person, started, ended = events.person, events.started, events.ended
     begins = np.diff(person, prepend=person[0] - 1) != 0
@@ -178,7 +179,8 @@ def profile(events: Events, most: int | None = None) -> Profile:
     origin = np.repeat(arrivals, np.diff(first, append=len(person)))
     moments = np.concatenate([started, ended])
     local = moments + THAI_OFFSET
-    weekday = (local // DAY + 3) % 7  # day 0 is a Thursday
+    # Day 0 of the epoch is a Thursday.
+    weekday = (local // DAY + 3) % 7
     hour = local % DAY // HOUR
     again = ~begins[1:]
     at = (started + THAI_OFFSET) % DAY // HOUR
@@ -223,7 +225,7 @@ def _histogram(values: Instants) -> Histogram:
 
 
 def gram_text(code: int) -> str:
-    """A sequence of outcomes, by its place in `Profile.grams`."""
+    """Format a sequence of outcomes, by its index in `Profile.grams`."""
     signs = [code // _SIGNS**place % _SIGNS for place in reversed(range(_GRAM))]
     said = [OUTCOMES[sign - 1] for sign in signs if sign]
     before = "first " if signs[0] == 0 else ""
@@ -231,11 +233,12 @@ def gram_text(code: int) -> str:
 
 
 def _grams(outcome: NDArray[np.integer], first: Instants) -> Counts:
-    """How often each sequence of `_GRAM` signs is there, with empty signs around each person."""
+    """Count each sequence of `_GRAM` outcomes, with empty ones around each person."""
     empty = np.repeat(first, _GRAM - 1)
     signs = np.insert(outcome.astype(np.int64) + 1, empty, 0)
     signs = np.concatenate([signs, np.zeros(_GRAM - 1, np.int64)])
-    # the two empty signs that end a person also begin the next one: no sequence is made of both
+    # The two empty signs at a person's end also begin the next person, so no sequence contains
+    # both.
     codes = (signs[:-2] * _SIGNS + signs[1:-1]) * _SIGNS + signs[2:]
     return np.bincount(codes, minlength=_SIGNS**_GRAM)
 
@@ -244,7 +247,7 @@ def _grams(outcome: NDArray[np.integer], first: Instants) -> Counts:
 
 
 def wasserstein(one: Histogram, other: Histogram) -> float:
-    """The 1-Wasserstein distance of two histograms; NaN where one is empty."""
+    """Return the 1-Wasserstein distance of two histograms; NaN if one is empty."""
     from scipy.stats import wasserstein_distance
 
     if not len(one[0]) or not len(other[0]):
@@ -255,24 +258,25 @@ def wasserstein(one: Histogram, other: Histogram) -> float:
 def _of_samples(one: Values, other: Values) -> float:
     from scipy.stats import wasserstein_distance
 
-    if len(one) == len(other):  # both are sorted: the same in a fraction of the time
+    # For sorted samples of equal size this is the same in a fraction of the time.
+    if len(one) == len(other):
         return float(np.abs(one - other).mean()) if len(one) else np.nan
     return float(wasserstein_distance(one, other)) if len(one) and len(other) else np.nan
 
 
 def n_gram(one: Profile, other: Profile) -> float:
-    """The difference in counts of sequences of three outcomes, as a share of all of them."""
+    """Return the difference in counts of sequences of three outcomes, as a share of all."""
     different = np.abs(one.grams - other.grams).sum()
     return float(different / (one.grams.sum() + other.grams.sum()))
 
 
 def absolute_events(one: Profile, other: Profile) -> float:
-    """Between the hours in which calls start and end (hours)."""
+    """Return the distance of the hours in which calls start and end (hours)."""
     return wasserstein(one.hours, other.hours)
 
 
 def circadian_events(one: Profile, other: Profile) -> float:
-    """Between hours of the day, by day of the week and averaged over the week (hours).
+    """Return the distance of hours of the day, averaged over the days of the week (hours).
 
     A day on which only one log has calls counts 23.
     """
@@ -285,47 +289,47 @@ def circadian_events(one: Profile, other: Profile) -> float:
 
 
 def relative_events(one: Profile, other: Profile) -> float:
-    """Between the hours that have passed since a person's first call (hours)."""
+    """Return the distance of the hours since a person's first call (hours)."""
     return wasserstein(one.relative, other.relative)
 
 
 def case_arrivals(one: Profile, other: Profile) -> float:
-    """Between the hours in which people are called first (hours)."""
+    """Return the distance of the hours in which people are first called (hours)."""
     return wasserstein(one.arrivals, other.arrivals)
 
 
 def inter_arrivals(one: Profile, other: Profile) -> float:
-    """Between the times from one first call to the next (s)."""
+    """Return the distance of the times between first calls (s)."""
     return _of_samples(one.between, other.between) / 1_000.0
 
 
 def cycle_times(one: Profile, other: Profile) -> float:
-    """Between the times from a person's first call to the end of the last (min)."""
+    """Return the distance of the times from a person's first call to the end of the last (min)."""
     return _of_samples(one.cycles, other.cycles) / MINUTE
 
 
 def talk_times(one: Profile, other: Profile) -> float:
-    """Between talk times (s)."""
+    """Return the distance of talk times (s)."""
     return _of_samples(one.talks, other.talks) / 1_000.0
 
 
 def gaps(one: Profile, other: Profile) -> float:
-    """Between the times from the end of an attempt to the next one (min)."""
+    """Return the distance of the times from the end of an attempt to the next one (min)."""
     return _of_samples(one.gaps, other.gaps) / MINUTE
 
 
 def retry_interval(one: Profile, other: Profile) -> float:
-    """Between the shortest gaps, which show the retry interval (min)."""
+    """Return the distance of the shortest gaps, which show the retry interval (min)."""
     return abs(one.soonest - other.soonest) / MINUTE
 
 
 def outcomes(one: Profile, other: Profile) -> float:
-    """Between the shares of outcomes by attempt: total variation, weighted by calls (points)."""
+    """Return the total variation of outcomes by attempt, weighted by calls (points)."""
     return float(100.0 * by_attempt(one, other).sum() / 2.0)
 
 
 def by_attempt(one: Profile, other: Profile) -> Values:
-    """By attempt and outcome: the difference of shares, weighted by the attempt's calls."""
+    """Return, by attempt and outcome, the difference of shares, weighted by the attempt's calls."""
     here, there = (side.attempts.sum(axis=1, keepdims=True) for side in (one, other))
     weight = np.where((here > 0) & (there > 0), here + there, 0)
     shares = one.attempts / np.maximum(here, 1) - other.attempts / np.maximum(there, 1)
@@ -334,12 +338,14 @@ def by_attempt(one: Profile, other: Profile) -> Values:
 
 
 def answered_by_hour(one: Profile, other: Profile) -> float:
-    """Between the shares answered by hour of the day, weighted by calls (points)."""
+    """Return the distance of the shares answered by hour of the day, weighted by calls (points)."""
     return float(100.0 * by_hour(one, other).sum())
 
 
 def by_hour(one: Profile, other: Profile) -> Values:
-    """By hour of the day: the difference of shares answered, weighted by the hour's calls."""
+    """Return, by hour of the day, the difference of shares answered, weighted by the hour's
+    calls.
+    """
     here, there = one.answering, other.answering
     weight = np.where((here[0] > 0) & (there[0] > 0), here[0] + there[0], 0)
     rates = here[1] / np.maximum(here[0], 1) - there[1] / np.maximum(there[0], 1)
@@ -348,39 +354,38 @@ def by_hour(one: Profile, other: Profile) -> Values:
 
 
 def shift(one: Profile, other: Profile) -> float:
-    """By how much all of the second log is later or earlier, at least (min)."""
+    """Return the minimum displacement of all of the second log (min)."""
     return abs(common_shift(one, other)) / MINUTE
 
 
 def common_shift(one: Profile, other: Profile) -> float:
-    """The displacement (ms) that all quantiles of starts and ends have in common; 0 if none.
-
-    Where calls take longer, or retries come later, the first calls of a log stay where they are.
-    """
+    """Return the displacement (ms) that all quantiles of starts and ends share; 0 if none."""
+    # If only calls take longer, or retries come later, the first calls do not move, and the result
+    # is 0.
     moved = other.moments - one.moments
     return float(max(moved.min(), 0.0) + min(moved.max(), 0.0))
 
 
 def number_of_people(one: Profile, other: Profile) -> float:
-    """Between the numbers of people."""
+    """Return the difference in the number of people."""
     return float(abs(one.people - other.people))
 
 
 def number_of_calls(one: Profile, other: Profile) -> float:
-    """Between the numbers of calls."""
+    """Return the difference in the number of calls."""
     return float(abs(one.calls - other.calls))
 
 
 def time_to_finish(one: Profile, other: Profile) -> float:
-    """Between the times from the first call to the end of the last (min)."""
+    """Return the difference of the times from the first call to the end of the last (min)."""
     return abs((one.last - one.first) - (other.last - other.first)) / MINUTE
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A distance between logs, with its unit.
+    """Distance between logs, with its unit.
 
-    `of_people` is one that needs people to be told apart.
+    `of_people` marks distances that require distinguishable people.
     """
 
     key: str
@@ -390,7 +395,7 @@ class Metric:
     of_people: bool = False
 
     def text(self, value: float) -> str:
-        """A distance as it is printed, without its unit."""
+        """Format a distance without its unit."""
         if self.unit == "share":
             return f"{value:.3f}"
         whole = not self.unit or value >= 100

@@ -1,4 +1,4 @@
-"""Distributions of measured durations: the family that fits best, or what was measured."""
+"""Distributions of measured durations: the best-fitting family, or the measurements themselves."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from dialsim.scenario.units import format_duration, parse_duration
 Floats = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-"""Where a family is held against what was measured."""
+"""Levels at which quantiles of a family are compared with the measurements."""
 OFF = 0.1
-"""A family that is further off at one of these is not taken."""
+"""Relative error of a quantile from which a family is rejected."""
 ENOUGH = 100
-"""Of fewer durations the 99 % quantile isn't seen; a family is taken by likelihood alone."""
+"""Fewest durations for a comparison of quantiles; below, likelihood alone selects the family."""
 _LISTED = 400
-"""An empirical distribution of enough durations lists so many."""
+"""Number of values of an empirical distribution made from many durations."""
 _AT_BOUND = 5
-"""So many equal durations at an end are those that a bound moved there."""
+"""Number of equal durations at an end that indicate a bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class FittedDurations:
-    """A distribution that durations were found to have.
+    """Distribution fitted to durations.
 
-    `estimates` are those of its parameters (ms), none for what is taken as it was measured.
-    `off` are the relative errors of the quantiles, by their levels. `rejected` says why no family
-    was taken, where an empirical distribution stands.
+    `estimates` are those of its parameters (ms), empty for an empirical distribution. `off` are the
+    relative errors of the quantiles, by level. `rejected` is the reason why no family was selected,
+    for an empirical distribution.
     """
 
     distribution: Distribution
@@ -46,10 +46,11 @@ class FittedDurations:
     rejected: str = ""
 
     def draw(self, chance: np.random.Generator) -> Mapping[str, object] | str:
-        """Another distribution that may have made these durations, as a scenario has it.
+        """Draw another distribution that may have made these durations, in the notation of a
+        scenario.
 
-        Parameters are drawn around their estimates, each in its logarithm; durations taken as they
-        were measured are all moved by a factor drawn around 1, as exact as their mean.
+        Parameters are drawn around their estimates, each in its logarithm. An empirical
+        distribution is scaled by a factor drawn around 1, with the standard error of the mean.
         """
         if isinstance(self.written, str):
             return self.written
@@ -71,28 +72,28 @@ class FittedDurations:
 
     @property
     def quantiles(self) -> Floats:
-        """Those of the distribution at the middles of a hundred equal parts (ms)."""
+        """Quantiles at the middles of a hundred equal parts (ms)."""
         middles: Floats = (np.arange(100, dtype=np.float64) + 0.5) / 100.0
         return durations(self.distribution, middles).astype(np.float64)
 
 
 _Shape = tuple[tuple[float, ...], dict[str, float]]
-"""What scipy's functions of a distribution take: shapes, then `loc` and `scale`."""
+"""Arguments of scipy's distribution functions: shapes, then `loc` and `scale`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """A family: scipy's distribution for parameters on the real line, and how it is written."""
+    """Family: scipy's distribution for parameters on the real line, and its notation."""
 
     name: str
     scipy: str
-    start: Callable[[float, float, Floats], list[float]]  # of mean and sd
+    start: Callable[[float, float, Floats], list[float]]  # from mean and sd
     shape: Callable[[Floats], _Shape]
     shown: Callable[[Floats], dict[str, float]]
 
 
 def _spread(name: str, scipy: str, shape: Callable[[float, float], _Shape]) -> _Family:
-    """A family with a mean and a standard deviation; the parameters are their logarithms."""
+    """Return a family with mean and standard deviation; the parameters are their logarithms."""
     return _Family(
         name,
         scipy,
@@ -147,10 +148,10 @@ _FAMILIES = (
 
 
 def fitted(measured: NDArray[np.int64]) -> FittedDurations:
-    """Find the distribution of durations (ms); there must be one.
+    """Fit a distribution to durations (ms); at least one.
 
-    The family with the best likelihood (by Akaike's criterion) of those whose quantiles are near
-    those measured. If there is none, what was measured is taken itself.
+    The family with the best likelihood (Akaike's criterion) is selected among those whose quantiles
+    are close to the measured ones. Without such a family the result is the empirical distribution.
     """
     values = np.sort(np.maximum(measured, 0)).astype(np.float64)
     if values[0] == values[-1]:
@@ -159,7 +160,7 @@ def fitted(measured: NDArray[np.int64]) -> FittedDurations:
             format_duration(int(values[0])),
             {"value": PointEstimate(values[0], 0.0, len(values))},
         )
-    # Those of 0 were less than the unit in which they were measured: no family has a 0
+    # Durations of 0 were shorter than the unit of measurement; no family contains 0.
     least = values[values > 0.0][0]
     positive = np.where(values > 0.0, values, least / 2.0)
     low, high = _bounds(positive)
@@ -190,7 +191,7 @@ def _made(
     rejected: str = "",
 ) -> FittedDurations:
     made = distribution(written)
-    # of a scale of seconds: a family is not refused for milliseconds
+    # In seconds: milliseconds are no reason to reject a family.
     ours = durations(made, np.array(QUANTILES))
     theirs = np.quantile(values, QUANTILES)
     off = np.maximum(np.abs(ours - theirs) - 1.0, 0.0) / np.maximum(theirs, 1.0)
@@ -199,7 +200,7 @@ def _made(
 
 
 def _bounds(values: Floats) -> tuple[float | None, float | None]:
-    """Ends of the scale to which durations were moved: many are equal there, and few are near."""
+    """Return bounds to which durations were clipped: many are equal to them, and few are close."""
     low, high = values[0], values[-1]
     at_low, at_high = (values == low).sum(), (values == high).sum()
     width = max(0.05 * low, 1.0), 0.05 * high
@@ -215,7 +216,7 @@ _Fit = tuple[float, str, dict[str, PointEstimate]]
 
 
 def _uniform(values: Floats) -> _Fit:
-    """Uniform on the span of the values, whose ends are a little beyond the outermost."""
+    """Return a uniform distribution that reaches slightly beyond the extreme values."""
     count = len(values)
     beyond = (values[-1] - values[0]) / max(count - 1, 1)
     ends = {"low": max(values[0] - beyond, 0.0), "high": values[-1] + beyond}
@@ -224,7 +225,7 @@ def _uniform(values: Floats) -> _Fit:
 
 
 def _fit(family: _Family, values: Floats, low: float | None, high: float | None) -> _Fit | None:
-    """Maximum likelihood, durations at a bound counted as below or above it."""
+    """Fit by maximum likelihood; durations at a bound are treated as censored."""
     from scipy import stats
     from scipy.optimize import minimize
 
@@ -237,7 +238,7 @@ def _fit(family: _Family, values: Floats, low: float | None, high: float | None)
     known = getattr(stats, family.scipy)
 
     def loss(at: Floats) -> float:
-        # scipy's "frozen" distributions take longer to make than a density takes
+        # ^Creating scipy's frozen distributions takes longer than evaluating a density.
         shapes, moved = family.shape(np.clip(at, -20.0, 28.0))
         total = -known.logpdf(inside, *shapes, **moved).sum()
         total -= at_low * known.logcdf(low, *shapes, **moved) if at_low else 0.0
@@ -268,7 +269,7 @@ def _fit(family: _Family, values: Floats, low: float | None, high: float | None)
 
 
 def _covariance(loss: Callable[[Floats], float], at: Floats) -> Floats:
-    """The inverse of the information, by second differences."""
+    """Return the inverse of the information, by second differences."""
     size, step = len(at), 1e-3
     units = np.eye(size) * step
     second = np.zeros((size, size))
@@ -284,7 +285,9 @@ def _covariance(loss: Callable[[Floats], float], at: Floats) -> Floats:
 
 
 def _empirical(values: Floats) -> dict[str, object]:
-    """What was measured: few durations as they are, of others those at middles of equal parts."""
+    """Return the empirical distribution: few durations unchanged, of many the middles of equal
+    parts.
+    """
     listed: Sequence[float] = values.tolist()
     if len(values) >= ENOUGH:
         listed = np.quantile(values, (np.arange(_LISTED) + 0.5) / _LISTED).tolist()

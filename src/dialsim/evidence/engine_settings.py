@@ -1,10 +1,11 @@
-"""The settings of the engine, [ours] in the rule book, that fit a log best, and how sure that is.
+"""Estimation of engine settings ("Ours" in the rule book) from a log.
 
-Settings are tried on the recorded calls. A folder of a run has the instants of all dials, so a call
-agrees or it doesn't. In bodies of the webhook a dial is as likely as the time that it leaves for
-setup and ringing is among those of all calls. Where calls differ under all settings near the
-scenario's, others are looked for in the log's beginning first, and then in ever more of it: under
-wrong ones the model soon parts from the log, and what follows says nothing.
+Settings are tried on the recorded calls. A folder of a run contains the instants of all dials, so
+that a call either agrees or not. Bodies of the webhook do not: there the likelihood of a dial is
+that of the time it leaves for setup and ringing, compared with all calls. If calls differ under all
+settings near the scenario's, others are searched on the beginning of the log first and then on more
+of it: under wrong settings the model soon departs from the log, and everything later is
+uninformative.
 """
 
 from __future__ import annotations
@@ -29,17 +30,18 @@ from dialsim.scenario.service import LONGEST_RELEASE_INTERVAL, EngineSettings, S
 from dialsim.scenario.units import format_duration
 
 SEARCHED = 20_000
-"""Settings are looked for with so many calls, the first of the log."""
+"""Number of calls at the beginning of a log on which settings are searched."""
 _RUNS, _RUNS_OF_BODIES = 400, 6_000
-"""About as many runs as a search takes: what the choice of the engine goes by."""
+"""Approximate number of runs in a search, for the choice of the engine."""
 _CLOSE = 10.0
-"""Settings whose log likelihoods differ by less can't be told apart by bodies: the histograms of
-times are themselves estimates."""
+"""Difference of log likelihoods below which settings from bodies are indistinguishable; the
+histograms of times are themselves estimates.
+"""
 _UNLIKELY = -20.0
 _BIN_MS, _LONGEST_LEAD = 500, 1_000_000
-"""How long calls are set up and ring is counted by bins of so many ms."""
+"""Width and range of the histogram of setup plus ring times, in ms."""
 _FITTING = 0.9
-"""Settings under which fewer calls agree say nothing of the engine."""
+"""Share of agreeing calls below which settings are uninformative."""
 _LONGEST_TIMEOUT = 86_400_000
 _LONGEST_GAP = 10_000_000
 _ORDERS = ("due", "freshFirst", "retriesFirst")
@@ -49,32 +51,33 @@ _TIMEOUTS = (10_000, 20_000, 30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 3
 _INTERVALS = (*range(1_000, 240_000, 1_000), *range(240_000, 600_000, 5_000),
               *range(600_000, LONGEST_RELEASE_INTERVAL + 1, 60_000))  # fmt: skip
 _SHARP = 20
-"""A value is known if no other fits that is farther off than this part of it: 5 %."""
+"""Relative distance (5 %) beyond which no other value may fit for a value to be determined."""
 _COARSE_INTERVALS = tuple(1_000 * s for s in (
     1, 2, 3, 5, 7, *range(10, 65, 5), 75, 90, 105, 120, 150, 180, 240, 300, 420, 600, 1_200, 3_600
 ))  # fmt: skip
 _MOST_INTERVALS, _MOST_TIMEOUTS = 60, 20
 _SHORTEST_GRID = 1_000
-"""Releases that only shorter spans divide are at no interval, as a rule (ms)."""
+"""Shortest interval (ms) considered as a release interval."""
 _FEW_INTERVALS = tuple(1_000 * s for s in (1, 2, 5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 3_600))
 _GAPS = (20, 50, 100, 200, 250, 334, 400, 500, 667, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_500,
          10_000, 20_000)  # fmt: skip
 _BEGINNINGS = (160, 640, 2_560, 10_240)
-"""Of bodies so many calls are looked at first."""
+"""Numbers of calls in the successive beginnings of a log of bodies."""
 _STARTS, _VARIED, _KEPT = 3, 8, 4
-"""So many of the settings that are tried first are looked at further; in a beginning so many are
-varied, and in the next one so many of what comes of them."""
+"""Numbers of candidates: kept from the first trials, varied in a beginning, and kept for the
+next one.
+"""
 _LIMITS = (*range(1, 13), 15, 20, 30, 50, 100)
 _LIMITS_WITH_LOSSES = (*range(1, 41), 50, 100)
 
 
 @dataclass(frozen=True, slots=True)
 class SettingEstimate:
-    """One setting: its value as scenario files have it, and what fits as well.
+    """Estimate of one setting in the notation of scenario files, and equivalent values.
 
-    `others` are values and ranges (`90s to 24h`) with which the log agrees no less, each tried with
-    the best values of the other settings. Without any the log tells the value, unless it is
-    `doubtful`, because no settings fit. None stands for a setting that is left out.
+    `others` are values and ranges (`90s to 24h`) that fit equally well, each tried with the best
+    values of the other settings. Without any, the log determines the value, unless it is `doubtful`
+    because no settings fit. None stands for an omitted setting.
     """
 
     name: str
@@ -84,13 +87,13 @@ class SettingEstimate:
 
     @property
     def told(self) -> bool:
-        """Whether the log tells it."""
+        """True if the log determines this setting."""
         return not self.others and not self.doubtful
 
 
 @dataclass(frozen=True, slots=True)
 class EngineEstimate:
-    """The settings that fit best: under them `agree` of `calls` are made as recorded."""
+    """Best-fitting settings: under them `agree` of `calls` are made as recorded."""
 
     engine: EngineSettings
     estimates: tuple[SettingEstimate, ...]
@@ -100,11 +103,11 @@ class EngineEstimate:
 
     @property
     def fits(self) -> bool:
-        """Whether the log is that of such an engine at all."""
+        """True if such an engine can have made the log."""
         return not any(one.doubtful for one in self.estimates)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return JSON values."""
         return {
             "calls": self.calls,
             "agree": self.agree,
@@ -153,14 +156,14 @@ _QUEUE_FIRST = ("queue_limit", "release_interval", "gap", "queue_timeout")
 _SPANS = ("queue_timeout", "release_interval")
 _LEFT_OUT = {"queueLimit": "that of the lines", "callsPerSecond": "no limit"}
 _SHOWN = 6
-"""So many values that fit as well are printed; JSON has all."""
+"""Equivalent values that are printed; JSON has all."""
 
 Progress = Callable[[int, int], None]
-"""Told how many runs are done, and of about how many."""
+"""Callback with the number of runs made and estimated."""
 
 
 def estimate(record: RecordedCalls, progress: Progress | None = None) -> EngineEstimate:
-    """Find the settings of the engine that fit a record best."""
+    """Find the engine settings that fit a record best."""
     search = _Search(record, progress)
     best = search.best()
     engine = search.settings(best)
@@ -181,7 +184,7 @@ _NO_FIT = "No settings fit: the log is not that of such an engine, or not all of
 
 
 def estimate_lines(found: EngineEstimate) -> Iterator[str]:
-    """The settings as text, a line each."""
+    """Yield the settings as text, a line each."""
     yield (
         f"Settings of the engine that fit best: {found.agree:,} of {found.calls:,} calls agree "
         f"({found.runs:,} runs)."
@@ -194,7 +197,7 @@ def estimate_lines(found: EngineEstimate) -> Iterator[str]:
 
 
 def note_on(one: SettingEstimate) -> str:
-    """How sure an estimate is."""
+    """Describe the certainty of an estimate."""
     if one.told:
         return "the log tells it"
     if one.doubtful:
@@ -204,7 +207,7 @@ def note_on(one: SettingEstimate) -> str:
 
 
 def engine_yaml(found: EngineEstimate, source: str) -> str:
-    """The settings as the block `engine:` of a scenario file."""
+    """Return the settings as the block `engine:` of a scenario file."""
     lines = [
         f"# Estimated by `dialsim replay` from {source}: {found.agree:,} of {found.calls:,} calls",
         "# agree. Behind a value that the log can't tell stands what fits as well.",
@@ -224,7 +227,7 @@ def engine_yaml(found: EngineEstimate, source: str) -> str:
 
 
 class _Search:
-    """Runs under settings, each of which is made once; less misfit is better."""
+    """Runs under settings, each made once; less misfit is better."""
 
     def __init__(
         self, record: RecordedCalls, progress: Progress | None, earlier_runs: int = 0
@@ -260,7 +263,7 @@ class _Search:
         return self._earlier_runs + len(self._known)
 
     def settings(self, choice: _Choice) -> EngineSettings:
-        """The settings of a scenario."""
+        """Return the settings of a scenario."""
         return self._whole.scenario.engine.model_copy(
             update={
                 "order": choice.order,
@@ -275,7 +278,9 @@ class _Search:
     # -- how well it fits -------------------------------------------------------------------------
 
     def misfit(self, choice: _Choice) -> float:
-        """How badly settings fit: calls that differ, or the log likelihood's negative."""
+        """Return the misfit of settings: the number of differing calls, or the negative log
+        likelihood.
+        """
         if choice not in self._known:
             model = self._record.played(self.settings(choice), self._which)
             count = self._differing if self._record.has_dials else self._unlikelihood
@@ -288,7 +293,7 @@ class _Search:
         return float((pairs(self._record, model, {}).at != NO_INSTANT).sum())
 
     def _unlikelihood(self, model: CallTimes) -> float:
-        """The time for setup and ringing is as likely as such times are in this very log."""
+        """Return the negative log likelihood of the times left for setup and ringing."""
         record = self._record
         by_ending = leads(record, model)
         found = pairs(record, model, by_ending)
@@ -309,9 +314,10 @@ class _Search:
     # -- the search -------------------------------------------------------------------------------
 
     def best(self) -> _Choice:
-        """The settings that fit best; where several do, those nearest to the scenario's."""
+        """Return the best-fitting settings; among equals, those closest to the scenario's."""
         starts = [self._own, _Choice.of(EngineSettings()), self._guess()]
-        if not self._record.has_dials:  # how long the queue is and how long one waits go together
+        # Queue length and waiting time are correlated, so they are tried in pairs.
+        if not self._record.has_dials:
             spans = dict.fromkeys([*self._read("queue_timeout"), self._own.queue_timeout])
             pairs_of_both = [
                 self._own.but(queue_timeout=span, queue_limit=limit)
@@ -326,7 +332,7 @@ class _Search:
         return self._plain(best)
 
     def _settled(self, starts: Sequence[_Choice]) -> _Choice:
-        """The best of some settings, varied for as long as it helps."""
+        """Return the best of some settings, varied as long as that helps."""
         best = min((self._best_way(one) for one in starts), key=self._rank)
         while True:
             before = best
@@ -335,11 +341,11 @@ class _Search:
                 return best
 
     def _of_beginnings(self) -> list[_Choice]:
-        """Settings that fit the first calls of a log best, then of these those that fit more."""
+        """Return settings that fit the first calls of a log, narrowed by longer beginnings."""
         spans, intervals = self._read("queue_timeout"), self._read("release_interval")
         limits = _LIMITS_WITH_LOSSES if intervals else _LIMITS
         ways_to_wait = [{"queue_timeout": span} for span in dict.fromkeys([*spans, *_TIMEOUTS])]
-        # the wrong interval soon releases at other instants, however near it is to the right one
+        # A slightly wrong interval soon releases at other instants, so all intervals are tried.
         ways_to_wait += [
             {"release_interval": interval, "queue_timeout": span}
             for interval in intervals
@@ -357,7 +363,7 @@ class _Search:
         return found
 
     def _best_of(self, starts: Sequence[_Choice]) -> list[_Choice]:
-        """The best few that come of some settings."""
+        """Return the best few variations of some settings."""
         found = [self._best_way(one) for one in self._unlike(starts, _VARIED)]
         for _ in range(2):
             found += [
@@ -367,7 +373,7 @@ class _Search:
         return self._unlike(found, _KEPT)
 
     def _unlike(self, choices: Iterable[_Choice], count: int) -> list[_Choice]:
-        """The best few; of those that make the same calls one."""
+        """Return the best few settings; of those with equal misfit only one."""
         ranked = sorted(choices, key=self._rank, reverse=True)
         unlike = {self.misfit(one): one for one in ranked}
         return [unlike[misfit] for misfit in sorted(unlike)[:count]]
@@ -375,7 +381,7 @@ class _Search:
     def _varied(
         self, best: _Choice, names: Sequence[str], intervals: Sequence[int], tick: int
     ) -> _Choice:
-        """One setting after the other, with the best of the others; spans to a tick (ms)."""
+        """Vary one setting after the other, given the best of the others; spans to a tick (ms)."""
         for name in names:
             values = self._values(name, intervals)
             best = self._better(best, [best.but(**{name: value}) for value in values])
@@ -383,12 +389,12 @@ class _Search:
         return best
 
     def _best_way(self, choice: _Choice) -> _Choice:
-        """The same with the order and the sharing that fit best."""
+        """Return the settings with the best order and sharing."""
         ways = product(_ORDERS, _SHARINGS if self._shares else (choice.sharing,))
         return self._better(choice, [choice.but(order=o, sharing=s) for o, s in ways])
 
     def _rank(self, choice: _Choice) -> tuple[float, int]:
-        """Less misfit first, then more of the scenario's own settings."""
+        """Sort key: less misfit, then more of the scenario's own settings."""
         same = sum(getattr(choice, name) == getattr(self._own, name) for name in _NAMES)
         return self.misfit(choice), -same
 
@@ -396,7 +402,7 @@ class _Search:
         return min([best, *others], key=self._rank)
 
     def _refined(self, name: str, best: _Choice, tick: int) -> _Choice:
-        """Ever smaller steps up and down, as long as it helps."""
+        """Refine a value by ever smaller steps, as long as that helps."""
         for step in (0.2, 0.05, 0.01, 0.002, 0.0):
             while True:
                 value = getattr(best, name)
