@@ -53,6 +53,7 @@ def test_a_client_runs_hours_over_http_at_any_address_of_this_machine_until_ctrl
         assert found
         assert said == (
             f"API key of Acme: {derived_key(3, 'Acme')}\n"
+            "Results of Acme: kept, not sent (there is no webhook URL)\n"
             f"Page: {found[0]}/_dialsim/\n"
             f"Serving on {found[0]} - stop with Ctrl-C\n"
         )

@@ -22,6 +22,7 @@ ACME = {
     "queueLength": 0,
     "callingAllowed": True,
     "webhookUrl": None,
+    "results": "kept",
 }
 
 KNOWN = "maxConcurrentCalls, callingAllowed, webhookUrl, regenerateApiKey"
@@ -59,11 +60,11 @@ def test_settings_are_changed_together(client: Client) -> None:
         "webhookUrl": "http://127.0.0.1:9000/hook",
     }
     state = control(client, "PATCH", "/organizations/Acme", changes).json()
-    now = ACME | changes | {"id": state["id"]}
+    now = ACME | changes | {"id": state["id"], "results": "sent"}
     assert state == now | {"apiKey": None}
     assert control(client, "GET", "/organizations/Acme").json() == now
     assert control(client, "PATCH", "/organizations/Acme", {"webhookUrl": None}).json() == (
-        now | {"webhookUrl": None, "apiKey": None}
+        now | {"webhookUrl": None, "results": "kept", "apiKey": None}
     )
 
 

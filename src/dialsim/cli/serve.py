@@ -14,6 +14,8 @@ from dialsim.cli.program import listen_options, optional_scenario_argument, seed
 if TYPE_CHECKING:
     from dialsim.sandbox.access import Certificate
     from dialsim.sandbox.core import SandboxCore
+    from dialsim.sandbox.destinations import Destinations
+    from dialsim.scenario.scenario import Scenario
 
 
 @click.group(
@@ -76,6 +78,23 @@ def copy(source: Path, target: Path) -> None:
     help="Keep all that happens in this file, and go on with what is in it: without a SCENARIO, "
     "or with the same one.",
 )
+@click.option(
+    "--webhook-url",
+    metavar="URL|keep",
+    help="Send the results of all organizations to this URL, or none at all (keep).",
+)
+@click.option(
+    "--send-webhooks",
+    is_flag=True,
+    help="Send results to the URLs of the scenario, even on other machines. Otherwise results for "
+    "other machines are kept, and listed like those that are sent.",
+)
+@click.option(
+    "--webhook-hosts",
+    metavar="HOST,…",
+    help="The only hosts that results may be sent to: names, addresses, or networks such as "
+    "10.0.0.0/8. Otherwise all but link-local addresses.",
+)
 @seed_option
 @set_option
 def serve(
@@ -87,14 +106,20 @@ def serve(
     tls_cert: Path | None,
     tls_key: Path | None,
     journal: Path | None,
+    webhook_url: str | None,
+    send_webhooks: bool,
+    webhook_hosts: str | None,
     seed: int | None,
     overrides: tuple[str, ...],
 ) -> None:
     """Serve what the service's interface offers, over the engine that runs scenario files.
 
     The clock stands at clock.start until POST /_dialsim/clock/advance moves it, or
-    PUT /_dialsim/clock has it run at a speed. Webhooks are really sent to the organizations' URLs.
-    Clients use the API keys of the scenario; those it leaves out are printed.
+    PUT /_dialsim/clock has it run at a speed. Clients use the API keys of the scenario; those it
+    leaves out are printed.
+
+    Webhooks are really sent to URLs on this machine, to --webhook-url, and to URLs that are set
+    while the sandbox runs. The scenario's other URLs get nothing without --send-webhooks.
 
     With --journal all of it outlives the program: started again on the file, it goes on where it
     was, even after a kill. dialsim run --from-journal FILE gives the run so far as tables.
@@ -106,25 +131,40 @@ def serve(
     if scenario is None and (seed is not None or overrides):
         raise click.UsageError("--seed and --set go with a SCENARIO; a journal keeps its own")
     require_extra("serve")
+    if send_webhooks and webhook_url is not None:
+        raise click.UsageError("--send-webhooks and --webhook-url exclude each other")
     from dialsim.sandbox.access import ControlToken
+    from dialsim.sandbox.destinations import KEEP, Destinations
     from dialsim.sandbox.page.view import PATH
     from dialsim.sandbox.server import address, listening
     from dialsim.sandbox.server import serve as serve_http
+
+    if scenario is None and webhook_url not in (None, KEEP):
+        raise click.UsageError(
+            "--webhook-url URL goes with a SCENARIO; a journal keeps its URLs, and --send-webhooks "
+            "sends there"
+        )
+    hosts = () if webhook_hosts is None else [host.strip() for host in webhook_hosts.split(",")]
+    destinations = Destinations(webhook_url, everywhere=send_webhooks, hosts=hosts)
 
     token = None if control_token is None else ControlToken(control_token)
     with (
         _certificate(host, tls, tls_cert, tls_key) as certificate,
         listening(host, port, token) as listener,
     ):
-        core = _core(scenario, journal, seed, overrides, address(listener, certificate))
+        url = address(listener, certificate)
+        loaded = None if scenario is None else _loaded(scenario, overrides, webhook_url)
+        core = _core(loaded, journal, seed, url, destinations)
         if certificate is not None and certificate.authority is not None:
             click.echo(f"Certificate authority: {certificate.authority}")
         for position, account in enumerate(core.accounts):
             if account.block.settings.api_key is None:
                 click.echo(f"API key of {account.block.name}: {core.api_key(position)}")
+        for account in core.accounts:
+            click.echo(f"Results of {account.block.name}: {core.where_results_go(account)}")
         # The token itself is a secret, and printed output may be stored.
         asks = "" if token is None else "?token=TOKEN with the control token as TOKEN"
-        click.echo(f"Page: {address(listener, certificate)}{PATH}{asks}")
+        click.echo(f"Page: {url}{PATH}{asks}")
         serve_http(core, listener, token, certificate)
 
 
@@ -151,29 +191,37 @@ def _certificate(
         yield None
 
 
+def _loaded(path: Path, overrides: tuple[str, ...], webhook_url: str | None) -> Scenario:
+    """Return the scenario of a file, its results going to `webhook_url` if that is one."""
+    from dialsim.sandbox.access import with_webhook_url
+    from dialsim.sandbox.destinations import KEEP
+    from dialsim.scenario.loading import load
+
+    loaded = load(path, overrides)
+    return loaded if webhook_url in (None, KEEP) else with_webhook_url(loaded, webhook_url)
+
+
 def _core(
-    scenario: Path | None,
+    loaded: Scenario | None,
     journal: Path | None,
     seed: int | None,
-    overrides: tuple[str, ...],
     url: str,
+    destinations: Destinations,
 ) -> SandboxCore:
     """Create a sandbox for this address, or restore the one in a journal."""
     from dialsim.interface.instants import format_instant
     from dialsim.sandbox.access import with_public_url
     from dialsim.sandbox.core import SandboxCore
     from dialsim.sandbox.restart import begin, check_same, resume
-    from dialsim.scenario.loading import load
 
-    loaded = None if scenario is None else load(scenario, overrides)
     if loaded is not None and journal is None:
-        return SandboxCore(with_public_url(loaded, url), seed)
+        return SandboxCore(with_public_url(loaded, url), seed, destinations)
     assert journal is not None
     if loaded is not None and not journal.exists():
-        return begin(journal, with_public_url(loaded, url), seed)
+        return begin(journal, with_public_url(loaded, url), seed, destinations)
     if loaded is not None:
         check_same(journal, loaded, seed)
-    core = resume(journal)
+    core = resume(journal, destinations)
     click.echo(f"Going on with {journal} at {format_instant(core.simulation.at)}")
     return core
 

@@ -27,7 +27,7 @@ class PostKey(NamedTuple):
 
 
 class Post(NamedTuple):
-    """One POST: number `number` of its result (from 1), sent at `at` (ms).
+    """One POST: number `number` of its result (from 1; 0: it was kept), sent at `at` (ms).
 
     `turn` is the turn in which it was sent, if later than the turn of its instant (see
     `Trace.turn`). `resent` marks a POST made on request, in addition to the three of W2. `response`
@@ -124,9 +124,9 @@ class PostLog:
         )
 
     def count(self, key: PostKey) -> int:
-        """Return the number of POSTs of a result."""
+        """Return the number of POSTs of a result; one that was kept is none."""
         columns = self._organization, self._campaign, self._recipient, self._call, self._result
-        same = np.ones(len(self), dtype=bool)
+        same = np.array(self._number) > 0
         for column, value in zip(columns, key, strict=True):
             same &= np.array(column) == value
         return int(np.count_nonzero(same))

@@ -165,6 +165,8 @@ class AddOrganization(_Command):
         with _refusing():
             settings = read_organization(self.block, core.scenario, there, like)
         core.add_organization(settings)
+        if settings.webhook is not None and "webhook" in self.block:
+            core.named_urls.add(settings.webhook.url)
 
 
 class AddAgent(_Command):
@@ -205,7 +207,8 @@ class OrganizationChanges(Combined):
     )
     webhook_url: Url | None = Field(
         default=None,
-        description="Where results are sent from the next one on; null: nowhere.",
+        description="Where results are sent from the next one on; null: nowhere. To set it is to "
+        "ask for sending there.",
         examples=["http://127.0.0.1:9000/hook"],
     )
     regenerate_api_key: Switch | None = Field(
@@ -240,6 +243,8 @@ class ChangeOrganization(_Command):
     def carry_out(self, core: SandboxCore) -> None:
         changes = read_model(OrganizationChanges, self.changes)
         changes.make(core.simulation.dialler(self.organization))
+        if changes.webhook_url is not None:
+            core.named_urls.add(changes.webhook_url)
         if changes.regenerate_api_key:
             core.regenerate_key(self.organization)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -24,6 +25,7 @@ from dialsim.sandbox.commands import (
     SetSpeed,
     TakeSnapshot,
 )
+from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, which_post
 from dialsim.sandbox.journal import Entry, EntryKind, Journal
 from dialsim.sandbox.live_engine import LiveEngine
@@ -37,6 +39,8 @@ from dialsim.scenario.scenario import Scenario
 
 POST: TypeAdapter[Post] = TypeAdapter(Post)
 """Writes and reads what the journal keeps of a POST."""
+
+_LOG = logging.getLogger("dialsim.sandbox")
 
 MOST_SNAPSHOTS = 100
 
@@ -75,16 +79,28 @@ class SandboxCore:
     follows from it: where the journal can't be written, the clock stands still, no POST leaves, and
     commands raise `NotKept`, until it can.
 
+    `named_urls` are the webhook URLs that clients of the control plane have set.
     `records` has what happened, in that order, `snapshots` the states that can be restored, by
     name. `epoch` counts the restores and resets: whoever waited through one finds another run, but
     the same log of `requests`.
     """
 
     def __init__(
-        self, scenario: Scenario, seed: int | None = None, *, silent: bool = False
+        self,
+        scenario: Scenario,
+        seed: int | None = None,
+        destinations: Destinations | None = None,
+        *,
+        silent: bool = False,
     ) -> None:
-        """`seed` defaults to the scenario's. If `silent`, no POST leaves: all count as answered."""
+        """`seed` defaults to the scenario's, `destinations` to loopback addresses.
+
+        If `silent`, no POST leaves: all count as answered.
+        """
         self.epoch = 0
+        self.destinations = destinations or Destinations()
+        self.named_urls: set[str] = set()
+        self._kept_urls: set[str] = set()  # those that were logged
         self._silent = silent
         self.records: list[Record] = []
         self.snapshots: dict[str, Snapshot] = {}
@@ -107,13 +123,19 @@ class SandboxCore:
 
     @classmethod
     def replayed(
-        cls, scenario: Scenario, seed: int | None, state: Snapshot, *, silent: bool = False
+        cls,
+        scenario: Scenario,
+        seed: int | None,
+        state: Snapshot,
+        destinations: Destinations | None = None,
+        *,
+        silent: bool = False,
     ) -> Self:
         """A sandbox in a state that another one of this scenario and seed was in.
 
         POSTs that were under way then are due again.
         """
-        core = cls(scenario, seed, silent=silent)
+        core = cls(scenario, seed, destinations, silent=silent)
         for record in state.records:
             core.replay(record)
         core.finish_replay(state.at)
@@ -286,6 +308,12 @@ class SandboxCore:
 
     def _face_faults(self, delivery: Delivery) -> None:
         """Count what a POST that may leave has to face, and have it ready, or hold it for later."""
+        if not self.sends(delivery.url):
+            self._log_kept(delivery.url)
+            kept = self.outbox.keep(delivery)
+            self.records.append(Record(self.at, kept))
+            self._note(Entry(self.at, EntryKind.POSTS, POST.dump_json(kept)))
+            return
         log, post = self.outbox.log, self.outbox.next_post(delivery)
         met, struck = self.faults.for_post(post, partial(log.before, post.key))
         if met:
@@ -304,9 +332,20 @@ class SandboxCore:
         self.outbox.write_down(delivery, post)
         self._leaving.append(delivery)
 
+    def sends(self, url: str) -> bool:
+        """Return whether results for a URL leave the machine, rather than being kept."""
+        return self._silent or self.destinations.sends(url, self.named_urls)
+
+    def _log_kept(self, url: str) -> None:
+        if url not in self._kept_urls:
+            self._kept_urls.add(url)
+            text = "Results for %s are kept, not sent: nobody asked for sending them there"
+            _LOG.warning(text, url)
+
     def _new_sender(self) -> Sender:
         kind = SilentSender if self._silent else Sender
-        return kind(self.scenario.service.name, partial(self._came_back, self.epoch))
+        report = partial(self._came_back, self.epoch)
+        return kind(self.scenario.service, self.destinations, report)
 
     def _came_back(self, epoch: int, delivery: Delivery, response: int) -> None:
         """A POST has come to its end; others may leave now."""
@@ -415,7 +454,9 @@ class SandboxCore:
         async with self._restoring:
             state = self.snapshot(name) if name is not None else self.beginning
             seed = self.simulation.log.world.seed
-            other = await asyncio.to_thread(self.replayed, self.scenario, seed, state)
+            other = await asyncio.to_thread(
+                self.replayed, self.scenario, seed, state, self.destinations
+            )
             if name is not None and self.snapshot(name) is not state:
                 raise Refused(404, "SNAPSHOT_NOT_FOUND", ["Snapshot not found"])
             self._keep(Restore(name=name))
@@ -435,6 +476,7 @@ class SandboxCore:
         self.epoch += 1
         self.simulation, self.accounts = other.simulation, other.accounts
         self.keys, self._regenerated = other.keys, other._regenerated
+        self.named_urls = other.named_urls
         self.faults, self.triggers = other.faults, other.triggers
         self.outbox, self.webhooks = other.outbox, other.webhooks
         self.records, self._leaving = other.records, []
@@ -494,6 +536,25 @@ class SandboxCore:
         """Where the results of an organization, by position, are sent now."""
         changes = reversed(self.simulation.log.urls)
         return next(row.url for row in changes if row.organization == organization)
+
+    def where_results_go(self, account: Account) -> str:
+        """Return the destination of an organization's results in words, for banner and page."""
+        url = self.webhook_url(account.block.position)
+        if url is None:
+            return "kept, not sent (there is no webhook URL)"
+        if self.sends(url):
+            return f"sent to {url}"
+        return f"kept, not sent to {url} (to send them, ask for it: --send-webhooks)"
+
+    def url_to_send_to(self, organization: int) -> str:
+        """Return the webhook URL of an organization; 409 if results are not sent anywhere."""
+        url = self.webhook_url(organization)
+        if url is None:
+            raise Refused(409, "NO_WEBHOOK_URL", ["The organization has no webhook URL"])
+        if not self.sends(url):
+            text = f"Results for {url} are kept, not sent: set the webhook URL to have them sent"
+            raise Refused(409, "NO_WEBHOOK_URL", [text])
+        return url
 
     def campaign(self, identifier: str) -> tuple[Account, CampaignView]:
         """The campaign of any organization, also one that was deleted; 404 if there is none."""

@@ -17,7 +17,7 @@ from dialsim.engine.calls import NEVER
 from dialsim.engine.post_log import Post, PostKey, PostLog
 from dialsim.engine.trace import Trace
 from dialsim.errors import Refused
-from dialsim.interface.payload import WAITS_MS, accepted
+from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.results.run_view import RunView
 from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.faults import WebhookFault, WhichPost
@@ -297,6 +297,16 @@ class Outbox:
         if delivery.tries < len(WAITS_MS) and not delivery.resent:
             soonest = delivery.at + WAITS_MS[delivery.tries]
             heappush(self._soonest, (soonest, delivery.row))
+
+    def keep(self, delivery: Delivery) -> Post:
+        """Write down that a result stays here; it counts like one without a URL (W6)."""
+        kept = Post(delivery.key, 0, delivery.at, delivery.turn, delivery.resent, NOT_SENT)
+        self.log.append(kept)
+        self.told[delivery.key[:2]] += 1
+        self.changes += 1
+        self.happened += 1
+        delivery.over = True
+        return kept
 
     def hold(self, delivery: Delivery, until: int) -> None:
         """Have a delivery leave later (ms), as it is."""

@@ -14,6 +14,7 @@ from dialsim.results.result import Result
 from dialsim.sandbox.access import with_public_url
 from dialsim.sandbox.commands import Command, DropSnapshot, Restore, SetSpeed, TakeSnapshot
 from dialsim.sandbox.core import POST, Record, SandboxCore, Snapshot
+from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.journal import Entry, EntryKind, Journal, Subject
 from dialsim.scenario.loading import files_of, loads
 from dialsim.scenario.scenario import Scenario
@@ -21,22 +22,27 @@ from dialsim.scenario.scenario import Scenario
 _COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
 
 
-def begin(path: Path, scenario: Scenario, seed: int | None = None) -> SandboxCore:
-    """A new sandbox that keeps a journal in a file, which must not be there yet."""
-    core = SandboxCore(scenario, seed)
+def begin(
+    path: Path,
+    scenario: Scenario,
+    seed: int | None = None,
+    destinations: Destinations | None = None,
+) -> SandboxCore:
+    """Start a sandbox that keeps a journal in a file, which must not be there yet."""
+    core = SandboxCore(scenario, seed, destinations)
     core.journal = Journal.create(path, _subject(core))
     return core
 
 
-def resume(path: Path) -> SandboxCore:
-    """The sandbox that a journal is of, as it stood when the last entry was kept.
+def resume(path: Path, destinations: Destinations | None = None) -> SandboxCore:
+    """Return the sandbox of a journal, as it stood when the last entry was kept.
 
     It goes on with the journal. Raises JournalError for a journal that can't be used, among them
     one that this version of dialsim does not replay to the state that it tells of.
     """
     journal = Journal.reopen(path)
     try:
-        core, refused = _replay(journal)
+        core, refused = _replay(journal, destinations)
         core.outbox.restore(core.faults.held_until)
         if refused:
             journal.take_back(core.step())
@@ -107,7 +113,7 @@ class _Told(NamedTuple):
     what: Command | Post | int | None
 
 
-def _replay(journal: Journal) -> tuple[SandboxCore, bool]:
+def _replay(journal: Journal, destinations: Destinations | None = None) -> tuple[SandboxCore, bool]:
     """The sandbox as the entries tell; whether the last one is a command that was refused.
 
     A command is kept before it is carried out, and a sandbox may be killed before it has removed
@@ -115,7 +121,7 @@ def _replay(journal: Journal) -> tuple[SandboxCore, bool]:
     """
     subject = journal.subject
     told, snapshots = _read(journal)
-    core = SandboxCore(_scenario(journal.path, subject), subject.seed)
+    core = SandboxCore(_scenario(journal.path, subject), subject.seed, destinations)
     at = core.simulation.at
     refused: JournalError | None = None
     for number, at, what in told:

@@ -21,35 +21,41 @@ import httptools
 import httpx
 
 from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT, TIMEOUT_MS
+from dialsim.sandbox.destinations import Destinations, Lookups
 from dialsim.sandbox.outbox import Delivery
+from dialsim.scenario.service import Service
 
-AT_ONCE = 5
-"""The most POSTs under way at once: as many as a plain `http.server` lets wait for being accepted.
-
-Others wait their turn, and their time begins when they leave.
-"""
 _LONGEST_IDLE = 1  # seconds: a receiver hardly closes a connection that was used just now
+_NEXT_ADDRESS = 2  # seconds until the next address of a name is tried
 _SWITCHING_PROTOCOLS = 101  # the one status below 200 that another reply does not follow
 
 
 class Sender:
-    """Takes deliveries to their URLs.
+    """Sends deliveries to their URLs, up to `at_once` at a time.
 
-    What comes of a POST is told to `report(delivery, response)`: an HTTP status, or a code of
-    `interface.payload`. `timeout` is in seconds of real time, from connecting to the reply's end.
+    Deliveries in excess wait their turn, and their time begins when they leave. The outcome of a
+    POST goes to `report(delivery, response)`: an HTTP status, or a code of `interface.payload`.
+    `timeout` is in seconds of real time, from connecting to the end of the reply.
     """
 
-    def __init__(self, service: str, report: Callable[[Delivery, int], None]) -> None:
-        """`service` is the name of the service in the headers."""
+    def __init__(
+        self,
+        service: Service,
+        destinations: Destinations,
+        report: Callable[[Delivery, int], None],
+    ) -> None:
         self.timeout = TIMEOUT_MS / 1000
+        self.at_once = service.webhook_concurrency
+        self._destinations = destinations
+        self._lookups = Lookups()
         self._report = report
         self._headers = {
             "Accept": "*/*",
             "Accept-Encoding": "gzip, deflate",
             "Connection": "keep-alive",
             "Content-Type": "application/json",
-            "User-Agent": f"{service}-Webhook/1.0",
-            f"X-{service}-Event": "CALL_RESULT",
+            "User-Agent": f"{service.name}-Webhook/1.0",
+            f"X-{service.name}-Event": "CALL_RESULT",
         }
         self._waiting: deque[Delivery] = deque()
         self._under_way = 0  # those that wait included
@@ -73,7 +79,7 @@ class Sender:
             self._under_way += 1
         # who reports goes on with the next one himself
         more = len(self._waiting) - self._reporting
-        for _ in range(min(more, AT_ONCE - len(self._workers))):
+        for _ in range(min(more, self.at_once - len(self._workers))):
             worker = asyncio.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
@@ -169,15 +175,28 @@ class Sender:
         return self._targets[url]
 
     async def _connect(self, target: _Target) -> _Connection:
-        """A new connection; raises OSError where there is none, or its certificate is wrong."""
-        _, connection = await asyncio.get_running_loop().create_connection(
-            _Connection,
-            target.host,
-            target.port,
-            ssl=self._encryption if target.is_encrypted else None,
-            happy_eyeballs_delay=0.25,
-        )
-        return connection
+        """Open a connection at the first address of the host that answers.
+
+        Raises OSError if there is none, none may be called, or the certificate is wrong.
+        """
+        found = await self._lookups.addresses(target.host, target.port)
+        left = [one for one in found if self._destinations.permits(target.host, one)]
+        while left:
+            address = left.pop(0)
+            try:
+                async with asyncio.timeout(_NEXT_ADDRESS if left else None):
+                    _, connection = await asyncio.get_running_loop().create_connection(
+                        _Connection,
+                        address,
+                        target.port,
+                        ssl=self._encryption if target.is_encrypted else None,
+                        server_hostname=target.host if target.is_encrypted else None,
+                    )
+                    return connection
+            except OSError:
+                if not left:
+                    raise
+        raise OSError(f"no address of {target.host} may be called")
 
     @cached_property
     def _encryption(self) -> SSLContext:
@@ -205,7 +224,7 @@ class Sender:
             connection.close()
             return
         self._idle.append((target, connection))
-        if len(self._idle) > AT_ONCE:
+        if len(self._idle) > self.at_once:
             self._idle.pop(0)[1].close()
 
 

@@ -233,7 +233,7 @@ Fate = Literal["delivered", "failed", "kept", "underWay"]
 
 
 class WebhookRow(WireModel):
-    """A POST of the webhook, or a payload that had no URL to go to and was kept."""
+    """A POST of the webhook, or a payload that was kept, not sent."""
 
     n: int = Field(description="Its place in the list, from 1; it stays.")
     at: InstantText
@@ -245,7 +245,7 @@ class WebhookRow(WireModel):
         description="0: the call's first result; n: that of the campaign's n-th re-analysis."
     )
     attempt: int | None = Field(description="null where the payload was kept.")
-    url: str | None = Field(description="null where the payload was kept.")
+    url: str | None = Field(description="The URL at that time; null where there was none.")
     status: Fate
     response: int | str | None = Field(
         description="An HTTP status, or timeout, refused or broken; null while there is none."
@@ -380,8 +380,6 @@ class WebhookTable:
     def _url(self, row: int, told: _Told) -> str | None:
         """Where a POST went: to the URL of the result's first one, unless it was resent (W6)."""
         trace, posts, messages = self._simulation.log, self._list().stream.posts, told.part.messages
-        if posts.response[row] == NOT_SENT:
-            return None
         if posts.resent[row]:
             sent = sequence(trace, posts.at[[row]], posts.turn[[row]])
         else:

@@ -74,6 +74,10 @@ def _version(value: object) -> object:
     return 1
 
 
+_FIRST_KEYS = ("name", "public_url", "shared_number")
+"""Keys of the service in every digest; later ones only where they are not the default."""
+
+
 class Scenario(Model):
     """Scenario for an engine: defaults filled in, references valid, people read.
 
@@ -169,13 +173,14 @@ class Scenario(Model):
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of everything that is simulated: the values, and the people in the
-        files.
-        """
-        # Later additions are left out while they are off, so that journals of earlier versions stay
-        # valid.
-        off = {name for name in ("guessed", "in_order") if not getattr(self.service, name)}
-        values = self.model_dump_json(by_alias=True, exclude={"service": off})
+        """SHA-256 (hex) of everything that is simulated: the values, and the people in the files."""
+        # a journal holds the digest: keys that were added to the service must not change it
+        added = {
+            name
+            for name, field in Service.model_fields.items()
+            if name not in _FIRST_KEYS and getattr(self.service, name) == field.default
+        }
+        values = self.model_dump_json(by_alias=True, exclude={"service": added})
         content = hashlib.sha256(values.encode())
         for organization in self.organizations:
             for campaign in organization.campaigns:

@@ -11,7 +11,17 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.document import Cursor
-from dialsim.scenario.fields import Amount, Model, Number, Phone, Switch, Text, Url, patterned
+from dialsim.scenario.fields import (
+    Amount,
+    Model,
+    Number,
+    Phone,
+    Switch,
+    Text,
+    Url,
+    Whole,
+    patterned,
+)
 from dialsim.scenario.problems import Problems
 from dialsim.scenario.units import (
     Duration,
@@ -179,6 +189,12 @@ class Service(Model):
         default=False,
         description="Whether a sandbox lets no time pass while webhooks are under way.",
         examples=[True],
+    )
+    webhook_concurrency: Annotated[Whole, Field(ge=1, le=1_000)] = Field(
+        default=5,
+        description="Most webhooks of a sandbox that are under way at once. With more than 5, "
+        "retries may leave behind later results.",
+        examples=[50],
     )
 
 

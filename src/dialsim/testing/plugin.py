@@ -348,8 +348,9 @@ class Stepper:
 class Host:
     """Fixture `dialsim_sandbox`: serves scenarios until the end of the test.
 
-    `source`, `overrides` and `seed` are as in `Runner`. Results are sent to `webhook_url`, by
-    default to the URL of `dialsim_receiver` if the test uses it, else as in the scenario.
+    `source`, `overrides` and `seed` are those of `Runner`. Results are sent to `webhook_url`, by
+    default to the URL of `dialsim_receiver` if the test has one. Otherwise they are sent to the
+    scenario's URLs on this machine, and kept for all others.
     """
 
     def __init__(self, reader: ScenarioReader, webhook_url: str | None) -> None:

@@ -53,7 +53,7 @@ def next_post_at(
     after `latency` ms. A refused connection fails at once, a timeout after ten seconds.
     """
     lasted = np.select([response == REFUSED, response == TIMED_OUT], [0, TIMEOUT_MS], latency)
-    is_over = accepted(response) | (tries > len(WAITS_MS))
+    is_over = accepted(response) | (response == NOT_SENT) | (tries > len(WAITS_MS))
     due: NDArray[np.int64] = left_at + lasted + _WAITS[np.minimum(tries, len(_WAITS)) - 1]
     return np.where(is_over, NEVER, due)
 

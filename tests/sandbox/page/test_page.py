@@ -318,7 +318,7 @@ def test_w6_results_without_a_url_are_listed_as_kept_with_their_bodies(client: C
     for path in shown:
         body = ask(client, path)
         assert body.status_code == 200
-        assert "Kept: the organization had no webhook URL." in body.text
+        assert "Kept, not sent: the organization had no webhook URL." in body.text
         assert "&#34;CALL_RESULT&#34;" in body.text
     again = ask(client, f"{shown[0]}/again", "POST")
     assert again.status_code == 409

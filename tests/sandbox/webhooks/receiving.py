@@ -11,6 +11,7 @@ from tests.sandbox.serving import served
 
 from dialsim.interface.instants import parse_instant
 from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.destinations import Destinations
 from dialsim.testing import Sketch
 
 
@@ -52,12 +53,17 @@ class Steered:
 
 @contextmanager
 def sending(
-    sketch: Sketch, url: str | None, timeout: float = 10.0, *, in_order: bool = False
+    sketch: Sketch,
+    url: str | None,
+    timeout: float = 10.0,
+    *,
+    in_order: bool = False,
+    destinations: Destinations | None = None,
 ) -> Iterator[Steered]:
     """A sandbox whose results go to a URL; `timeout` stands for the ten seconds."""
     scenario = sketch if url is None else sketch.having(webhook={"url": url})
     order = f"service.inOrder={str(in_order).lower()}"
-    core = SandboxCore(scenario.scenario().with_(order))
+    core = SandboxCore(scenario.scenario().with_(order), destinations=destinations)
     core.sender.timeout = timeout
     with served(core) as sandbox:
         yield Steered(core, sandbox.url)

@@ -8,6 +8,7 @@ from threading import Thread
 import pytest
 from tests.sandbox.webhooks.receiving import sending
 
+from dialsim.sandbox.destinations import Destinations
 from dialsim.testing import Answer, Receiver, Sketch
 
 ONE = Sketch(slots=1).campaign("January", "busy 1s")
@@ -26,7 +27,8 @@ def test_w2_every_response_stands_in_the_list_with_its_tries() -> None:
 
 
 def test_w2_an_unknown_host_is_refused() -> None:
-    with sending(ONE, "http://nobody.invalid/webhook") as sandbox:
+    url = "http://nobody.invalid/webhook"
+    with sending(ONE, url, destinations=Destinations(url)) as sandbox:
         sandbox.advance(until="idle")
         assert [response for *_, response in sandbox.posts()] == ["refused"] * 3
 

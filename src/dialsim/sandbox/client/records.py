@@ -74,6 +74,7 @@ class OrganizationRecord:
     queue_length: int
     calling_allowed: bool
     webhook_url: str | None
+    results: Literal["sent", "kept"]
 
     @classmethod
     def read(cls, state: dict[str, Any], api_key: str) -> Self:

@@ -23,6 +23,7 @@ from dialsim.sandbox.client.records import (
     WebhookRecord,
     find,
 )
+from dialsim.sandbox.destinations import KEEP, Destinations
 from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Scenario, override_texts
 
@@ -70,13 +71,15 @@ class Sandbox:
         """`overrides` are texts `PATH=VALUE`, as for `load`; `seed` defaults to the scenario's.
 
         Port 0 takes a free one. With a `webhook_url` the results of all organizations go there,
-        whatever the scenario says. Raises ScenarioError as `load` does, DialsimError where packages
-        are missing.
+        whatever the scenario says; "keep" sends none. Without one, results for the scenario's
+        URLs are sent to loopback addresses and kept otherwise. Raises ScenarioError as `load`
+        does, DialsimError where packages are missing.
         """
         require_extra("Sandbox")
         self._scenario = _read(scenario, overrides)
-        if webhook_url is not None:
+        if webhook_url is not None and webhook_url != KEEP:
             self._scenario = with_webhook_url(self._scenario, webhook_url)
+        self._webhook_url = webhook_url
         self._seed = seed
         self._port = port
         self._session: Session | None = None
@@ -94,7 +97,8 @@ class Sandbox:
 
         if self._session is not None or self._over:
             raise DialsimError("a sandbox is started once: make another one")
-        self._session = Session(self._scenario, self._seed, self._port, self._state)
+        destinations = Destinations(self._webhook_url)
+        self._session = Session(self._scenario, self._seed, self._port, destinations, self._state)
         return self
 
     def stop(self) -> None:

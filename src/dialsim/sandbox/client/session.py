@@ -18,6 +18,7 @@ from dialsim.interface.instants import format_instant, parse_instant, utc
 from dialsim.sandbox.access import PREFIX, with_public_url
 from dialsim.sandbox.client.records import CampaignRecord, by_field, find
 from dialsim.sandbox.core import SandboxCore, Snapshot
+from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.live_engine import remaining_run
 from dialsim.sandbox.request_log import has_status, path_pattern
 from dialsim.sandbox.server import ServerThread, address, listening
@@ -526,7 +527,12 @@ class Session:
     """The server's thread, and the client that asks it over HTTP."""
 
     def __init__(
-        self, scenario: Scenario, seed: int | None, port: int, state: Snapshot | None = None
+        self,
+        scenario: Scenario,
+        seed: int | None,
+        port: int,
+        destinations: Destinations,
+        state: Snapshot | None = None,
     ) -> None:
         """Serve from now on; raises DialsimError where that can't be.
 
@@ -537,7 +543,7 @@ class Session:
             self.url = address(listener)
             served = with_public_url(scenario, self.url)
             if state is None:
-                self._core = SandboxCore(served, seed)
+                self._core = SandboxCore(served, seed, destinations)
             else:
                 self._core = SandboxCore.replayed(served, seed, state, silent=True)
                 self._core.clock.speed = None

@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from dialsim.engine.trace import CHANGES
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel
-from dialsim.interface.payload import UNDER_WAY, accepted, response_json
+from dialsim.interface.payload import NOT_SENT, UNDER_WAY, accepted, response_json
 from dialsim.interface.status import CallStatus, CampaignStatus, Phase
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
@@ -141,9 +141,9 @@ class EventLog:
         log = core.outbox.log
         self._under_way += range(self._read[_POSTS], len(log))
         self._read[_POSTS] = len(log)
-        over = [row for row in self._under_way if log.row(row).response != UNDER_WAY]
-        if over:
-            self._under_way = [row for row in self._under_way if row not in {*over}]
+        response = {row: log.row(row).response for row in self._under_way}
+        self._under_way = [row for row, code in response.items() if code == UNDER_WAY]
+        if over := [row for row, code in response.items() if code not in (UNDER_WAY, NOT_SENT)]:
             note(_POSTS, np.array(over), np.array([log.row(row).at for row in over]))
         at, code = np.concatenate(instants), np.concatenate(codes)
         self._order.frombytes(code[np.argsort(at, kind="stable")].tobytes())

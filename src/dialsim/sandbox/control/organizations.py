@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from starlette.requests import Request
@@ -42,6 +42,10 @@ class OrganizationState(WireModel):
     queue_length: int = Field(description="Calls QUEUED.")
     calling_allowed: bool
     webhook_url: str | None
+    results: Literal["sent", "kept"] = Field(
+        description="Whether results leave for webhookUrl, or are kept: where there is none, and "
+        "where only the scenario file names it."
+    )
 
 
 class ChangedOrganization(OrganizationState):
@@ -134,6 +138,9 @@ class OrganizationOperations(Operations):
 
     def add(self, block: dict[str, Any]) -> CreatedOrganization:
         """Add an organization by its block, with `like` as the operation has it."""
+        webhook = block.get("webhook")
+        if isinstance(webhook, dict) and isinstance(webhook.get("url"), str):
+            self.core.destinations.require(webhook["url"])
         named, like = block.get("like"), None
         if named is not None:
             like = organization_of(named, self.core).block.position
@@ -178,6 +185,7 @@ class OrganizationOperations(Operations):
         All changes are made, or none.
         """
         position = id.block.position
+        self.core.destinations.require(body.webhook_url)
         self.core.carry_out(ChangeOrganization(organization=position, changes=sent))
         key = self.core.api_key(position) if body.regenerate_api_key else None
         return ChangedOrganization(**self._state(id).model_dump(), api_key=key)
@@ -185,6 +193,7 @@ class OrganizationOperations(Operations):
     def _state(self, account: Account) -> OrganizationState:
         position = account.block.position
         dialler = self.core.simulation.dialler(position)
+        url = self.core.webhook_url(position)
         return OrganizationState(
             id=account.identifier,
             name=account.block.name,
@@ -192,7 +201,8 @@ class OrganizationOperations(Operations):
             slots_in_use=dialler.slots_in_use,
             queue_length=dialler.queue_length,
             calling_allowed=dialler.calling_allowed,
-            webhook_url=self.core.webhook_url(position),
+            webhook_url=url,
+            results="sent" if url is not None and self.core.sends(url) else "kept",
         )
 
     @operation("GET", f"{PREFIX}/people")

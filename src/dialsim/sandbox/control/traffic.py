@@ -333,6 +333,7 @@ class TrafficOperations(Operations):
         now. Answers with the new POST when it has come back.
         """
         key = self.core.webhooks.key(n)
+        self.core.url_to_send_to(key.organization)
         self.core.carry_out(ResendWebhook(**key._asdict()))
         core, epoch = self.core, self.core.epoch
         delivery = core.outbox.asked_last
@@ -377,9 +378,8 @@ class TrafficOperations(Operations):
         core = self.core
         account = self._account(body.organization)
         position = account.block.position
-        url = body.url or core.webhook_url(position)
-        if url is None:
-            raise fail.NO_WEBHOOK_URL.refused()
+        core.destinations.require(body.url)
+        url = body.url or core.url_to_send_to(position)
         core.carry_out(TriggerResult(organization=position, order=body))
         made = core.triggers.newest()
         delivery = Delivery(

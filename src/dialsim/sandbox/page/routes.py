@@ -20,8 +20,8 @@ from dialsim.interface.model import invalid, read_model
 from dialsim.interface.status import CallStatus
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.commands import (
-    ChangeOrganization,
     ClearFaults,
+    OrganizationChanges,
     ResendWebhook,
     ScheduleCampaign,
     SteerCampaign,
@@ -235,8 +235,8 @@ class PageRoutes:
             name: None if name == "webhookUrl" and not text else _value(name, text)
             for name, text in (await _form(request)).items()
         }
-        position = account.block.position
-        self._core.carry_out(ChangeOrganization(organization=position, changes=changes))
+        body = read_model(OrganizationChanges, changes)
+        self._organizations.change_organization(account, body, changes)
         return ""
 
     async def _add_agent(self, request: Request) -> str:
@@ -273,7 +273,9 @@ class PageRoutes:
 
     async def _send_again(self, request: Request) -> str:
         row = find_webhook(self._core, request.path_params["place"])
-        self._core.carry_out(ResendWebhook(**self._core.webhooks.key(row.n)._asdict()))
+        key = self._core.webhooks.key(row.n)
+        self._core.url_to_send_to(key.organization)
+        self._core.carry_out(ResendWebhook(**key._asdict()))
         return render("sent_again")
 
     async def _request(self, request: Request) -> str:

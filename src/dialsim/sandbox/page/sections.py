@@ -476,6 +476,7 @@ class Sections:
                     "in_use": use.in_use,
                     "id": account.identifier,
                     "url": core.webhook_url(position),
+                    "results": core.where_results_go(account),
                     "queued": sum(self._board.progress(one).queued for one in account.views),
                     "chart": SlotChart.of(use, allowed, SPANS[span]),
                 }
