@@ -173,7 +173,7 @@ class Scenario(Model):
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of everything that is simulated: the values, and the people in the files."""
+        """SHA-256 (hex) of everything that is simulated: values, and people in the files."""
         # a journal holds the digest: keys that were added to the service must not change it
         added = {
             name
