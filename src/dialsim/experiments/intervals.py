@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import ceil, exp, inf, log, nan, sqrt
+from math import ceil, comb, exp, inf, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,9 +196,9 @@ def _lognormal_limits(logs: Values, confidence: float) -> tuple[float, float]:
 
 def _t(freedom: float, confidence: float) -> float:
     """Return the two-sided t quantile: P(|T| ≤ t) = confidence."""
-    from scipy import stats
+    from scipy.special import stdtrit
 
-    return float(stats.t.ppf((1.0 + confidence) / 2.0, freedom))
+    return float(stdtrit(freedom, (1.0 + confidence) / 2.0))
 
 
 def _enough(values: Values, judged: Values, support: Support) -> int | None:
@@ -212,12 +212,12 @@ def _enough(values: Values, judged: Values, support: Support) -> int | None:
 
 def skewness(values: Values) -> float:
     """Return the coefficient of skewness G1; 0 if not significant, or for few values."""
-    from scipy import stats
-
     count = len(values)
     if count < _LEAST_TO_JUDGE or np.ptp(values) == 0:
         return 0.0
-    coefficient = float(stats.skew(values, bias=False))
+    deviations = values - values.mean()
+    moments = float((deviations**2).mean()), float((deviations**3).mean())
+    coefficient = sqrt(count * (count - 1)) / (count - 2) * moments[1] / moments[0] ** 1.5
     error = sqrt(6 * count * (count - 1) / ((count - 2) * (count + 1) * (count + 3)))
     return coefficient if abs(coefficient) > _SKEWED * error else 0.0
 
@@ -301,8 +301,6 @@ def paired_difference(
     A pair in which neither finished is a tie. `certain` is True if the difference is the same in
     all pairs because nothing in it is random.
     """
-    from scipy import stats
-
     with np.errstate(invalid="ignore"):
         every = np.where(values == baseline, 0.0, values - baseline)
     both = ~np.isnan(every)
@@ -320,10 +318,13 @@ def paired_difference(
     if count < FEWEST or infinite or np.ptp(differences) == 0 or _too_skewed(differences):
         p_value = sign_test(*signs[1:]) if count else nan
         return Difference(estimate, nan, nan, p_value, "sign test", *signs)
-    # Infinite pairs that tie are 0 here.
-    found = stats.ttest_rel(differences, np.zeros(count))
-    low, high = map(float, found.confidence_interval(confidence))
-    return Difference(estimate, low, high, float(found.pvalue), "paired t", *signs)
+    # scipy.stats takes a second to load, which one sentence of a small run is not worth
+    from scipy.special import stdtr
+
+    error = float(differences.std(ddof=1)) / sqrt(count)  # infinite pairs that tie are 0 here
+    p_value = 2.0 * float(stdtr(count - 1, -abs(estimate) / error))
+    half = _t(count - 1, confidence) * error
+    return Difference(estimate, estimate - half, estimate + half, p_value, "paired t", *signs)
 
 
 _LAST_DIGITS = 1e-12
@@ -359,9 +360,8 @@ def _too_skewed(differences: Values) -> bool:
 
 def sign_test(rose: int, fell: int) -> float:
     """Return the p-value of the sign test; ties do not count."""
-    from scipy import stats
-
-    return float(stats.binomtest(rose, rose + fell).pvalue) if rose or fell else 1.0
+    count, most = rose + fell, max(rose, fell)
+    return min(1.0, 2 * sum(comb(count, hits) for hits in range(most, count + 1)) / 2**count)
 
 
 def unpaired_difference(
