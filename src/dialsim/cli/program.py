@@ -9,34 +9,55 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from dialsim.engine.engines import Choice
     from dialsim.scenario.scenario import Scenario
 
 
 class _Notes(logging.Handler):
-    """Handler that shows log messages on a terminal, and only warnings elsewhere."""
+    """Handler that shows log messages on a terminal, and only warnings elsewhere.
 
-    def __init__(self, console: Console) -> None:
-        super().__init__(logging.INFO if console.is_terminal else logging.WARNING)
-        self._console = console
+    A message with `expected_seconds` is the text of a bar that the clock moves, up to the next such
+    message, whose 0 seconds take the bar away.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__(logging.INFO if progress.console.is_terminal else logging.WARNING)
+        self._progress = progress
+        self._over = Event()
 
     @override
     def emit(self, record: logging.LogRecord) -> None:
-        self._console.print(record.getMessage(), markup=False, highlight=False)
+        seconds: float | None = getattr(record, "expected_seconds", None)
+        text = record.getMessage()
+        if seconds is None:
+            self._progress.console.print(text, markup=False, highlight=False)
+        elif seconds:
+            self._over.clear()
+            task = self._progress.add_task(text, total=seconds, done=f"about {seconds:.0f} s")
+            Thread(target=self._move, args=(task, seconds), daemon=True).start()
+        else:
+            self._over.set()
+
+    def _move(self, task: TaskID, seconds: float) -> None:
+        begin = monotonic()
+        while not self._over.wait(0.2):
+            self._progress.update(task, completed=min(monotonic() - begin, seconds))
+        self._progress.remove_task(task)
 
 
 @contextmanager
-def _noted(console: Console) -> Iterator[None]:
-    logger, notes = logging.getLogger("dialsim"), _Notes(console)
+def _noted(progress: Progress) -> Iterator[None]:
+    logger, notes = logging.getLogger("dialsim"), _Notes(progress)
     level = logger.level
     logger.addHandler(notes)
     logger.setLevel(logging.INFO)
@@ -80,7 +101,7 @@ def progress_bar(what: str, unit: str = "people") -> Iterator[ProgressBar]:
         TimeRemainingColumn(),
     )
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with bar as progress, _noted(console):
+    with bar as progress, _noted(progress):
         yield ProgressBar(progress, what, unit)
 
 

@@ -29,6 +29,7 @@ _WORTH_LOADING = 100_000
 """Calls that SimPy makes in the time of loading the compiled engine."""
 _WORTH_COMPILING = 1_500_000
 """Calls that SimPy makes in the time of compiling the compiled engine."""
+_COMPILING_SECONDS = 11  # on the servers of docs/speed.md
 _CALLS_PER_PERSON = 2
 
 log = logging.getLogger(__name__)
@@ -64,8 +65,10 @@ def calls_of(scenario: Scenario) -> int:
 def prepare(engine: Engine) -> None:
     """Compile the engine if necessary, before many processes would compile it at once."""
     if engine == "compiled" and not is_compiled():
-        log.info("Compiling the engine: this takes some seconds, once.")
+        text = "Compiling the engine: this takes some seconds, once."
+        log.info(text, extra={"expected_seconds": _COMPILING_SECONDS})
         _compiled_run()
+        log.info("The engine is compiled.", extra={"expected_seconds": 0})
 
 
 def load(engine: Engine) -> None:
