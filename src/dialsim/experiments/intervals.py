@@ -361,7 +361,8 @@ def _too_skewed(differences: Values) -> bool:
 def sign_test(rose: int, fell: int) -> float:
     """Return the p-value of the sign test; ties do not count."""
     count, most = rose + fell, max(rose, fell)
-    return min(1.0, 2 * sum(comb(count, hits) for hits in range(most, count + 1)) / 2**count)
+    tail = sum(comb(count, hits) for hits in range(most, count + 1))
+    return min(1.0, float(2 * tail / 2**count))
 
 
 def unpaired_difference(
