@@ -245,7 +245,7 @@ def forecast(
     """
     from dialsim.cli.experiment import Experiment, check_variants
     from dialsim.evidence.pulled import DRAWS
-    from dialsim.experiments.forecast import KIND
+    from dialsim.experiments.forecast import KIND, hold_time_note
     from dialsim.experiments.forecast import forecast as make
     from dialsim.experiments.variants import read_variants
     from dialsim.results.folder import SOURCE
@@ -262,7 +262,10 @@ def forecast(
         "draws": {draw.name: draw.texts for draw in drawn},
     }
     experiment = Experiment(KIND, [loaded], options, arguments)
-    found = experiment.simulate(make, loaded, replications, draws=drawn, earlier=earlier)
+    note = hold_time_note(loaded, jobs=1)
+    found = experiment.simulate(
+        make, loaded, replications, draws=drawn, earlier=earlier, notes=[note] if note else []
+    )
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import forecast_report

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.interface.instants import duration_text, minute_text
+from dialsim.evidence.answering import ANSWERED, NO_ANSWER
+from dialsim.interface.instants import HOUR, duration_text, minute_text
 from dialsim.scenario.units import format_duration
 
 if TYPE_CHECKING:
     from dialsim.evidence.answering import Answering, Level, PointEstimate
     from dialsim.evidence.calibrate import Calibrated, Calibration, HoldOut, Shares
     from dialsim.evidence.durations import FittedDurations
+    from dialsim.evidence.hold_times import HoldTimes
 
 _WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9 ]*")
@@ -24,6 +26,7 @@ _WORDS = {"no", "yes", "on", "off", "true", "false", "null", "y", "n"}
 DRAWS = 50
 """Number of behaviours drawn from the posterior."""
 _SEED = 1
+_NO_SETUP = "1ms"
 _EVERYBODY = 0.99999
 """Share of reachable people from which it counts as all."""
 
@@ -49,6 +52,8 @@ def _behaviour(found: Calibrated) -> Iterator[str]:
     span = f"{minute_text(found.first)} to {minute_text(found.last)} Thai time"
     yield f"    # {found.calls:,} calls to {found.people:,} people, {span}"
     yield answering_text(found.answering)
+    if found.holds is not None:
+        yield from _holds(found.holds)
     if found.setup_time is not None:
         yield from _times("setupTime", found.setup_time)
     if found.ring_time:
@@ -99,6 +104,8 @@ def _drawn(found: Calibrated, chance: np.random.Generator) -> dict[str, object]:
     drawn: dict[str, object] = yaml.safe_load(answering_text(found.answering.draw(chance)))
     if found.talk_time is not None:
         drawn["talkTime"] = found.talk_time.draw(chance)
+    if found.holds is not None:
+        drawn |= {"setupTime": _NO_SETUP, "ringTime": found.holds.draw(chance).written}
     return drawn
 
 
@@ -227,6 +234,18 @@ def _shares(shares: Shares, before: str) -> Iterator[str]:
         yield f"{before}{_key(value)}: {share.value:.4f} {_rests_on(share)}"
 
 
+def _holds(holds: HoldTimes) -> Iterator[str]:
+    """Yield the hold times; the log does not separate the setup from the ringing."""
+    hours = duration_text(round(holds.saturated / HOUR, 1) * HOUR)
+    yield f"    setupTime: {_NO_SETUP} # part of ringTime: webhooks have no instants of dials"
+    yield f"    ringTime: # from the gaps on lines that were saturated for {hours}"
+    for outcome, (name, written) in enumerate(holds.written.items()):
+        estimate = holds.estimate(outcome)
+        shape = ", ".join(f"{key}: {value}" for key, value in written.items())
+        error = f"± {_milliseconds(estimate.error)}, n = {estimate.count:,}"
+        yield f"      {name}: {{{shape}}} # mean {_milliseconds(estimate.value)} {error}"
+
+
 def _number(indent: int, key: str, estimate: PointEstimate) -> str:
     return f"{' ' * indent}{key}{_digits(estimate.value)} {_rests_on(estimate)}"
 
@@ -277,11 +296,20 @@ def summary_lines(calibration: Calibration) -> Iterator[str]:
             yield f"  caller IDs: {said}, recovery {duration_text(round(recovery.value, -3))}"
         if found.talk_time is not None:
             yield f"  talk time: {_time_text(found.talk_time)}"
+        if found.holds is not None:
+            yield f"  setup and ringing: {_hold_text(found.holds)}"
         held = calibration.hold_out.get(name)
         if held is not None:
             yield from (f"  {line}" for line in _held_out(held))
     for name, count in calibration.left_out.items():
         yield f"{name}: left out, {count} calls are too few"
+
+
+def _hold_text(holds: HoldTimes) -> str:
+    """Return the mean hold times of an answer and of no answer."""
+    both = [holds.estimate(outcome) for outcome in (ANSWERED, NO_ANSWER)]
+    said = [f"{one.value / 1000:.1f} ± {one.error / 1000:.1f} s" for one in both]
+    return f"{said[0]} up to an answer, {said[1]} without one"
 
 
 def _time_text(measured: FittedDurations) -> str:

@@ -17,7 +17,6 @@ import orjson
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.engine.behaviour import durations
 from dialsim.engine.windows import Windows, week_position
 from dialsim.errors import DialsimError
 from dialsim.evidence.answering import (
@@ -36,10 +35,10 @@ from dialsim.evidence.answering import (
 from dialsim.evidence.bodies import NO_INSTANT
 from dialsim.evidence.durations import FittedDurations, fitted
 from dialsim.evidence.findings import milliseconds
+from dialsim.evidence.hold_times import HoldTimes, assumed_holds, hold_times
 from dialsim.evidence.log import Campaign, Log
 from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET, WEEK
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.behaviour import BUILT_IN
 
 By = Literal["agent", "campaign", "segment"]
 
@@ -58,6 +57,10 @@ _LATE_TIMES, _LATE_MS = 10, 300_000
 """A result is late (A4) beyond this multiple of the median delay, and beyond this time in ms."""
 _MOST_VALUES = 20
 """Most values of a field for which shares are estimated; others are free text."""
+NEVER_SATURATED = (
+    "the lines were never saturated for long, so the log does not show how long calls are set up "
+    "and ring. They are the default's, and the finish rests on them"
+)
 _BINS = 10
 _OPEN = {
     "concentration": "how much people differ is hardly seen in it",
@@ -81,9 +84,10 @@ class Shares:
 class Calibrated:
     """Behaviour estimated from a log; values that the log does not contain are None or missing.
 
-    `ring_time` has the keys of the scenario. `furthest` are the shares of the funnel's values,
-    `fields` those of each field. `latency` is the time from the end of an unanswered call to its
-    webhook. `untold` has a sentence on each undetermined value.
+    `setup_time` and `ring_time` (with the keys of the scenario) are measured in logs with instants
+    of dials, `holds` is estimated from logs without. `furthest` are the shares of the funnel's
+    values, `fields` those of each field. `latency` is the time from the end of an unanswered call
+    to its webhook. `untold` has a sentence on each undetermined value.
     """
 
     name: str
@@ -95,6 +99,7 @@ class Calibrated:
     talk_time: FittedDurations | None
     setup_time: FittedDurations | None
     ring_time: Mapping[str, FittedDurations]
+    holds: HoldTimes | None
     analysis_delay: FittedDurations | None
     late_result_delay: FittedDurations | None
     rates: Mapping[str, PointEstimate]
@@ -139,6 +144,8 @@ class Calibration:
     behaviours: Mapping[str, Calibrated]
     left_out: Mapping[str, int]
     hold_out: Mapping[str, HoldOut]
+    assumes_holds: bool
+    """True if setup and ring times are the default's, as the log does not show them."""
 
     def to_yaml(self) -> str:
         """Return the block `behaviours:` of a scenario; comments have the precision of each
@@ -149,24 +156,34 @@ class Calibration:
         return yaml_text(self)
 
 
-def calibrate(log: Log, by: By | None = None, hold_out: float | None = None) -> Calibration:
+def calibrate(
+    log: Log,
+    by: By | None = None,
+    hold_out: float | None = None,
+    *,
+    lines: int | None = None,
+) -> Calibration:
     """Estimate behaviours from a log.
 
     With `by` there is one for each agent, campaign or segment. With `hold_out`, a share, the last
-    calls are forecast from those before. Raises DialsimError for too few calls.
+    calls are forecast from those before. `lines` is maxConcurrentCalls where webhooks do not show
+    it. Raises DialsimError for too few calls.
     """
     if hold_out is not None and not 0.0 < hold_out < 1.0:
         raise DialsimError(f"hold-out must be a share between 0 and 1, not {hold_out:g}")
     if by is not None and by not in get_args(By):
         raise DialsimError(f"by must be agent, campaign or segment, not {by!r}")
     calls = dialled_calls(log)
+    holds = None if log.has_dials else hold_times(log, calls, lines)
+    if holds is not None:
+        calls = dialled_calls(log, holds)
     dials = _dials(log, calls)
     behaviours, left_out, held = {}, {}, {}
     for name, part in _groups(log, calls, by):
         if len(part) < FEWEST:
             left_out[name] = len(part)
             continue
-        behaviours[name] = _calibrated(name, log, part, dials, segments=by != "segment")
+        behaviours[name] = _calibrated(name, log, part, dials, holds, segments=by != "segment")
         if hold_out is not None and (found := _held_out(part, dials, hold_out)) is not None:
             held[name] = found
     if not behaviours:
@@ -177,13 +194,15 @@ def calibrate(log: Log, by: By | None = None, hold_out: float | None = None) -> 
             f"hold-out {hold_out:g} of {len(calls)} calls leaves too few to learn from or to "
             f"forecast: {FEWEST} of each are needed"
         )
-    return Calibration(log.source, by, behaviours, left_out, held)
+    assumes_holds = holds is None and not log.has_dials
+    return Calibration(log.source, by, behaviours, left_out, held, assumes_holds)
 
 
-def dialled_calls(log: Log) -> pd.DataFrame:
+def dialled_calls(log: Log, holds: HoldTimes | None = None) -> pd.DataFrame:
     """Return dialled and ended calls, with `outcome` and `dialled_at` (ms).
 
-    `dial` is the index of a call among the known dials, or −1.
+    `dial` is the index of a call among the known dials, or −1. Dials that the log does not contain
+    are reckoned back by `holds`, or by the default's setup and ring times.
     """
     status = log.calls["status"].astype(str)
     outcome = status.map(_OUTCOMES)
@@ -193,15 +212,12 @@ def dialled_calls(log: Log) -> pd.DataFrame:
     calls["dial"] = np.where(known, np.cumsum(known) - 1, -1)[outcome.notna()]
     started, ended = milliseconds(calls["started_at"]), milliseconds(calls["ended_at"])
     dialled = milliseconds(calls["initiated_at"])
-    setup = _median(BUILT_IN.setup_time)
-    ring = BUILT_IN.ring_time
-    rings = np.array(
-        [_median(one) for one in (ring.answered, ring.no_answer, ring.busy, ring.failed)]
-    )
+    held = assumed_holds()[0] if holds is None else holds.means
     codes = calls["outcome"].to_numpy()
     rung = np.where((codes == ANSWERED) & (started != NO_INSTANT), started, ended)
     earliest = _earliest_dials(log, calls["setting"].to_numpy(), rung)
-    guessed = np.maximum(rung - setup - rings[codes], np.minimum(earliest, rung))
+    before = rung - held[codes].astype(np.int64)
+    guessed = np.maximum(before, np.minimum(earliest, rung))
     guessed = np.where(rung != NO_INSTANT, guessed, NO_INSTANT)
     calls["dialled_at"] = np.where(dialled != NO_INSTANT, dialled, guessed)
     return calls[calls["dialled_at"] != NO_INSTANT]
@@ -248,10 +264,6 @@ def _known_dials(log: Log) -> NDArray[np.bool_]:
     """Return True for calls with a known caller ID and instant of the dial."""
     known = log.calls["initiated_at"].notna() & log.calls["caller_id"].notna()
     return known.to_numpy(bool)
-
-
-def _median(distribution: object) -> int:
-    return int(durations(distribution, np.array([0.5]))[0])  # type: ignore[arg-type]
 
 
 def _groups(log: Log, calls: pd.DataFrame, by: By | None) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -335,7 +347,13 @@ def _unseen(columns: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _calibrated(
-    name: str, log: Log, calls: pd.DataFrame, dials: DialHistory | None, *, segments: bool
+    name: str,
+    log: Log,
+    calls: pd.DataFrame,
+    dials: DialHistory | None,
+    holds: HoldTimes | None,
+    *,
+    segments: bool,
 ) -> Calibrated:
     attempts, dialled_at = attempts_of(calls, dials, segments=segments)
     who = answering(attempts)
@@ -360,13 +378,14 @@ def _calibrated(
         talk_time=_fitted(talks),
         setup_time=_fitted(setup),
         ring_time={end: fit for end, values in rings.items() if (fit := _fitted(values))},
+        holds=holds,
         analysis_delay=_fitted(delays),
         late_result_delay=_fitted(late),
         rates=rates,
         furthest=furthest,
         fields=fields,
         latency=_fitted(latency),
-        untold=[*_untold(log, who, attempts, dialled_at, delays)],
+        untold=[*_untold(log, who, attempts, dialled_at, delays, holds)],
     )
 
 
@@ -463,13 +482,12 @@ def _untold(
     attempts: Attempts,
     dialled_at: NDArray[np.int64],
     delays: NDArray[np.int64],
+    holds: HoldTimes | None,
 ) -> Iterator[str]:
     """Yield a sentence on each value that the log does not determine."""
     if not log.has_dials:
-        yield (
-            "setupTime and ringTime: bodies of webhooks have no instants of dials. Hours are those "
-            "of dials reckoned back from answers and ends by the default's setup and ring times"
-        )
+        if holds is None:
+            yield f"setupTime and ringTime: {NEVER_SATURATED}"
         yield "rates.agentError and rates.notRecorded: such calls send no webhook (A2)"
     else:
         yield "rates.agentError: the log doesn't tell it from notRecorded, which has both"

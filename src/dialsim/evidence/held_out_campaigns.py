@@ -35,7 +35,7 @@ from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.log import Log
 from dialsim.evidence.pulled import CARRIED_OVER, DRAWS, LoggedCampaign, people_ahead
 from dialsim.evidence.scenario_rules import Expected
-from dialsim.experiments.forecast import ForecastFigures, forecast
+from dialsim.experiments.forecast import ForecastFigures, forecast, hold_time_note
 from dialsim.experiments.variants import read_variants
 from dialsim.interface.instants import at_text, format_instant, short_text
 from dialsim.interface.status import CallStatus
@@ -90,11 +90,16 @@ class HeldOutCampaign:
 
 @dataclass(frozen=True, slots=True)
 class HeldOutCampaigns:
-    """The campaigns that went on after `cut` (ms); `missing` says why others are not forecast."""
+    """Campaigns that went on after `cut` (ms).
+
+    `missing` has the reasons why others are not forecast, `notes` sentences on what the forecasts
+    rest on.
+    """
 
     cut: int
     campaigns: tuple[HeldOutCampaign, ...]
     missing: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """What was forecast, and what happened, for the screen."""
@@ -105,6 +110,7 @@ class HeldOutCampaigns:
             yield f"  {done}; nine of ten runs {one.finish_span}: {said}"
             said = "in it" if one.reach_held else "outside"
             yield f"    reached {one.reached:,}; nine of ten runs {one.reach_span}: {said}"
+        yield from (f"  {note}" for note in self.notes)
         yield from (f"  not forecast: {why}" for why in self.missing)
 
 
@@ -195,15 +201,17 @@ def forecast_held_out(
     with TemporaryDirectory() as folder:
         file = _write([*found.values()], learned, cut, scenario, Path(folder))
         draws = read_variants(file.with_name(DRAWS))
+        ahead = load(file)
+        note = hold_time_note(ahead, jobs=jobs)
         figures = forecast(
-            load(file), runs, draws=draws, jobs=jobs, progress=progress or False
+            ahead, runs, draws=draws, jobs=jobs, progress=progress or False
         ).campaigns()
     campaigns = tuple(
         HeldOutCampaign(one.name, figures[one.organization, one.name], one.finish,
                         int(one.people["reached"].sum()))
         for one in finished
     )  # fmt: skip
-    return HeldOutCampaigns(cut, campaigns, tuple(reasons))
+    return HeldOutCampaigns(cut, campaigns, tuple(reasons), (note,) if note else ())
 
 
 def _name(log: Log, code: int) -> str:

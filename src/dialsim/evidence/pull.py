@@ -22,7 +22,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from dialsim.errors import DialsimError, ServiceError, ValidationFailed
-from dialsim.evidence.calibrate import Calibration, calibrate
+from dialsim.evidence.calibrate import NEVER_SATURATED, Calibration, calibrate
 from dialsim.evidence.log import Log
 from dialsim.evidence.pulled import (
     Answered,
@@ -118,7 +118,7 @@ def pull(
         campaign.agent = _choose_agent(agents if agent else known or agents, agent, campaign)
     at, notes = _instant(pages.at, found, now)
     pulled = Pulled(out, at, found, notes)
-    behaviours = _behaviours(log, pulled) if log is not None and calibrated else None
+    behaviours = _behaviours(log, pulled, lines) if log is not None and calibrated else None
     write_pulled(pulled, client.url, lines, behaviours, force)
     pages.remove()
     return pulled
@@ -150,15 +150,17 @@ def _logged(log: Log, campaign: PulledCampaign) -> LoggedCampaign:
     return found
 
 
-def _behaviours(log: Log, pulled: Pulled) -> Calibration | None:
-    """The behaviour that the log shows; None, with a note, if it has too few calls."""
+def _behaviours(log: Log, pulled: Pulled, lines: int | None) -> Calibration | None:
+    """Estimate the behaviour from the log; None, with a note, if it has too few calls."""
     try:
-        found = calibrate(log)
+        found = calibrate(log, lines=lines)
     except DialsimError as error:
         pulled.notes.append(f"{error}: the built-in default behaviour is taken.")
         return None
     calls = sum(part.calls for part in found.behaviours.values())
     pulled.notes.append(f"How people behave is estimated from {calls:,} calls of {log.source}.")
+    if found.assumes_holds:
+        pulled.notes.append(f"{NEVER_SATURATED[0].upper()}{NEVER_SATURATED[1:]}.")
     return found
 
 

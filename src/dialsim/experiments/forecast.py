@@ -35,6 +35,7 @@ from dialsim.interface.instants import (
 from dialsim.results.folder import MANIFEST
 from dialsim.results.progress import Shown
 from dialsim.results.summary_text import FigureTable
+from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.campaign import RecipientsFile
 from dialsim.scenario.people import tabled
 
@@ -53,6 +54,7 @@ FEWEST_RUNS = 19
 _OUTSIDE = 0.05
 _SURE = 0.95
 _EARLIER = "earlier"
+_PAIRS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +137,19 @@ class Forecast:
 
     `runs` are the replications, `figures` the figures of the forecast, `earlier` those of earlier
     forecasts, oldest first. `draws` is the number of behaviours among which the runs are divided; 0
-    means that all use the scenario's.
+    means that all use the scenario's. `notes` are sentences on what the forecast rests on.
     """
 
     def __init__(
-        self, runs: Replications, earlier: Sequence[ForecastFigures] = (), draws: int = 0
+        self,
+        runs: Replications,
+        earlier: Sequence[ForecastFigures] = (),
+        draws: int = 0,
+        notes: Sequence[str] = (),
     ) -> None:
         self.runs = runs
         self.draws = draws
+        self.notes = tuple(notes)
         start = runs.scenario.clock.start
         self.earlier = tuple(sorted((e for e in earlier if e.at < start), key=lambda e: e.at))
 
@@ -216,7 +223,8 @@ class Forecast:
             said.append(
                 f"The runs are shared out over {self.draws} behaviours that the log allows."
             )
-        return [*said, *experiment_text.lost_sentences(self.runs), *self.change_sentences()]
+        lost = experiment_text.lost_sentences(self.runs)
+        return [*said, *self.notes, *lost, *self.change_sentences()]
 
     def half_text(self) -> str:
         """Describe when half of the runs are done."""
@@ -392,6 +400,7 @@ def forecast(
     *,
     draws: Sequence[Variant] = (),
     earlier: Sequence[ForecastFigures] = (),
+    notes: Sequence[str] = (),
     seed: int | None = None,
     jobs: int | None = None,
     dask: str | None = None,
@@ -403,8 +412,9 @@ def forecast(
 
     `draws` are variants with plausible behaviours, as written by `dialsim calibrate --draws`. The
     runs are divided among them, at least one each, with independent random numbers. `earlier` are
-    the figures of earlier forecasts; those that begin no earlier than this one are ignored. The
-    other arguments are as in `replicate`. Raises ExperimentError, ReplicationFailed, WorkersLost.
+    the figures of earlier forecasts; those that begin no earlier than this one are ignored. `notes`
+    are sentences that `sentences` returns as well. The other arguments are as in `replicate`.
+    Raises ExperimentError, ReplicationFailed, WorkersLost.
     """
     if n < FEWEST_RUNS:
         raise ExperimentError(f"a forecast takes {FEWEST_RUNS} runs or more, not {n}")
@@ -413,7 +423,7 @@ def forecast(
             scenario, n, seed=seed, jobs=jobs, dask=dask, store=store, progress=progress,
             engine=engine,
         )  # fmt: skip
-        return Forecast(runs, earlier)
+        return Forecast(runs, earlier, notes=notes)
     # Independent seeds, so that the uncertainty about the behaviour adds to the spread like chance
     # does.
     given = scenario.seed if seed is None else seed
@@ -423,7 +433,46 @@ def forecast(
         place.replicate(cases, each)
     found = [run for case in cases for run in case.first(each)]
     numbered = [replace(run, replication=number) for number, run in enumerate(found)]
-    return Forecast(Replications(scenario, given, numbered, [], []), earlier, len(cases))
+    return Forecast(Replications(scenario, given, numbered, [], []), earlier, len(cases), notes)
+
+
+def hold_time_note(
+    scenario: Scenario, *, seed: int | None = None, jobs: int | None = None
+) -> str | None:
+    """Return a sentence on how much assumed setup and ring times move the finish.
+
+    None where all behaviours have setup or ring times of their own. Runs with 10 s more before
+    each outcome are compared with runs of the same seeds.
+    """
+    used = {one.behaviour for owner in scenario.organizations for one in owner.agents}
+    assumed = [
+        name
+        for name in sorted(used)
+        if (one := scenario.behaviours[name]).setup_time == BUILT_IN.setup_time
+        and one.ring_time == BUILT_IN.ring_time
+    ]
+    if not assumed:
+        return None
+    longer = scenario.with_(*(_longer(scenario, name) for name in assumed))
+    finishes = [
+        np.array([float(run.scopes[0].values["finish"]) for run in runs.figures])
+        for runs in (replicate(one, _PAIRS, seed=seed, jobs=jobs) for one in (scenario, longer))
+    ]
+    said = "The finish rests on assumed ring and setup times"
+    if not np.isfinite(finishes).all():
+        return f"{said}."
+    moved = abs(round(float(np.median(finishes[1] - finishes[0])) / MINUTE)) * MINUTE
+    return f"{said}: 10 s more would move it by {duration_text(moved)}."
+
+
+def _longer(scenario: Scenario, name: str) -> str:
+    """Return the override that holds lines 10 s longer before each outcome."""
+    behaviour = scenario.behaviours[name]
+    written: dict[str, object] = {"dist": "uniform", "low": "11s", "high": "13s"}
+    if behaviour is not BUILT_IN:
+        return f"behaviours.{name}.setupTime={json.dumps(written)}"
+    people = behaviour.model_dump(mode="json", by_alias=True, include={"people"})
+    return f"behaviours.{name}={json.dumps({**people, 'setupTime': written})}"
 
 
 def draw_seed(seed: int, draw: int) -> int:

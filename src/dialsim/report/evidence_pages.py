@@ -115,7 +115,7 @@ def _campaigns(held: HeldOutCampaigns) -> Section:
     )
     columns = ("figure", "nine of ten runs", "what happened", "in the interval")
     parts: list[Part] = [FigureTable("Campaign", columns, rows)] if rows else []
-    notes = [f"Not forecast: {why}." for why in held.missing]
+    notes = [*held.notes, *(f"Not forecast: {why}." for why in held.missing)]
     return Section(
         f"Campaigns after {at_text(held.cut)} Thai time, forecast from the calls before",
         [*parts, *([Notes(notes)] if notes else [])],

@@ -211,6 +211,8 @@ def forecast_page(found: Forecast, first: Result, measured: Help) -> ReportPage:
         return page
     facts = forecast_facts(found, page.facts)
     sections = [*page.sections]
+    if found.notes:
+        sections.insert(0, Section("What does it rest on?", [*found.notes]))
     if found.earlier:
         said: list[Part] = [*found.change_sentences(), found.history_table()]
         sections.insert(0, Section("Since the last forecast", said))
