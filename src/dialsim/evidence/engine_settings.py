@@ -417,7 +417,11 @@ class _Search:
         return best
 
     def _plain(self, best: _Choice) -> _Choice:
-        """Of values that fit as well the scenario's own, or else the default, or whole seconds."""
+        """Return the plainest of the choices that fit as well as `best`.
+
+        Setting by setting the scenario's own value is preferred, then the default, then whole
+        seconds.
+        """
         plain = best
         for source in (self._own, _Choice.of(EngineSettings())):
             for name in _NAMES:
@@ -437,13 +441,13 @@ class _Search:
         return plain
 
     def _fits(self, choice: _Choice, best: _Choice) -> bool:
-        """Whether settings fit as well as the best."""
+        """True if `choice` fits as well as `best`."""
         return self.misfit(choice) <= self.misfit(best) + self._close
 
     # -- what the log suggests --------------------------------------------------------------------
 
     def _guess(self) -> _Choice:
-        """What can be read from the log without a run."""
+        """Return a start of the search: what the log shows without a run of the model."""
         guess = self._own
         for name in _NUMBERS:
             read = self._read(name)
@@ -452,7 +456,7 @@ class _Search:
         return guess
 
     def _read(self, name: str) -> list[int]:
-        """Values that the recorded instants show, the likeliest first."""
+        """Return candidate values that the recorded instants show, the likeliest first."""
         record = self._record
         calls = record.calls
         if name == "queue_timeout":
@@ -473,7 +477,7 @@ class _Search:
         return [min(gaps)] if min(gaps) < _LONGEST_TIMEOUT else []
 
     def _values(self, name: str, intervals: Sequence[int]) -> list[Any]:
-        """What is tried for a setting; `intervals` where the log shows no instants of releases."""
+        """Return the candidate values of a setting; `intervals` if the log shows no releases."""
         read: list[Any] = [*self._read(name)]
         known = self._record.has_dials
         if name == "queue_timeout":
@@ -492,7 +496,7 @@ class _Search:
     # -- what the log can't tell ------------------------------------------------------------------
 
     def ties(self, name: str, best: _Choice) -> Iterator[str]:
-        """What else fits as well, as texts."""
+        """Yield, as texts, which other values fit as well."""
         value = getattr(best, name)
         if name in {"order", "sharing"}:
             yield from self._tied_ways(name, best)
@@ -509,9 +513,10 @@ class _Search:
         yield from self._tied_range(name, best)
 
     def _tied_intervals(self, best: _Choice) -> Iterator[str]:
-        """Other intervals of releases; bodies may not show how they and the queue's length share.
+        """Yield other release intervals that fit as well, with whatever queue limit.
 
-        Neighbours of those tried are put together: `1s to 10s`.
+        From bodies alone the interval and the limit may not be identifiable separately. Adjacent
+        candidates that fit are joined to a range: `1s to 10s`.
         """
         tried = {0} if self._counts_lines else {0, *self._read("release_interval"), *_FEW_INTERVALS}
         limits = dict.fromkeys(
@@ -528,7 +533,9 @@ class _Search:
         yield from _ends_of(together, value)
 
     def _tied_ways(self, name: str, best: _Choice) -> Iterator[str]:
-        """Other orders or sharings: whatever the other one of both is."""
+        """Yield other orders (or sharings) that fit as well with at least one sharing (or
+        order).
+        """
         ways = {"order": _ORDERS, "sharing": _SHARINGS}
         (other,) = {*ways} - {name}
         for way in ways[name]:
@@ -539,11 +546,13 @@ class _Search:
                 yield way
 
     def _tied_range(self, name: str, best: _Choice) -> Iterator[str]:
-        """Up and down to where it begins to matter, by bisection."""
+        """Yield the range around the best value within which the fit does not change, by
+        bisection.
+        """
         written = getattr(best, name)
         value: Any = written
         if not isinstance(value, int) or value < 1:
-            # left out, none or unlimited: the number that comes nearest to it
+            # ^# Left out, none or unlimited: bisection starts from the number with the same effect
             value = {"gap": 1, "queue_limit": self._most["queue_limit"]}[name]
             if written is None:
                 value = min(self._lines)
@@ -551,7 +560,8 @@ class _Search:
                 return
         low, high = (self._limit(name, best, value, far) for far in (1, self._most[name]))
         if written is None and low == high and {value} == self._lines:
-            return  # another way to say the same
+            # # The number only says what leaving the setting out says
+            return
         tick, part = (0, 0) if name == "queue_limit" else (1, value // _SHARP)
         if written == value and max(value - low, high - value) <= max(tick, part):
             return
@@ -566,7 +576,7 @@ class _Search:
             yield f"{self.text(name, low)} to {self.text(name, high)}"
 
     def _limit(self, name: str, best: _Choice, value: int, far: int) -> int:
-        """How far a value can go before it matters."""
+        """Return how far a value can go towards `far` before the fit changes, by bisection."""
         if far == value or self._fits(best.but(**{name: far}), best):
             return far
         good, bad = value, far
@@ -582,7 +592,7 @@ class _Search:
         return good
 
     def text(self, name: str, value: Any) -> str | None:
-        """A value as a scenario file has it; None: it is left out."""
+        """Return a value as a scenario file writes it; None if it is left out."""
         if name == "gap":
             rate = _per_second(value)
             return None if rate is None else f"{rate:g}"
@@ -592,14 +602,16 @@ class _Search:
 
 
 def _agreement(record: RecordedCalls, engine: EngineSettings, which: Engine) -> tuple[int, int]:
-    """How many calls are compared, and how many of them agree."""
+    """Return how many calls are compared, and how many of them agree."""
     model = record.played(engine, which)
     found = pairs(record, model, {} if record.has_dials else leads(record, model))
     return int((found.record >= 0).sum()), int(found.agree.sum())
 
 
 def _beginning(record: RecordedCalls, count: int) -> RecordedCalls:
-    """The first calls of a longer record."""
+    """Return the record up to the end of its `count`-th call, or the whole record if it is
+    shorter.
+    """
     if len(record.calls) <= count:
         return record
     at = np.sort(record.calls.ended[record.calls.ended != NO_INSTANT])
@@ -607,7 +619,12 @@ def _beginning(record: RecordedCalls, count: int) -> RecordedCalls:
 
 
 def _congruent(longest: int, interval: int) -> list[int]:
-    """The longest of some spans (ms), and others that intervals come to it from, ever fewer."""
+    """Return `longest` (ms) and shorter spans that differ from it by multiples of `interval`.
+
+    A call lost after waiting w was released at a multiple of `interval`, so that only these
+    timeouts
+    are possible. At most `_MOST_TIMEOUTS` of them are returned, thinned out towards the short ones.
+    """
     steps = np.arange(ceil(longest / interval))
     if len(steps) > _MOST_TIMEOUTS:
         steps = np.unique(np.geomspace(1, len(steps), _MOST_TIMEOUTS).astype(np.int64)) - 1
@@ -615,15 +632,15 @@ def _congruent(longest: int, interval: int) -> list[int]:
 
 
 def _ends_of(spans: Sequence[int], value: int) -> Iterator[str]:
-    """The first and the last of some spans (ms) as a text, if there are others than `value`."""
+    """Yield the range of some spans (ms) as text, unless `value` is the only one."""
     if {*spans} - {value}:
         yield " to ".join(map(format_duration, sorted({spans[0], spans[-1]})))
 
 
 def _divisors(grid: int) -> list[int]:
-    """Intervals of which a number of ms is a multiple, the longest first.
+    """Return the candidate release intervals (ms) that divide `grid`, the longest first.
 
-    Below a second only itself; whole seconds if it has no fraction.
+    If `grid` is below a second it is the only one; if it is whole seconds so are the intervals.
     """
     shortest = _SHORTEST_GRID
     if grid < shortest:
@@ -635,10 +652,11 @@ def _divisors(grid: int) -> list[int]:
 
 
 def _log_density_of_leads(lead: Integers, ending: Integers) -> NDArray[np.float64]:
-    """The density (1/ms) of each call's lead among the other calls of its ending, as a logarithm.
+    """Return the log density (1/ms) of each call's lead among the other calls of its ending.
 
-    By histograms, each call left out of its own (Stone 1984): no family has the shape of all logs,
-    and one that hasn't takes wrong settings for likely.
+    A leave-one-out histogram (Stone 1984). A parametric family would not fit the leads of every
+    log,
+    and where it does not fit, wrong settings come out as likely.
     """
     _, at, counts = np.unique(
         ending * _LONGEST_LEAD + np.minimum(lead, _LONGEST_LEAD - 1) // _BIN_MS,
@@ -650,7 +668,10 @@ def _log_density_of_leads(lead: Integers, ending: Integers) -> NDArray[np.float6
 
 
 def _log_density_of_losses(late: Integers) -> NDArray[np.float64]:
-    """Student's t with three degrees of freedom, not normalized, and a little of anything."""
+    """Return the unnormalized log density of how late losses are.
+
+    It is Student's t with 3 degrees of freedom, mixed with a little uniform mass for outliers.
+    """
     spread = 100.0
     off = late / spread
     likely: NDArray[np.float64] = -np.log(spread) - 2 * np.log1p(off**2 / 3)
@@ -658,7 +679,7 @@ def _log_density_of_losses(late: Integers) -> NDArray[np.float64]:
 
 
 def _per_second(gap: int) -> float | None:
-    """The shortest number of dials per second that keeps dials so far apart (Q4)."""
+    """Return the shortest decimal number of dials per second that gives this gap in ms (Q4)."""
     if gap == 0:
         return None
     for digits in range(8):
@@ -669,9 +690,13 @@ def _per_second(gap: int) -> float | None:
 
 
 def _timeouts(record: RecordedCalls) -> list[int]:
-    """How long calls were queued that were lost; where no releases are known, since when likely.
+    """Return candidate queue timeouts (ms), the likeliest first.
 
-    A call is mostly released when another one's end makes room, or when its campaign starts.
+    With dials in the log they are the waits of the calls that were lost. Without, they are the
+    times
+    from likely releases to a loss: most calls are released when another call ends, which makes
+    room, or
+    at the start of their campaign.
     """
     calls = record.calls
     lost = calls.lost != NO_INSTANT

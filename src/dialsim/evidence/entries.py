@@ -1,7 +1,7 @@
-"""What a log consists of: its entries, from files of several forms and from databases.
+"""Readers of logs: iterators over the entries of files in several formats and of databases.
 
-Every source gives its entries in chunks. An entry is its number in the log (a line, a row, an
-element; from 1) and the text of a body, or why there is none.
+Every source yields its entries in chunks. An entry is its number in the log (line, row or array
+element, from 1) and the bytes of a body, or the reason why it could not be read.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
     from sqlalchemy.exc import DBAPIError
 
 CHUNK = 10_000
-"""Entries of a chunk."""
+"""Entries per chunk."""
 PIECE = 8 * 2**20
-"""Bytes of lines in a chunk."""
+"""Bytes of whole lines per chunk."""
 LONGEST_LINE = 16 * 2**20
-"""A line that is longer is skipped unread."""
+"""Longest line (bytes) that is read; longer ones are reported as damage, without parsing them."""
 _GZIP = b"\x1f\x8b"
 
 Entry = tuple[int, bytes | Damaged]
 
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes (rows, of a database) are read, and of how many; 0: that isn't known."""
+"""Callback for progress: bytes read (rows, for a database), and their total or 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileLines:
-    """Whole lines of a file; they are numbered from 1 in each chunk of them."""
+    """Whole lines of a file; their numbers start at 1 in each chunk."""
 
     text: bytes
     broken: Damaged | None = None
-    """Why there is nothing after them, if the file should not end there."""
+    """Why the file ends after these lines, if it ends too early."""
 
     def entries(self) -> tuple[Iterator[Entry], int]:
-        """The lines that are not empty, and how many lines end."""
+        """Return the lines that are not empty, with their numbers, and the number of line ends."""
         lines = self.text.split(b"\n")
         return self._numbered(lines), len(lines) - 1
 
@@ -67,15 +67,16 @@ class FileLines:
 
 @dataclass(frozen=True, slots=True)
 class LinesOfFile:
-    """Where whole lines stand in a file, which whoever wants the lines reads by itself."""
+    """Byte range of whole lines in a file, for the process that will parse them to read."""
 
     path: Path
     start: int
     stop: int
 
     def read(self) -> FileLines:
-        """Read them. What can't be read is a damage."""
-        # the last line starts within PIECE: if more is there than this, that line is too long
+        """Return the lines; a read error becomes damage."""
+        # # The last line starts within PIECE: if the range holds more than this, that line is too
+        # long
         size = min(self.stop - self.start, PIECE + LONGEST_LINE + 1)
         try:
             with self.path.open("rb") as file:
@@ -92,7 +93,7 @@ _TOO_LONG = Damaged(f"is longer than {LONGEST_LINE // 2**20} MiB")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a log is read from: its name for people, its form, and its entries by chunks."""
+    """A log to read: its name for messages, its format and its entries in chunks."""
 
     name: str
     form: str
@@ -100,7 +101,9 @@ class Source:
 
 
 def file_source(path: Path, column: str | None, progress: Progress | None) -> Source:
-    """A file; its form is told by its content. Raises LogError if it can't be read."""
+    """Open a file, whose format is detected from its content. Raises LogError if it can't be
+    read.
+    """
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -123,7 +126,7 @@ _Told = Callable[[BinaryIO], None]
 
 
 def _told(progress: Progress | None, size: int) -> _Told:
-    """Says how far the reading of a file is."""
+    """Return a callback that reports the progress through a file."""
 
     def tell(raw: BinaryIO) -> None:
         if progress is not None:
@@ -138,7 +141,7 @@ def _listed(entries: Iterator[Entry]) -> Iterator[Chunk]:
 
 
 def _start(path: Path) -> bytes:
-    """The first bytes, unpacked."""
+    """Return the first bytes of a file, decompressed."""
     try:
         with _opened(path) as (file, _):
             start: bytes = file.read(4096)
@@ -149,7 +152,9 @@ def _start(path: Path) -> bytes:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
-    """A file, unpacked if it is packed; and the raw file, which knows how far it is."""
+    """Open a file, decompressing if it is gzip; also yield the raw file, whose position is
+    progress.
+    """
     with path.open("rb") as raw:
         packed = raw.read(2) == _GZIP
         raw.seek(0)
@@ -161,7 +166,7 @@ def _line_chunks(path: Path, size: int, progress: Progress | None) -> Iterator[C
         if file is not raw:
             yield from _unpacked_lines(file, raw, _told(progress, size))
             return
-        # the bytes are left to the processes that read them: sending costs a tenth of reading
+        # # Only byte ranges are sent: sending the lines to a process costs a tenth of parsing them
         stop = len(_MARK) if raw.read(len(_MARK)) == _MARK else 0
         while stop < size:
             start, stop = stop, _line_end(raw, stop + PIECE, size)
@@ -171,7 +176,7 @@ def _line_chunks(path: Path, size: int, progress: Progress | None) -> Iterator[C
 
 
 def _line_end(raw: BinaryIO, place: int, size: int) -> int:
-    """Where the line ends in which a place lies, of a file of so many bytes."""
+    """Return the position after the line that the byte at `place` is part of."""
     raw.seek(place - 1)
     while place < size and (block := raw.readline(2**16)):
         place = raw.tell()
@@ -185,7 +190,7 @@ def _is_csv(path: Path) -> bool:
 
 
 def _unpacked_lines(file: Any, raw: BinaryIO, told: _Told) -> Iterator[FileLines]:
-    """The lines of a packed file; one that is too long, and an early end, are damages."""
+    """Yield the lines of a compressed file; a line too long and a truncated file are damage."""
     rest = file.read(len(_MARK)).removeprefix(_MARK)
     while True:
         text, ended, broken = _piece(file, rest)
@@ -206,11 +211,12 @@ def _unpacked_lines(file: Any, raw: BinaryIO, told: _Told) -> Iterator[FileLines
 
 
 def _piece(file: Any, rest: bytes) -> tuple[bytes, bool, Damaged | None]:
-    """Read on: `rest` with the next piece, whether the file ends there, and why too early."""
+    """Read the next piece: `rest` with it, whether the file ends, and why if it is truncated."""
     pieces, size = [rest], 0
     while size < PIECE:
         try:
-            piece = file.read1(PIECE - size)  # keeps what it has where a packed file breaks off
+            # # read1, not read: of a truncated file it still returns what could be decompressed
+            piece = file.read1(PIECE - size)
         except (EOFError, OSError) as error:
             return b"".join(pieces), True, Damaged(f"the packed file breaks off ({error})")
         if not piece:
@@ -221,7 +227,7 @@ def _piece(file: Any, rest: bytes) -> tuple[bytes, bool, Damaged | None]:
 
 
 def _array_entries(path: Path, told: _Told) -> Iterator[Entry]:
-    """The elements of a JSON array, one after the other."""
+    """Yield the elements of a JSON array without loading it as a whole."""
     decoder, number = json.JSONDecoder(), 0
     with _opened(path) as (file, raw):
         reader = _Text(file)
@@ -248,7 +254,7 @@ def _array_entries(path: Path, told: _Told) -> Iterator[Entry]:
 
 
 class _Text:
-    """A text read piece by piece."""
+    """Text that is read in pieces, to parse a large JSON array incrementally."""
 
     _PIECE = 2**20
 
@@ -263,7 +269,7 @@ class _Text:
         self._text = self._text[len(mark) :]
 
     def next_mark(self) -> str:
-        """The next character that is not a space; empty at the end."""
+        """Return the next character that is not white space; empty at the end."""
         while True:
             self._text = self._text.lstrip("\ufeff \t\r\n")
             if self._text or not self._more():
@@ -300,7 +306,7 @@ class _Text:
 
 
 def _whole_characters(text: bytes) -> int:
-    """How many bytes make whole characters of UTF-8."""
+    """Return how many bytes form whole UTF-8 characters: a piece may end inside one."""
     for back in range(1, min(4, len(text)) + 1):
         byte = text[-back]
         if byte >= 0xC0:
@@ -357,7 +363,7 @@ def _rows_of(batch: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
 
 
 def _columns(source: str, names: Sequence[str], column: str | None) -> list[str]:
-    """Which columns may have bodies: the one that was named, else all."""
+    """Return the columns to search for bodies: the one named, else all."""
     if column is None:
         return [*names]
     if column not in names:
@@ -366,7 +372,7 @@ def _columns(source: str, names: Sequence[str], column: str | None) -> list[str]
 
 
 def _body_in(values: Iterable[object]) -> bytes | Damaged:
-    """The first of the values of a row that looks like a body."""
+    """Return the first value of a row that looks like a body."""
     for value in values:
         if isinstance(value, dict):
             return orjson.dumps(value, default=str)
@@ -378,11 +384,12 @@ def _body_in(values: Iterable[object]) -> bytes | Damaged:
     return Damaged("has no body in its columns")
 
 
-# Databases ----------------------------------------------------------------------------------------
+# # Databases
+# ----------------------------------------------------------------------------------------
 
 
 def is_database(source: str | Path) -> bool:
-    """Whether a log's name is the URL of a database."""
+    """True if the name of a log is the URL of a database."""
     return isinstance(source, str) and "://" in source
 
 
@@ -393,10 +400,11 @@ def database_source(
     query: str | None,
     progress: Progress | None,
 ) -> Source:
-    """The rows of a table or of a query, read as they are asked for; nothing is ever written.
+    """Open the rows of a table or a query, streamed; nothing is ever written.
 
-    Raises LogError if SQLAlchemy is missing or the URL is none; reading the chunks does if a driver
-    is missing, the database can't be reached, or there is no such table or column.
+    Raises LogError if SQLAlchemy is missing or the URL is invalid. Reading the chunks raises it if
+    a
+    driver is missing, the database can't be reached, or there is no such table or column.
     """
     try:
         from sqlalchemy import make_url
@@ -412,7 +420,8 @@ def database_source(
             "the log is no URL of a database, such as sqlite:///calls.db or "
             "postgresql://user@server/database"
         ) from None
-    if url.drivername in {"postgresql", "postgres"}:  # else it depends on SQLAlchemy's version
+    # # Without this the driver that a plain `postgresql:` means depends on SQLAlchemy's version
+    if url.drivername in {"postgresql", "postgres"}:
         url = url.set(drivername="postgresql+psycopg")
     name = url.set(query={}).render_as_string(hide_password=True)
     if table is not None and query is not None:
@@ -437,7 +446,8 @@ def _database_chunks(
         try:
             if query is None:
                 result = connection.execute(_of_table(connection, name, table, column))
-            else:  # as it stands: no colon or % in it stands for a parameter
+            # # Passed on verbatim: a colon or % in the user's query is no bind parameter
+            else:
                 result = connection.execution_options(no_parameters=True).exec_driver_sql(query)
             if not result.returns_rows:
                 raise LogError(f"{name}: the query gives no rows")
@@ -453,13 +463,14 @@ def _database_chunks(
 
 @contextmanager
 def _connected(url: URL, name: str) -> Iterator[Connection]:
-    """A connection that only reads, and has the server keep what was not asked for yet."""
+    """Open a read-only connection with a server-side cursor, so that rows are streamed."""
     from sqlalchemy import create_engine, text
     from sqlalchemy.exc import DBAPIError, NoSuchModuleError
     from sqlalchemy.pool import NullPool
 
     is_sqlite = url.get_backend_name() == "sqlite"
-    if is_sqlite and not Path(url.database or "").is_file():  # SQLite would make one
+    # # SQLite would create a missing file
+    if is_sqlite and not Path(url.database or "").is_file():
         raise LogError(f"{name}: can't be read (no such file)")
     try:
         engine = create_engine(url, poolclass=NullPool)
@@ -482,7 +493,7 @@ def _connected(url: URL, name: str) -> Iterator[Connection]:
 def _of_table(
     connection: Connection, name: str, table: str | None, column: str | None
 ) -> Executable:
-    """What is asked of a table: the named column, or all that may have bodies."""
+    """Return the SELECT of a table: of the named column, or of all columns that may hold bodies."""
     from sqlalchemy import JSON, LargeBinary, String, Text, cast, inspect, select, types
     from sqlalchemy import column as named
     from sqlalchemy import table as of
@@ -503,7 +514,7 @@ def _of_table(
     if not asked:
         listed = ", ".join(columns)
         raise LogError(f"{name}: no column of {table} has texts, JSON or bytes; it has {listed}")
-    # JSON as text: else the driver makes objects of it
+    # # JSON columns are cast to text: the driver would parse them only for us to write them again
     shown = [
         cast(named(one), Text) if isinstance(columns[one], JSON) else named(one) for one in asked
     ]
@@ -511,6 +522,6 @@ def _of_table(
 
 
 def _reason(error: DBAPIError, url: URL) -> str:
-    """The first line of what a driver says, without the password."""
+    """Return the first line of a driver's message, without the password."""
     said = str(error.orig).strip().partition("\n")[0]
     return said.replace(str(url.password), "***") if url.password else said

@@ -1,4 +1,4 @@
-"""What speaks against a log: findings, and the columns that checks of a log look at."""
+"""Findings against a log, and the columns of a log as arrays for the checks that find them."""
 
 from __future__ import annotations
 
@@ -28,21 +28,24 @@ from dialsim.scenario.calendar import range_text
 
 Mask = NDArray[np.bool_]
 
-MOST_LISTED = 100  # findings of one kind that are listed; more are only counted
+# # Findings listed per rule; further ones are only counted
+MOST_LISTED = 100
 
 FAR = 2**62
-"""After all instants: stands for one that does not come."""
+"""Later than all instants: stands for an instant that never comes, so that comparisons work."""
 
 LONGEST_RING_MS = 600_000
-"""Where a log has no dials: from the dial to the answer, or to the end of a call that nobody
-answers, takes no longer. No telephone network lets a call ring for ten minutes."""
+"""Longest time (ms) from dial to answer or, if unanswered, to the end, where a log has no dials.
+
+No telephone network lets a call ring for ten minutes.
+"""
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Finding:
-    """A rule that a log breaks: the instant (ms, None if not known), the call, and what collides.
+    """A rule that a log breaks: at which instant (ms, None if unknown), by which call, and how.
 
-    `line` is that of the body, 0 if the finding rests on a table.
+    `line` is the line of the body, 0 if the finding comes from a table of calls.
     """
 
     rule: str
@@ -54,7 +57,7 @@ class Finding:
 
 
 def instant(value: SupportsInt) -> str:
-    """An instant as findings show it."""
+    """Return an instant as findings show it."""
     value = int(value)
     if value == NO_INSTANT:
         return "never"
@@ -62,14 +65,14 @@ def instant(value: SupportsInt) -> str:
 
 
 def week_text(windows: Iterable[WeekdayRange]) -> str:
-    """Time windows as findings show them: each range once, in order."""
+    """Return time windows as findings show them: each range once, in order."""
     return ", ".join(
         f"day {day} {range_text((start, end))}" for day, start, end in sorted(set(windows))
     )
 
 
 def milliseconds(column: Any) -> NDArray[np.int64]:
-    """A column of instants as ms, `NO_INSTANT` for none."""
+    """Return a column of instants in ms, `NO_INSTANT` for missing ones."""
     values: NDArray[np.int64] = (
         pd.to_datetime(column, utc=True).astype("datetime64[ms, UTC]").to_numpy("datetime64[ms]")
     ).astype(np.int64)
@@ -77,15 +80,17 @@ def milliseconds(column: Any) -> NDArray[np.int64]:
 
 
 def codes(*statuses: CallStatus) -> list[int]:
-    """Indexes into `STATUSES`."""
+    """Return the indices of statuses in `STATUSES`."""
     return [STATUSES.index(status) for status in statuses]
 
 
 class LogColumns:
     """The columns of a log as arrays, for checks.
 
-    What a scenario says, by campaign: `most_lines` that there may be, and of which campaigns people
-    are `told_apart`, since no two of them have the same values, or `listed_twice`.
+    A scenario adds, by campaign: `most_lines`, the most lines there may be; `told_apart`, the
+    campaigns
+    in which no two people have the same values; `listed_twice`, those in which somebody is listed
+    twice.
     """
 
     def __init__(self, log: Log) -> None:
@@ -93,7 +98,8 @@ class LogColumns:
         self.most_lines: Mapping[int, int] = {}
         self.told_apart: Container[int] = ()
         self.listed_twice: Collection[int] = ()
-        self.omitted: Counter[str] = Counter()  # findings by rule that are counted, but not listed
+        # # Findings that are counted but not listed, by rule
+        self.omitted: Counter[str] = Counter()
         self._bodies: dict[str, NDArray[Any]] = {}
         self._instants: dict[str, NDArray[np.int64]] = {}
 
@@ -104,7 +110,7 @@ class LogColumns:
         return self._bodies[name]
 
     def marked(self, mark: int) -> Mask:
-        """Which bodies say this."""
+        """Return which bodies have this mark."""
         said: Mask = (self.body("marks") & int(mark)) != 0
         return said
 
@@ -114,22 +120,22 @@ class LogColumns:
         return ids
 
     def call_id(self, row: int) -> str:
-        """The id of a call."""
+        """Return the id of a call."""
         return str(self._call_ids[row])
 
     def line(self, row: SupportsInt) -> int:
-        """The line of a body."""
+        """Return the line of a body."""
         return int(self.body("line")[int(row)])
 
     def instants(self, name: str) -> NDArray[np.int64]:
-        """Return a column of instants of the calls."""
+        """Return a column of instants of the calls, in ms."""
         if name not in self._instants:
             self._instants[name] = milliseconds(self.log.calls[name])
         return self._instants[name]
 
     @cached_property
     def status(self) -> NDArray[np.int8]:
-        """The status of each call, an index into `STATUSES`."""
+        """Status of each call, as an index into `STATUSES`."""
         texts = self.log.calls["status"].astype(str)
         places = {status.value: code for code, status in enumerate(STATUSES)}
         status: NDArray[np.int8] = texts.map(places).to_numpy().astype(np.int8)
@@ -137,22 +143,22 @@ class LogColumns:
 
     @cached_property
     def recipient(self) -> NDArray[np.int64]:
-        """Who was called, -1 if it is not known."""
+        """Person called, -1 if unknown."""
         return self.log.calls["recipient"].to_numpy(dtype=np.int64, na_value=-1)
 
     @cached_property
     def attempt(self) -> NDArray[np.int64]:
-        """The attempt's number, 0 if there is none."""
+        """Number of the attempt, 0 if the call is none."""
         return self.log.calls["attempt"].to_numpy(dtype=np.int64, na_value=0)
 
     @cached_property
     def campaign(self) -> NDArray[np.int32]:
-        """The campaign of each call."""
+        """Campaign of each call, as an index."""
         return self.log.calls["campaign"].to_numpy()
 
     @cached_property
     def is_counted(self) -> Mask:
-        """Whether a call is an attempt (P5): dialled, and ended."""
+        """Whether each call counts as an attempt (P5): it was dialled and has ended."""
         ends = codes(CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY,
                      CallStatus.FAILED, CallStatus.ANALYSIS_FAILED)  # fmt: skip
         counted: Mask = np.isin(self.status, ends)
@@ -160,14 +166,14 @@ class LogColumns:
 
     @cached_property
     def is_queue_timeout(self) -> Mask:
-        """Whether a call was lost in the queue (Q5): only these are cancelled and have an end."""
+        """Whether each call was lost in the queue (Q5): only then a cancelled call has an end."""
         cancelled = self.status == STATUSES.index(CallStatus.CANCELLED)
         lost: Mask = cancelled & (self.instants("ended_at") != NO_INSTANT)
         return lost
 
     @cached_property
     def settings(self) -> list[Settings | None]:
-        """The settings of each campaign, as the first body that shows them says."""
+        """Settings of each campaign as the first body that has them shows; None if no body does."""
         log = self.log
         found: list[Settings | None] = [None] * len(log.campaigns)
         pairs = log.calls[["campaign", "setting"]].drop_duplicates().itertuples(index=False)
@@ -177,19 +183,21 @@ class LogColumns:
         return found
 
     def setting(self, read: Callable[[Settings], int | None], otherwise: int) -> NDArray[np.int64]:
-        """A number of the settings, for each call."""
+        """Return a number of the settings for each call; `otherwise` if it is not known."""
         values = [None if one is None else read(one) for one in self.settings]
         filled = [otherwise if value is None else value for value in values]
         return np.array([*filled, otherwise], dtype=np.int64)[self.campaign]
 
     def _listed(self, rule: str, wrong: Mask | Sequence[int]) -> list[int]:
-        """Return the first rows of a mask, or of some rows; count those beyond `MOST_LISTED`."""
+        """Return the first rows of a mask (or of rows) up to `MOST_LISTED`, and count the
+        others.
+        """
         rows = np.flatnonzero(wrong).tolist() if isinstance(wrong, np.ndarray) else [*wrong]
         self.omitted[rule] += max(0, len(rows) - MOST_LISTED)
         return rows[:MOST_LISTED]
 
     def of_texts(self, rule: str, texts: Sequence[tuple[int, str]]) -> Iterator[Finding]:
-        """Yield a finding for each body and text of one kind, as far as they are listed."""
+        """Yield a finding per body and text, up to the limit per rule."""
         for place in self._listed(rule, range(len(texts))):
             row, text = texts[place]
             yield from self.of_bodies(rule, [row], text)
@@ -201,7 +209,7 @@ class LogColumns:
         text: Callable[[int], str] | str,
         at: str = "ended_at",
     ) -> Iterator[Finding]:
-        """Yield a finding for each body of a mask, as far as they are listed."""
+        """Yield a finding per body in a mask, up to the limit per rule."""
         instants, calls, campaigns = self.body(at), self.body("call"), self.body("campaign")
         for row in self._listed(rule, wrong):
             told = text if isinstance(text, str) else text(row)
@@ -218,7 +226,7 @@ class LogColumns:
     def of_calls(
         self, rule: str, wrong: Mask, at: NDArray[np.int64], text: Callable[[int], str] | str
     ) -> Iterator[Finding]:
-        """Yield a finding for each call of a mask, as far as they are listed."""
+        """Yield a finding per call in a mask, up to the limit per rule."""
         lines = self.log.calls["line"].to_numpy()
         for row in self._listed(rule, wrong):
             told = text if isinstance(text, str) else text(row)

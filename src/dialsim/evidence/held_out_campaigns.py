@@ -1,8 +1,8 @@
-"""Campaigns of a log that go on after an instant, forecast from what came before it.
+"""Backtest of forecasts: campaigns that continue after a cut, forecast from the log before it.
 
-Behaviours are learned from the calls before. People, and where each of them stood, are those that
-the log shows; settings are those of its bodies, or of a scenario. What was forecast is held against
-what happened. `docs/calibrate.md` says what is taken from where.
+Behaviours are estimated from the calls before the cut. People and their histories are those in the
+log; settings come from its bodies or from a scenario. The forecast is compared with what happened
+after the cut. `docs/calibrate.md` says which input comes from where.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ from dialsim.scenario.recipients import HISTORY_COLUMNS
 from dialsim.scenario.scenario import Scenario
 
 MOST_UNKNOWN = 0.01
-"""A campaign of which the log lacks the end of more people can't be held against a forecast."""
+"""Largest share of a campaign's people or calls that may be unknown for it to be compared."""
 _REACHED = [status.value for status in REACHED]
 _COUNTED = [*_REACHED, *(one.value for one in
             (CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED))]  # fmt: skip
 _HOLDS = {"pause": "state", "resume": "state", "setConcurrency": "lines"}
-"""Actions that hold until another one of their kind."""
+"""Actions whose effect lasts until the next action of the same kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutCampaign:
-    """A campaign that went on after the cut: its forecast, and what happened.
+    """A campaign that continued after the cut: its forecast, and what happened.
 
-    `finish` is when its last call ended (ms), `reached` how many people it reached in the end.
+    `finish` is when its last call ended (ms), `reached` how many people it had reached by then.
     """
 
     name: str
@@ -69,22 +69,22 @@ class HeldOutCampaign:
 
     @property
     def finish_span(self) -> str:
-        """The interval of the finish, as text."""
+        """Prediction interval of the finish, as text."""
         return f"{at_text(self.forecast.finish.low)} to {at_text(self.forecast.finish.high)}"
 
     @property
     def reach_span(self) -> str:
-        """The interval of the people reached, as text."""
+        """Prediction interval of the people reached, as text."""
         return f"{self.forecast.reach.low:,.0f} to {self.forecast.reach.high:,.0f}"
 
     @property
     def finish_held(self) -> bool:
-        """Whether it was done within the interval that nine of ten campaigns end in."""
+        """True if the finish lies within its 90 % prediction interval."""
         return self.forecast.finish.low <= self.finish <= self.forecast.finish.high
 
     @property
     def reach_held(self) -> bool:
-        """Whether it reached as many people as the interval says."""
+        """True if the number of people reached lies within its 90 % prediction interval."""
         return self.forecast.reach.low <= self.reached <= self.forecast.reach.high
 
 
@@ -102,7 +102,7 @@ class HeldOutCampaigns:
     notes: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """What was forecast, and what happened, for the screen."""
+        """Yield the comparison of forecasts and outcomes as lines of text."""
         yield f"campaigns after {short_text(self.cut)} Thai time, by the calls before it:"
         for one in self.campaigns:
             said = "in it" if one.finish_held else "outside"
@@ -115,23 +115,25 @@ class HeldOutCampaigns:
 
 
 class _Settings(NamedTuple):
-    """What is set of a campaign, its agent and organization, as parts of a scenario."""
+    """Settings of a campaign, its agent and organization, as parts of a scenario file."""
 
     organization: str
     agent: dict[str, Any]
     block: dict[str, Any]
     lines: int | None
     max_attempts: int
-    listed: int  # people on its list, 0 if that is not known
+    # # People on its list, 0 if unknown
+    listed: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Campaign:
-    """A campaign that goes on after the cut, as a scenario has it from there on.
+    """A campaign that continues after the cut, as the scenario has it from there.
 
-    `people` are those of `_people`, `unseen` is how many more there are. `finish` is when its last
-    call ended; `why_not` says why that is not the end of the campaign, if it isn't. `lines` is None
-    where the organization of a scenario has them.
+    `people` is the table of `_people`; `unseen` counts those on the list whom the log never shows.
+    `finish` is when its last call ended; `why_not` says why that is not the end of the campaign,
+    None
+    if it is. `lines` is None if the scenario's organization has them.
     """
 
     name: str
@@ -155,11 +157,13 @@ def forecast_held_out(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> HeldOutCampaigns:
-    """Forecast how campaigns go on after a cut, from the calls before it.
+    """Forecast how campaigns continue after a cut, from the calls before it.
 
-    `hold_out` is the share of the calls that come after the cut, `by` as in `calibrate`. Settings
-    are those of `scenario`, whose campaigns have the ids or names of the log's; without it those
-    that bodies show. Raises ExperimentError for too few runs.
+    `hold_out` is the share of the calls after the cut; `by` is that of `calibrate`. Settings are
+    those
+    of the campaigns of `scenario` with the same id or name; without a scenario those that bodies
+    show.
+    Raises ExperimentError if there are too few runs.
     """
     calls = dialled_calls(log)
     cut = cut_of(calls["dialled_at"].to_numpy(), hold_out)
@@ -186,7 +190,7 @@ def forecast_held_out(
             found[code] = made
     finished = []
     for code, one in found.items():
-        # Without those that share its lines a campaign would be too quick
+        # # Left alone with all the lines, a campaign would be forecast to finish too early
         shared = [other for other, at in begins.items()
                   if _owner(log, other) == _owner(log, code) and at < one.finish]  # fmt: skip
         if one.why_not is not None:
@@ -215,7 +219,7 @@ def forecast_held_out(
 
 
 def _name(log: Log, code: int) -> str:
-    """A campaign's name, with its place in the log where another one has the same."""
+    """Return the name of a campaign, with its number where another one has the same name."""
     names = [one.name or one.id or "unknown" for one in log.campaigns]
     return names[code] if names.count(names[code]) == 1 else f"{names[code]} ({code + 1})"
 
@@ -227,7 +231,7 @@ def _owner(log: Log, code: int) -> str:
 def _campaign(
     log: Log, code: int, cut: int, scenario: Scenario | None, behaviour: str
 ) -> _Campaign | str:
-    """A campaign from the cut on, or what is missing to make it."""
+    """Return a campaign from the cut on, or the reason why it can't be forecast."""
     calls = log.calls[log.calls["campaign"] == code]
     masked = int(calls["recipient"].isna().sum())
     if masked > MOST_UNKNOWN * len(calls):
@@ -243,7 +247,7 @@ def _campaign(
     unsettled = unseen + int((~people["reached"] & (people["attempts"] < most)).sum())
     shown = calls.loc[calls["setting"] >= 0, "setting"].unique()
     completed = any(log.settings[one].status == "COMPLETED" for one in shown)
-    # Some calls send no webhook (A2): in bodies alone few people may seem to be left
+    # # Some calls send no webhook (A2), so that bodies alone may leave a few people unsettled
     allowed = 0 if log.form == "run" else int(MOST_UNKNOWN * len(people))
     why_not = None
     if not completed and unsettled > allowed:
@@ -270,7 +274,7 @@ def _campaign(
 
 
 def _shown_settings(log: Log, code: int) -> _Settings | str:
-    """The settings that the bodies of a campaign show."""
+    """Return the settings that the bodies of a campaign show, or what is missing."""
     identifier = log.campaigns[code].id
     shown = identifier and LoggedCampaign.of(log, identifier.lower(), frozenset())
     if not shown or shown.schedule is None or shown.lines is None:
@@ -281,7 +285,7 @@ def _shown_settings(log: Log, code: int) -> _Settings | str:
 
 
 def _written_settings(log: Log, code: int, cut: int, scenario: Scenario) -> _Settings | str:
-    """The settings that a scenario has for a campaign of the log."""
+    """Return the settings that a scenario has for a campaign of the log, or what is missing."""
     expected = Expected(scenario, log.campaigns).blocks[code]
     if expected is None:
         return "the scenario has no campaign of this id or name"
@@ -298,10 +302,11 @@ def _written_settings(log: Log, code: int, cut: int, scenario: Scenario) -> _Set
 
 
 def _people(calls: pd.DataFrame, cut: int) -> pd.DataFrame:
-    """The people of a campaign, in the order of its list where the log knows it.
+    """Return the people of a campaign, a row each, in the order of its list if known.
 
-    `reached` and `attempts` are those in the end. The history of those who were called before the
-    cut is in the columns `HISTORY_COLUMNS`, as texts; a call that was under way is made again.
+    `reached` and `attempts` are those at the end of the log. `HISTORY_COLUMNS` have, as texts, the
+    history of those called before the cut. A call in progress at the cut is left out: the forecast
+    makes it anew.
     """
     known = calls[calls["recipient"].notna()]
     counted = known[known["status"].isin(_COUNTED) & known["attempt"].notna()]
@@ -331,7 +336,7 @@ def _write(
     scenario: Scenario | None,
     folder: Path,
 ) -> Path:
-    """Write the scenario from the cut on, its lists of people and the draws; give its file."""
+    """Write the scenario from the cut on, its lists of people and the draws; return its path."""
     document: dict[str, Any] = {"version": 1, "name": "Held out"}
     owners: dict[str, dict[str, Any]] = {}
     if scenario is not None:
@@ -369,7 +374,7 @@ def _write(
 
 
 def _from(cut: int, owner: dict[str, Any], scenario: Scenario) -> dict[str, Any]:
-    """An organization of a scenario from the cut on: of what was done before, what still holds."""
+    """Return an organization from the cut on; of earlier actions it keeps those still in effect."""
     [settings] = [one for one in scenario.organizations if one.name == owner["name"]]
     still: dict[object, dict[str, Any]] = {}
     later = []
@@ -390,7 +395,7 @@ def _order(campaigns: Sequence[_Campaign]) -> dict[str, str]:
 
 
 def _write_people(file: Path, campaign: _Campaign, numbers: Iterator[int]) -> None:
-    """A list of people with made-up phone numbers: a forecast doesn't depend on them."""
+    """Write a list of people with made-up phone numbers, on which no forecast depends."""
     with file.open("w", encoding="utf-8", newline="") as sheet:
         rows = csv.writer(sheet, lineterminator="\n")
         rows.writerow(["tel", "segment", *HISTORY_COLUMNS])

@@ -1,6 +1,6 @@
-"""Logs: records of real or simulated calls in whatever form they were kept, read into one table.
+"""Logs: records of real or simulated calls in several formats, read into one table.
 
-`read_log` is the one reader. What it can't read it reports with the line and the reason, and skips.
+`read_log` is the only reader. What it can't read it skips and reports with line and reason.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from dialsim.evidence.entries import (
 from dialsim.interface.status import CallStatus
 
 FIRST = 4
-"""So many chunks are read by this process, those after them by several."""
+"""Chunks parsed in this process; those after them are parsed by several processes."""
 TOGETHER = 64
-"""So many parts of a column are joined, since small pieces leave holes in memory for good."""
+"""Chunks of a column that are concatenated at once: small arrays fragment the heap for good."""
 KEPT_DAMAGES = 1_000
-"""So many damaged lines are kept with their reasons; the others are counted."""
+"""Damaged lines kept with their reasons; further ones are only counted."""
 _FOLDER_FILE = "calls.parquet"
 
 
 class Damage(NamedTuple):
-    """A line (or row, or element of an array; from 1) that could not be read, and why."""
+    """An entry (line, row or array element, from 1) that could not be read, and why."""
 
     line: int
     reason: str
@@ -72,34 +72,38 @@ class Campaign:
     agent_id: str | None
     agent: str | None
     organization: str | None = None
-    """Known in folders of runs."""
+    """Known only in folders of runs."""
 
 
 @dataclass(frozen=True)
 class Log:
     """A log of calls.
 
-    `bodies` has a row per body read, in the order of the file; it is empty for a folder of a run
-    without webhooks. Its column `call` is a row number of `calls`, `setting` an index into
-    `settings`, and `marks` are those of `bodies.Mark`.
+    `bodies` has a row per body, in the order of the file; it is empty for a folder of a run without
+    webhooks. Its column `call` is a row number of `calls`, `setting` an index into `settings`, and
+    `marks` is a set of flags of `bodies.Mark`.
 
     `calls` has a row per call:
 
-    - `campaign`: index into `campaigns`; `setting`: index into `settings`, -1 if unknown (as the
-      first body of the call shows them);
-    - `call_id`; `line`: where its first body stands (0 in a folder without webhooks);
-    - `recipient`: a number that the calls of one person in one campaign share, null where it
-      can't be told; people listed twice with equal values share one. `tel`, as first shown;
-    - `attempt`: the attempt's number; null if it did not count (P5) or is not known;
-    - `status`, `started_at`, `ended_at`, `call_duration_ms` (as written, else worked out);
-    - `analysis`: analyzed, no_conversation, unavailable, of the best result; in folders also
-      not_analyzed, failed, pending; `funnel`; `fields`: the custom fields as JSON;
-    - `bodies`: how many there are; `re_analyses`: how many of them differ and say so;
-    - `sent_at`: the first POST (or receipt), where the log says it; `received`: whether one of its
-      bodies was accepted; `masked`: no body shows the person;
-    - `position`, the person's place in the campaign's list, from 0; `created_at`, `queued_at`,
-      `initiated_at`, `ringing_at`, `caller_id`, `voice_key`, `segment`: known in folders of runs
-      only, else null.
+    - `campaign`: index into `campaigns`; `setting`: index into `settings` as the first body of the
+      call
+      shows them, -1 if unknown;
+    - `call_id`; `line`: line of its first body (0 in a folder without webhooks);
+    - `recipient`: number of the person within the campaign, null if it can't be told; people listed
+      twice with equal values share one. `tel`: as first shown;
+    - `attempt`: number of the attempt; null if the call did not count (P5) or the number is
+      unknown;
+    - `status`, `started_at`, `ended_at`, `call_duration_ms` (as written, else computed);
+    - `analysis`: analyzed, no_conversation or unavailable, the best of its results; in folders also
+      not_analyzed, failed or pending; `funnel`; `fields`: the custom fields as JSON;
+    - `bodies`: how many there are; `re_analyses`: how many differ and are marked as re-analysis;
+    - `sent_at`: first POST (or receipt), if the log has it; `received`: whether any of its bodies
+      was
+      accepted; `masked`: whether no body shows the person;
+    - `position` of the person in the campaign's list, from 0; `created_at`, `queued_at`,
+      `initiated_at`, `ringing_at`, `caller_id`, `voice_key`, `segment`: in folders of runs only,
+      else
+      null.
     """
 
     source: str
@@ -114,12 +118,12 @@ class Log:
 
     @property
     def has_dials(self) -> bool:
-        """Whether the log knows instants of dials and the numbers shown."""
+        """True if the log has instants of dials, and caller IDs."""
         return bool(self.calls["initiated_at"].notna().any())
 
     @cached_property
     def duplicates(self) -> int:
-        """How many bodies repeat another one of their call."""
+        """Number of bodies that repeat an earlier body of their call."""
         return int(self.bodies["repeats"].sum()) if len(self.bodies) else 0
 
 
@@ -133,12 +137,20 @@ def read_log(
 ) -> Log:
     """Read a log.
 
-    `source` is a folder of `dialsim run`; a `webhooks.jsonl` of ours; bodies of the webhook as JSON
-    lines or as one JSON array, each alone or in an object that has it as `body`; a CSV or a
-    Parquet file with a column of bodies (`column`; else the first that has some). Text files may
-    be packed by gzip. Or it is the URL of a database, as SQLAlchemy has them, with the `table` that
-    has such a column, of text, JSON or bytes, or with a `query` for such rows. Raises LogError if
-    it is none of them, and what the source says if the database can't be read.
+    `source` is one of
+
+    - a folder of `dialsim run`, or its `webhooks.jsonl`;
+    - a file with bodies of the webhook as JSON lines or as one JSON array; each element is a body
+      or an
+      object whose `body` is one;
+    - a CSV or Parquet file with a column of bodies: `column`, else the first that has some;
+    - the URL of a database in SQLAlchemy's form, with a `table` that has such a column (text, JSON
+      or
+      bytes), or with a `query` for such rows.
+
+    Text files may be compressed with gzip. Raises LogError if the source is none of these, or with
+    the
+    message of the database if that can't be read.
     """
     if is_database(source):
         return _read(database_source(str(source), table, column, query, progress))
@@ -161,19 +173,19 @@ def _read(source: Source) -> Log:
 
 
 class _Part(NamedTuple):
-    """What came of a chunk of entries; codes of settings and agents go by its own `known`."""
+    """Parsed chunk of entries; its codes of settings and agents refer to its own `known`."""
 
     columns: list[pa.Array]
-    """Not a batch: columns that come from another process as one can't be given up one by one."""
+    """Arrays, not a RecordBatch: columns of a batch from another process can't be freed singly."""
     known: Dictionary
     damages: list[Damage]
     lines: int
-    """So many lines have ended when the next chunk begins; 0 where entries have their numbers."""
+    """Lines before the next chunk begins; 0 if the entries carry their own numbers."""
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep the garbage collector away: to search rows for circles is a tenth of reading them."""
+    """Switch the garbage collector off: looking for cycles in the rows is a tenth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -185,7 +197,7 @@ def _no_collection() -> Iterator[None]:
 
 @_no_collection()
 def _part(chunk: Chunk) -> _Part:
-    """Read a chunk of entries, in whatever process."""
+    """Parse a chunk of entries, in any process."""
     rows: list[Row] = []
     damages: list[Damage] = []
     known = Dictionary()
@@ -218,21 +230,23 @@ def _part(chunk: Chunk) -> _Part:
 
 
 def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
-    """What comes of chunks, in their order; of a large log by several processes."""
+    """Yield the parsed chunks in order; those of a large log are parsed by several processes."""
     yield from map(_part, islice(chunks, FIRST))
     following = next(chunks, None)
     if following is None:
         return
     from joblib import Parallel, delayed
 
-    from dialsim.experiments.runner import interrupts_held  # small logs do without
+    # # Imported late: small logs need no worker processes
+    from dialsim.experiments.runner import interrupts_held
 
     failures: list[Exception] = []
 
     def rest() -> Iterator[Chunk]:
         try:
             yield from chain([following], chunks)
-        except Exception as error:  # joblib, in whose thread this is, would wait for ever
+        # # joblib consumes this generator in a thread of its own, where an exception would hang it
+        except Exception as error:
             failures.append(error)
 
     workers = Parallel(n_jobs=-1, return_as="generator", pre_dispatch="n_jobs")
@@ -249,7 +263,7 @@ _HASHED = ("session", "person", "digest")
 
 
 class _Builder:
-    """Gathers bodies chunk by chunk into compact columns."""
+    """Collects bodies chunk by chunk in compact columns."""
 
     def __init__(self) -> None:
         self._known = Dictionary()
@@ -282,11 +296,11 @@ class _Builder:
             before += part.lines
 
     def _taken(self, name: str) -> pa.ChunkedArray:
-        """A column, which is not kept any longer."""
+        """Return a column and release it."""
         return pa.chunked_array(self._columns.pop(name), _COLUMNS[name])
 
     def log(self, source: str, form: str) -> Log:
-        """The log of all that was taken in, which is given up."""
+        """Return the log of everything read; the builder is empty afterwards."""
         settings = tuple(self._known.known_settings)
         agents = list(self._known.agents)
         calls_of, ids = _encoded(self._taken("call_id"))
@@ -310,14 +324,15 @@ class _Builder:
 
 
 def _memory() -> pa.MemoryPool:
-    """Where large columns are: the usual pool of Arrow keeps hundreds of MiB that were given up."""
+    """Return the pool for large columns: Arrow's default pool keeps hundreds of MiB after free."""
     return pa.system_memory_pool()
 
 
 def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
-    """A column of texts as codes, -1 for none, and the different texts."""
+    """Encode a column of texts: codes, -1 for null, and the distinct texts."""
     encoded = compute.dictionary_encode(column, memory_pool=_memory()).combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # of no chunks
+    # # A column without chunks stays chunked
+    if isinstance(encoded, pa.ChunkedArray):
         encoded = pa.array([], pa.dictionary(pa.int32(), column.type))
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return codes.astype(np.int32, copy=False), encoded.dictionary
@@ -355,7 +370,7 @@ def _campaigns(
     settings: tuple[Settings, ...],
     agents: list[tuple[str | None, str | None]],
 ) -> tuple[tuple[Campaign, ...], NDArray[np.int32]]:
-    """The campaigns, by first appearance, and that of each body."""
+    """Return the campaigns by first appearance, and the campaign of each body."""
     codes: dict[str, int] = {}
     of_setting = np.array([codes.setdefault(one.id, len(codes)) for one in settings], np.int32)
     of_body = of_setting[bodies["setting"].to_numpy()] if len(settings) else np.empty(0, np.int32)
@@ -370,7 +385,7 @@ def _campaigns(
 
 
 def _repeats(bodies: pd.DataFrame) -> NDArray[np.bool_]:
-    """Which bodies say nothing that an earlier one of their call has not said."""
+    """Return which bodies repeat all that an earlier body of their call says."""
     key = ["call", "status", "digest", "started_at", "ended_at", "session"]
     said = bodies[key].assign(again=bodies["marks"].to_numpy() & Mark.RE_ANALYSIS)
     repeats: NDArray[np.bool_] = said.duplicated().to_numpy()
@@ -378,9 +393,10 @@ def _repeats(bodies: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFrame:
-    """A row per call: of several bodies the last one counts.
+    """Return a row per call; of several bodies the last one counts.
 
-    Values that are there go before masked ones, and a good result before a fallback (section 2.6).
+    Visible values take precedence over masked ones, and a good result over a fallback (section
+    2.6).
     """
     marks = bodies["marks"].to_numpy()
     result = bodies["result"].to_numpy()
@@ -453,8 +469,9 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
 
 
 def _order(*keys: NDArray[Any]) -> NDArray[np.int32]:
-    """Indices that sort by the last key, then by the one before it, and so on."""
-    return np.lexsort(keys).astype(np.int32)  # no log in memory has more than 2**31 rows
+    """Return the indices that sort by the last key, ties by the one before it, and so on."""
+    # # int32 halves the memory; no log that fits into it has more than 2**31 rows
+    return np.lexsort(keys).astype(np.int32)
 
 
 _INSTANT = pd.DatetimeTZDtype("ms", "UTC")
@@ -475,8 +492,8 @@ def _texts(codes: NDArray[Any], values: Any) -> Any:
 
 
 def _recipients(campaign: NDArray[np.int32], person: NDArray[np.int64]) -> NDArray[np.int64]:
-    """People, numbered by campaign and values, -1 where they are masked."""
-    # two steps: a MultiIndex would make a tuple of each row
+    """Return a number per person and campaign, by values; -1 where they are masked."""
+    # # Factorized in two steps: a MultiIndex would make a tuple per row
     people = pd.factorize(person)[0]
     codes = pd.factorize(people * (campaign.max(initial=0) + 1) + campaign)[0]
     return np.where(person == 0, -1, codes)
@@ -493,17 +510,17 @@ def _attempts(
     ended_at: NDArray[np.int64],
     shown: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """Numbers of attempts, 0 where none.
+    """Return the number of each attempt, 0 where it is none.
 
-    A body shows how many attempts have ended when it is sent: that of its call, and perhaps later
-    ones (section 6.4). From a person's last call backwards, each number is below the next one.
+    A body shows how many attempts had ended when it was sent: its own and perhaps later ones
+    (section 6.4). So, from a person's last call backwards, each number must be below the next one.
     """
     counted = np.isin(status, _COUNTED)
     attempt = np.where(counted, np.maximum(shown, 0), 0).astype(np.int32)
     known = np.flatnonzero(counted & (recipient >= 0) & (shown > 0))
     order = known[np.lexsort((ended_at[known], recipient[known]))]
     who, number = recipient[order], attempt[order].astype(np.int64)
-    # min over later calls j of number[j] + place[j], in one pass from the end, per person
+    # # min over later calls j of number[j] + place[j], per person, in one pass from the end
     place = np.arange(len(order))
     bound = pd.Series((number - place)[::-1]).groupby(who[::-1], sort=False).cummin().to_numpy()
     attempt[order] = np.maximum(bound[::-1] + place, 1) if len(order) else 0
@@ -511,7 +528,7 @@ def _attempts(
 
 
 def _read_folder(folder: Path, progress: Progress | None) -> Log:
-    """A folder of `dialsim run`: its table of calls, and settings and bodies from its webhooks."""
+    """Read a folder of `dialsim run`: its table of calls; settings and bodies from its webhooks."""
     table_path = folder / _FOLDER_FILE
     files = [folder / "webhooks.jsonl", folder / "webhooks.jsonl.gz"]
     webhooks = next((path for path in files if path.exists()), None)
@@ -528,7 +545,7 @@ def _read_folder(folder: Path, progress: Progress | None) -> Log:
 
 
 def _joined(log: Log, table: pd.DataFrame) -> Log:
-    """The table of calls of a run, with what the bodies of its webhooks say of them."""
+    """Return the table of calls of a run, joined with what the bodies of its webhooks say."""
     of_call = pd.Index(log.calls["call_id"]).get_indexer(table["call_id"])
     has_body = of_call >= 0
     pairs = pd.MultiIndex.from_frame(table[["organization", "campaign"]].astype(str))

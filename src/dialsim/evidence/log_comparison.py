@@ -1,17 +1,17 @@
-"""How far a simulation is from a real log: distance by distance, and which of them is not noise.
+"""Compare a simulation with a real log: distance by distance, against the noise between runs.
 
-Two runs of one model differ, too. So the model is run some more times, and each distance is held
-against those between its runs: the noise floor. Floors are simultaneous. The scale of a distance is
-the largest between any two of the first half of the runs; one factor for all is the largest ratio
-of a distance to its scale between any two of the K runs of the second half; a floor is scale times
-factor.
+Two runs of one model differ too. So the model is run 2K more times, and each distance is
+compared with those between its runs: the noise floor. Floors are simultaneous. The scale of a
+distance is the largest between any two runs of the first half. One common factor is the largest
+ratio of a distance to its scale between any two of the K runs of the second half. A floor is scale
+times factor.
 
-If both logs come from the model, they and the K runs are K + 2 logs in random order. Call a pair of
-them extreme if its largest ratio is above those of all pairs that have no log in common with it.
-Any two extreme pairs have a log in common, so that at most K + 1 of the (K + 2)(K + 1)/2 pairs are
-extreme. The chance that the two logs are such a pair, which is to say that any of their distances
-is above its floor, is therefore at most 2/(K + 2): 4.8 % with 80 runs, half of which are K = 40. It
-is much smaller where distances have no heavy tails.
+If both logs come from the model, they and the K runs are K + 2 exchangeable logs. Call a pair of
+them extreme if its largest ratio exceeds those of all pairs that share no log with it. Any two
+extreme pairs share a log, so that at most K + 1 of the (K + 2)(K + 1)/2 pairs are extreme. The
+probability that the two logs are an extreme pair, which is that any of their distances exceeds its
+floor, is therefore at most 2/(K + 2): 4.8 % with 80 runs (K = 40). It is much smaller where the
+distances have no heavy tails.
 """
 
 from __future__ import annotations
@@ -66,33 +66,35 @@ from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
 
 FEWEST = 40
-"""Of fewer runs the floors would be too low too often."""
+"""Fewest runs: with fewer the floors would be too low too often."""
 _FIRST_REPLICATION = 1_000_000
-"""The replications before are those that logs come from: none shall be compared with itself."""
+"""First replication of the extra runs, so that no log is compared with a run of its own seed."""
 _SAMPLE = 1_024
-"""So many values stand for a sample of a run: distances of runs need no more digits."""
+"""Values kept per sample of a run: distances between runs need no more precision."""
 _WORTH_WORKERS = 200_000
-"""From so many calls on, runs are shared among processes, which take a while to begin."""
+"""Calls from which on runs are spread over processes, whose start takes time."""
 _INTERVAL = (2.5, 97.5)
 _LEAST_SHIFT_MIN = 10.0
 _LEAST_MOVE_H = 0.01
 _BEGINNING = 10
-"""So many of the quantiles, which are percentiles, are the beginning of a log."""
+"""How many of the percentiles are the beginning of a log."""
 _STEP = HOUR // 12
-"""Shifts are told to five minutes: chance moves calls, too."""
+"""Shifts are reported in steps of five minutes: random variation moves calls too."""
 _LEAST_PART = {"people": 0.01, "retryInterval": 0.05, "talkTime": 0.03}
-"""Smaller differences, as parts of the whole, explain no others."""
+"""Relative differences below these do not explain others."""
 _CAUSES = (("people", "shift", "retryInterval", "talkTime"), ("outcomes", "answeredByHour"))
-"""What explains other differences, and is not explained by them: the first before the second."""
+"""Distances that explain others rather than follow from them, in order of precedence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A distance between two logs, and what chance makes of it.
+    """A distance between two logs, and what chance alone would give.
 
-    `floor` is the most that two runs of the model are apart, all distances taken together.
-    `low` to `high` is the distance of the real log from other runs: the 95 % interval of a
-    parametric bootstrap of the simulated side. All are NaN where there is nothing to compare.
+    `floor` is the simultaneous bound of the distances between two runs of the model. `low` to
+    `high` is
+    the 95 % interval of the distance between the real log and other runs: a parametric bootstrap of
+    the
+    simulated side. All are NaN where there is nothing to compare.
     """
 
     metric: Metric
@@ -103,12 +105,12 @@ class Compared:
 
     @property
     def beyond_noise(self) -> bool:
-        """Whether the logs are further apart than chance explains."""
+        """True if the logs are further apart than chance explains."""
         return self.distance > self.floor
 
     @property
     def ratio(self) -> float:
-        """The distance as a multiple of the floor."""
+        """Distance as a multiple of the floor."""
         if self.floor > 0:
             return self.distance / self.floor
         return inf if self.distance > 0 else 0.0
@@ -116,7 +118,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A log that is compared: where it comes from, and what distances look at."""
+    """One of the logs compared: where it comes from, and the profile that distances use."""
 
     source: str
     profile: Profile
@@ -126,9 +128,10 @@ class Side:
 class LogComparison:
     """How far a simulated log is from a real one.
 
-    `noise` says which model the floors are of, run `replications` times; `untold` why some
-    distances could not be taken. `main` is the distance that explains most, None if none is beyond
-    noise, and `sentence` says it.
+    `noise` names the model that the floors come from, which ran `replications` times; `untold` says
+    why
+    some distances are missing. `main` is the distance that explains most, None if none exceeds its
+    floor, and `sentence` states it.
     """
 
     real: Side
@@ -140,15 +143,15 @@ class LogComparison:
     main: Compared | None
     sentence: str
     others: tuple[Profile, ...]
-    """The further runs of the first model, which pictures show."""
+    """Profiles of the extra runs of the first model, for the figures."""
 
     @property
     def beyond_noise(self) -> tuple[Compared, ...]:
-        """The distances that chance does not explain."""
+        """Distances that chance does not explain."""
         return tuple(one for one in self.distances if one.beyond_noise)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; what there is not is null."""
+        """Return the comparison for JSON; missing numbers are null."""
         return {
             **{name: _side(side) for name, side in
                (("real", self.real), ("simulated", self.simulated))},
@@ -195,10 +198,12 @@ def compare_logs(
 ) -> LogComparison:
     """Compare a real log with a simulated one, distance by distance.
 
-    `scenario` is the model that is run `replications` times to see what noise is. Without it that
-    is the scenario in the folder of the simulated log, or of the real one; and where neither has
-    one, those that are learned from each of the logs. Raises DialsimError if a log has no calls, or
-    nothing can be learned.
+    `scenario` is the model that runs `replications` times to measure the noise. Without it that is
+    the
+    scenario in the folder of the simulated or else the real log; if neither has one, models are
+    calibrated on each of the two logs. Raises DialsimError if a log has no calls, or if calibration
+    is
+    impossible.
     """
     if replications < FEWEST:
         raise DialsimError(f"replications must be {FEWEST} or more, not {replications}")
@@ -245,7 +250,7 @@ def _read(log: Log, *, told: bool) -> Side:
 
 
 def _more_runs(model: Scenario, runs: int, told: bool, progress: Shown) -> list[Profile]:
-    """Profiles of further runs of the model; those without a call have none."""
+    """Return the profiles of extra runs of the model; runs without a call are left out."""
     calls = calls_of(model) * runs
     engine = choose("auto", calls)
     prepare(engine)
@@ -277,31 +282,33 @@ def _worked_off(
 
 
 def _run(model: Scenario, replication: int, engine: Engine, told: bool) -> Profile | None:
-    """The profile of a run, in whatever process."""
+    """Run a replication, in any process, and return its profile."""
     reading = RunView(run_world(World(model, None, replication), engine))
     events = events_of_run(reading, told=told)
     return profile(events, _SAMPLE) if len(events) else None
 
 
 def _floors(runs: Sequence[Profile]) -> Values:
-    """The noise floor of each distance; see the top of this file."""
+    """Return the noise floor of each distance; see the module docstring."""
     half = len(runs) // 2
     scale = np.maximum(_apart(runs[:half]).max(axis=0), _least(runs[:half]))
     others = _apart(runs[half:])
-    # what never differs in the first half and does so in the second has no floor at all
+    # # A distance that is always 0 in the first half has no scale: its floor is its own maximum
     ratio = np.where(scale > 0, others / np.where(scale > 0, scale, 1.0), 0.0)
     floors: Values = np.where(scale > 0, scale * ratio.max(), others.max(axis=0))
     return floors
 
 
 def _apart(runs: Sequence[Profile]) -> Values:
-    """The distances of all pairs of runs, a row each; 0 where there is nothing to compare."""
+    """Return the distances of all pairs of runs, a row each; 0 where there is nothing to
+    compare.
+    """
     pairs = combinations(runs, 2)
     return np.nan_to_num([[metric.distance(*pair) for metric in METRICS] for pair in pairs])
 
 
 def _least(runs: Sequence[Profile]) -> Values:
-    """The least scales: of numbers that need not vary at all from run to run."""
+    """Return the least scale of each distance: some need not vary at all between runs."""
     least = {
         **dict.fromkeys(("absolute", "circadian", "arrivals", "relative"), _LEAST_MOVE_H),
         "shift": _LEAST_SHIFT_MIN,
@@ -314,17 +321,20 @@ def _least(runs: Sequence[Profile]) -> Values:
 
 
 def _models(real: Log, simulated: Log) -> tuple[list[Scenario], str]:
-    """The models whose runs show the noise, and what they are, in words.
+    """Return the models whose runs measure the noise, and a description of them.
 
-    What is learned from one log has its luck: one that happened to be busy throughout says little
-    of how gaps vary where lines are free now and then. So both teach, and the higher floor counts.
+    A model calibrated on one log inherits the chance of that log: if its lines were always busy,
+    say,
+    it tells little about how gaps vary while lines are free. So both logs are used, and the higher
+    floor counts.
     """
     for log in (simulated, real):
         if log.form == "run":
             try:
                 return [read_source(Path(log.source))], f"the scenario in {log.source}"
             except DialsimError:
-                continue  # the folder has no scenario any more: it is as good as its webhooks
+                # # The scenario was removed from the folder, which is then as good as its webhooks
+                continue
     models = []
     for log in (simulated, real):
         try:
@@ -338,7 +348,7 @@ def _models(real: Log, simulated: Log) -> tuple[list[Scenario], str]:
 
 
 def _learned(log: Log) -> Scenario:
-    """A scenario of the campaigns in a log: settings as bodies show them, behaviour estimated."""
+    """Return a scenario of the campaigns in a log: settings from bodies, behaviours calibrated."""
     if log.calls["recipient"].isna().any():
         raise DialsimError("people are masked")
     lines = Counter(
@@ -378,7 +388,7 @@ organizations: {json.dumps([organization])}
 
 
 def _schedule(setting: Settings, start: int, attempts: int) -> Mapping[str, Any]:
-    """The schedule request of a campaign, as far as bodies show it."""
+    """Return the schedule request of a campaign, as far as bodies show it."""
     request: dict[str, Any] = {
         "startDateTime": format_instant(start),
         "maxAttempts": setting.max_attempts or attempts,
@@ -404,10 +414,11 @@ def _clock(minutes: int) -> str:
 
 
 def _main(compared: Sequence[Compared], real: Profile) -> Compared | None:
-    """The difference that explains most: of causes before effects, the one furthest beyond noise.
+    """Return the difference that explains most: causes before effects, then by its ratio.
 
-    A log whose calls take longer also ends later, and its retries come later; so that the largest
-    difference is seldom the cause of the others.
+    Calls that last longer also end later and delay the retries. So the largest difference is seldom
+    the
+    cause of the others.
     """
     beyond = [one for one in compared if one.beyond_noise]
     for causes in _CAUSES:
@@ -418,7 +429,7 @@ def _main(compared: Sequence[Compared], real: Profile) -> Compared | None:
 
 
 def _explains(one: Compared, real: Profile) -> bool:
-    """Whether a difference is large enough to explain others; small talk times say little."""
+    """True if a difference is large enough to explain others; small ones of talk times are not."""
     if one.metric.key != "talkTime":
         return True
     return bool(one.distance * 1000.0 > _LEAST_PART["talkTime"] * real.talks.mean())
@@ -432,13 +443,13 @@ def _sentence(main: Compared | None, real: Profile, simulated: Profile) -> str:
 
 
 def _said(key: str, real: Profile, simulated: Profile) -> str:  # noqa: PLR0911 (a case each)
-    """What a difference is, in words."""
+    """Return a difference in words."""
     match key:
         case "people" | "calls":
             here, there = getattr(real, key), getattr(simulated, key)
             return f"{there:,} in SIMULATED, {here:,} in REAL"
         case "shift":
-            # chance adds up as a campaign goes on: its beginning shows a shift best
+            # # Random deviations accumulate during a campaign: its beginning shows a shift best
             moved = float(np.median((simulated.moments - real.moments)[:_BEGINNING]))
             nearest = round(moved / _STEP) * _STEP if abs(moved) > HOUR else moved
             return f"those of SIMULATED are about {_moved_text(nearest)}"
@@ -510,7 +521,7 @@ def _mean(histogram: Histogram) -> float:
 
 
 def _largest(values: NDArray[Any]) -> tuple[int, ...]:
-    """The place of the value that is furthest from 0."""
+    """Return the index of the value furthest from 0."""
     return tuple(map(int, np.unravel_index(np.abs(values).argmax(), values.shape)))
 
 
@@ -519,7 +530,7 @@ def _moved_text(ms: float) -> str:
 
 
 def _minutes(ms: float) -> str:
-    """A length of time, to the second below an hour and to the minute above."""
+    """Return a duration, to the second below an hour and to the minute above."""
     return duration_text(round(ms, -3) if ms < HOUR else round(ms / 60_000) * 60_000)
 
 

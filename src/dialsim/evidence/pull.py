@@ -1,10 +1,8 @@
-"""A running campaign, read from the service and written down as a scenario to forecast from.
+"""Read a running campaign from the service and write it as a scenario to forecast from.
 
-What the interface tells goes into `people.csv`: who was called how often, and how that ended. What
-it doesn't tell is said in comments of `scenario.yaml`, and stands there as an option or a guess.
-
-Pages are kept beside the folder, in `.DIR.pull`, as they come: a command that was stopped goes on
-from there. They hold personal data, so only the user may read them; they are removed at the end.
+What the interface tells goes into `people.csv`: how often each person was called, and with what
+result. Comments in `scenario.yaml` say what it does not tell, which is an option or a guess there.
+Pages are cached beside the folder, in `.DIR.pull`, so that an interrupted command resumes.
 """
 
 from __future__ import annotations
@@ -42,9 +40,13 @@ from dialsim.results.folder import check_place
 from dialsim.results.progress import Progress
 
 FRESH_SECONDS = 900
-"""Pages that a stopped command left are used for so long; then people have moved on."""
+"""How long (s) cached pages of an interrupted command are used; then they are outdated."""
 _LONGEST_SILENCE = 7 * 86_400_000
-"""A clock that is so far (ms) beyond the newest change is not that of the service's data."""
+"""Longest time (ms) from the newest change to the service's clock for which both can belong
+together.
+
+A clock further ahead is not the one of the data.
+"""
 
 
 class _Page(Answered):
@@ -57,7 +59,7 @@ _AGENTS = TypeAdapter(list[PulledAgent])
 
 
 def read_schedule_file(file: Path) -> ScheduleRequest:
-    """The body of a schedule request, as it was sent, in a JSON file. Raises ServiceError."""
+    """Read the body of a schedule request from a JSON file. Raises ServiceError."""
     try:
         return read_schedule(json.loads(file.read_bytes()))
     except OSError as error:
@@ -84,15 +86,16 @@ def pull(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Pulled:
-    """Read campaigns, by their ids, and write them as a scenario to the folder `out`.
+    """Read campaigns by their ids and write them as a scenario to the folder `out`.
 
     `schedules` are the requests that started them: none, one for all, or one each. `lines` is
-    maxConcurrentCalls, `agent` the name or id of the agent that calls, `now` the instant of the
-    data (ms), by default that of the service's clock. A `log` of the campaigns' webhooks tells
-    their names, schedules, lines and agents where nothing else does, and when calls ended; if
-    `calibrated`, the scenario has the behaviour that all its calls show (`calibrate`).
+    maxConcurrentCalls, `agent` the name or id of the calling agent, `now` the instant of the data
+    (ms),
+    by default that of the service's clock. A `log` of the campaigns' webhooks supplies names,
+    schedules, lines and agents that nothing else tells, and when calls ended; if `calibrated`, the
+    scenario gets the behaviour estimated from all its calls (`calibrate`).
 
-    Without an error the folder is there as a whole; with one it isn't touched. Raises ServiceError,
+    The folder is written completely or, if an error is raised, not touched. Raises ServiceError,
     OutputError, ScenarioError.
     """
     identifiers = _checked_ids(campaigns)
@@ -139,7 +142,7 @@ def _checked_ids(campaigns: Sequence[str]) -> list[str]:
 
 
 def _logged(log: Log, campaign: PulledCampaign) -> LoggedCampaign:
-    """What the log says of a campaign, which must be in it."""
+    """Return what the log says of a campaign; raises ServiceError if it has no call of it."""
     shared = numbers_of_several(campaign.recipients)
     found = LoggedCampaign.of(log, campaign.id, shared)
     if found is None:
@@ -165,9 +168,9 @@ def _behaviours(log: Log, pulled: Pulled, lines: int | None) -> Calibration | No
 
 
 class _Pages:
-    """Pages of recipients, kept as files from one command to the next.
+    """Pages of recipients, cached in files so that an interrupted command resumes.
 
-    `at` is the newest instant (ms) that an answer gives as its own.
+    `at` is the newest instant (ms) that an answer gives for itself.
     """
 
     def __init__(self, client: ServiceClient, out: Path) -> None:
@@ -177,7 +180,9 @@ class _Pages:
         self._mark = hashlib.sha256(client.url.encode()).hexdigest()[:12]
 
     def read(self, campaign: str, progress: Progress | None) -> list[PulledRecipient]:
-        """All recipients of a campaign, in the order of their upload (the list is newest first)."""
+        """Return all recipients of a campaign in upload order (the service lists the newest
+        first).
+        """
         people: dict[str, PulledRecipient] = {}
         number = pages = 1
         total = 0
@@ -199,7 +204,7 @@ class _Pages:
         return [*people.values()][::-1]
 
     def remove(self) -> None:
-        """Remove what was kept: all of it is in the folder now."""
+        """Remove the cache: everything is in the folder now."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _page(self, campaign: str, number: int) -> _Page:
@@ -230,7 +235,7 @@ class _Pages:
 
 
 def _kept(file: Path) -> ServiceAnswer | None:
-    """A page that a stopped command left, if it still says how things are."""
+    """Return a cached page if it is still fresh."""
     with suppress(OSError, ValueError):
         if time.time() - file.stat().st_mtime < FRESH_SECONDS:
             at, data = json.loads(file.read_text(encoding="utf-8"))
@@ -246,7 +251,7 @@ def _checked_page(data: object, place: str) -> _Page:
 
 
 def _not_as_specified(place: str, error: ValidationError) -> ServiceError:
-    """The first fault by its place, without the value, which may be personal."""
+    """Return the first fault by its path, without the value, which may be personal data."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     path = ".".join(map(str, first["loc"]))
     return ServiceError(
@@ -265,7 +270,9 @@ def _agents(client: ServiceClient) -> list[PulledAgent]:
 def _choose_agent(
     agents: Sequence[PulledAgent], named: str | None, campaign: PulledCampaign
 ) -> PulledAgent | None:
-    """The agent that calls: the one named, or the only one that fits what recipients carry."""
+    """Return the agent that calls: the one named, or the only one that fits the recipients'
+    values.
+    """
     if named is not None:
         for agent in agents:
             if named in (agent.id, agent.name):
@@ -282,10 +289,10 @@ def _choose_agent(
 def _instant(
     clock: int | None, found: Sequence[PulledCampaign], now: int | None
 ) -> tuple[int, list[str]]:
-    """The instant of the data, and what is to be said about it.
+    """Return the instant of the data (ms), and notes about it.
 
-    It is the service's clock as its answers tell it, but not before the newest change. A clock that
-    is long beyond every change is another one than that of the data: a sandbox's is virtual.
+    It is the clock in the service's answers, but not before the newest change. If that clock is far
+    ahead of every change it is not the one of the data: a sandbox has a virtual clock.
     """
     newest = max((p.updated_at for part in found for p in part.recipients), default=None)
     if now is not None:

@@ -1,7 +1,7 @@
-"""What `dialsim pull` reads of campaigns, and the folder that it becomes.
+"""What `dialsim pull` reads of campaigns, and the folder that it writes.
 
 A campaign is what the service tells of it: its recipients, and where each of them stands. The
-folder has a scenario, a list of people, and what is not known in comments.
+folder has a scenario, a list of people, and comments on what is not known.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ENDED = REACHED | {CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED, Ca
 
 
 def _known_status(value: object) -> object:
-    """A status that the interface doesn't name counts as that of a call under way."""
+    """Map a status that the interface does not define to that of a call in progress."""
     named = isinstance(value, str) and value in {status.value for status in CallStatus}
     return CallStatus.INITIATED if isinstance(value, str) and not named else value
 
@@ -52,7 +52,7 @@ def _moment(value: object) -> int:
 
 
 class Answered(BaseModel, alias_generator=to_camel):
-    """A part of an answer; what else it says is of no use here."""
+    """Part of an answer; further fields are ignored."""
 
 
 _At = Annotated[int, BeforeValidator(_moment)]
@@ -72,17 +72,18 @@ class PulledRecipient(Answered):
 
     @property
     def reached(self) -> bool:
-        """Whether a call was answered (R3)."""
+        """True if a call was answered (R3)."""
         return self.latest_call_status in REACHED
 
     def last_ended_at(
         self, schedule: ScheduleRequest, now: int, dial: LoggedDial | None
     ) -> int | None:
-        """When the last call ended (ms), None if there was none; `dial` is what the log has.
+        """Return when the last call ended (ms), None if there was none; `dial` is what the log has.
 
-        The last change is the end of a call that has ended. A retry that waits was made
-        `retryInterval` after the end of the call before it (R2), or changed after that: then it
-        is the latest instant that is possible.
+        For a call that has ended it is the last change. A waiting retry was created `retryInterval`
+        after
+        the end of the call before it (R2), or was changed later: that gives the latest possible
+        instant.
         """
         if self.latest_call_status in _ENDED:
             return min(self.updated_at, now)
@@ -103,7 +104,7 @@ class PulledAgent(Answered):
 
 
 class LoggedDial(NamedTuple):
-    """The last attempt at a person in a log: its number, its end (ms), and the number shown."""
+    """Last attempt to call a person in a log: its number, its end (ms) and the caller ID."""
 
     attempt: int
     ended_at: int
@@ -114,7 +115,7 @@ class LoggedDial(NamedTuple):
 class LoggedCampaign:
     """What a log of webhooks says of a campaign; `dials` are by phone number.
 
-    People who share a number can't be told apart by it, so they are left out.
+    People who share a number are left out: the number does not tell which of them was called.
     """
 
     name: str | None
@@ -125,9 +126,9 @@ class LoggedCampaign:
 
     @classmethod
     def of(cls, log: Log, identifier: str, shared: frozenset[str]) -> LoggedCampaign | None:
-        """That of a campaign's id, None if it is not in the log; `shared` are numbers of several.
+        """Return what the log says of the campaign with an id, None if it is not in the log.
 
-        Of settings that have changed the last ones count.
+        `shared` are phone numbers of several people. Of settings that changed the last ones count.
         """
         ids = [campaign.id and campaign.id.lower() for campaign in log.campaigns]
         if identifier not in ids:
@@ -158,7 +159,7 @@ class LoggedCampaign:
 
 
 def _schedule_of(settings: Settings, caller_ids: list[str]) -> ScheduleRequest | None:
-    """The request that settings come from; None where they don't say when, or make no sense."""
+    """Return the request behind settings; None if they lack the times or are invalid."""
     if settings.start_at is None or settings.windows is None:
         return None
     days: dict[int, list[dict[str, str]]] = {}
@@ -180,14 +181,14 @@ def _schedule_of(settings: Settings, caller_ids: list[str]) -> ScheduleRequest |
 
 
 def numbers_of_several(people: list[PulledRecipient]) -> frozenset[str]:
-    """Phone numbers that more than one recipient has."""
+    """Return the phone numbers that more than one recipient has."""
     counts = Counter(person.tel for person in people)
     return frozenset(tel for tel, count in counts.items() if count > 1)
 
 
 @dataclass(slots=True)
 class PulledCampaign:
-    """A campaign as far as the service tells it; recipients in the order of their upload."""
+    """A campaign as far as the service tells it; recipients in upload order."""
 
     id: str
     recipients: list[PulledRecipient]
@@ -198,29 +199,29 @@ class PulledCampaign:
 
     @property
     def name(self) -> str:
-        """A name for the scenario: the log's; the interface tells none."""
+        """Name for the scenario, from the log if it has one: the interface does not tell it."""
         return (self.logged and self.logged.name) or f"Campaign {self.id[:8]}"
 
     def last_dial(self, person: PulledRecipient) -> LoggedDial | None:
-        """A person's last attempt, if the log has it."""
+        """Return a person's last attempt if the log has it."""
         dial = self.logged.dials.get(person.tel) if self.logged else None
         known = dial is not None and dial.attempt == person.call_attempt
         return dial if known else None
 
     @property
     def reached(self) -> int:
-        """How many people are reached already."""
+        """Number of people already reached."""
         return sum(person.reached for person in self.recipients)
 
     @property
     def most_attempts(self) -> int:
-        """The most attempts that anybody has had."""
+        """Largest number of attempts that anybody has had."""
         return max((person.call_attempt for person in self.recipients), default=0)
 
 
 @dataclass(slots=True)
 class Pulled:
-    """What was written where: `at` is the instant of the data (ms), `notes` say what is a guess."""
+    """What was written: `at` is the instant of the data (ms), `notes` say what is a guess."""
 
     folder: Path
     at: int
@@ -228,7 +229,7 @@ class Pulled:
     notes: list[str] = field(default_factory=list)
 
     def sentences(self) -> list[str]:
-        """What is to be said of it."""
+        """Return the summary as sentences."""
         said = []
         for part in self.campaigns:
             said.append(
@@ -239,23 +240,23 @@ class Pulled:
 
 
 DRAWS = "draws.yaml"
-"""Behaviours that the log allows as well, in the folder of what was pulled."""
+"""File of the posterior draws of the behaviours, in the folder that is written."""
 DEFAULT_LINES = 10
-"""maxConcurrentCalls where nobody says it."""
+"""Value of maxConcurrentCalls if neither an option nor the log tells it."""
 _NUMBER = re.compile(PHONE_PATTERN[1:-1])
 CARRIED_OVER = (
     "startDateTime", "endDateTime", "timeWindows", "maxAttempts", "retryInterval", "callerIds"
 )  # fmt: skip
-"""What a schedule request says that a forecast depends on."""
+"""Fields of a schedule request that a forecast depends on."""
 
 
 def write_pulled(
     pulled: Pulled, url: str, lines: int | None, behaviours: Calibration | None, force: bool
 ) -> None:
-    """Write what was pulled from `url`; `pulled.notes` then say what is a guess.
+    """Write what was pulled from `url`; `pulled.notes` gets a note on every guess.
 
-    `lines` is maxConcurrentCalls, None where the log shall say it. Without `behaviours` people
-    behave by the built-in default. Raises OutputError, ScenarioError.
+    `lines` is maxConcurrentCalls, None to take it from the log. Without `behaviours` the built-in
+    default behaviour applies. Raises OutputError, ScenarioError.
     """
     with replacing(pulled.folder, force) as draft:
         blocks = []
@@ -276,11 +277,12 @@ def write_pulled(
         (draft / MANIFEST).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
         if behaviours is not None:
             (draft / DRAWS).write_text(draws_text(behaviours), encoding="utf-8")
-        load(draft / SOURCE)  # what can't be loaded is not worth its place
+        # # A folder that can't be loaded must not replace the one that is there
+        load(draft / SOURCE)
 
 
 def _guessed(campaign: PulledCampaign, pulled: Pulled) -> ScheduleRequest:
-    """A schedule for a campaign of which none is known, with a note of what is a guess."""
+    """Return a guessed schedule for a campaign without a known one, and note what is guessed."""
     ends = [p.updated_at for p in campaign.recipients if p.call_attempt]
     attempts = max(1, campaign.most_attempts)
     pulled.notes.append(
@@ -298,7 +300,7 @@ def _guessed(campaign: PulledCampaign, pulled: Pulled) -> ScheduleRequest:
 def _write_people(
     file: Path, campaign: PulledCampaign, schedule: ScheduleRequest, pulled: Pulled
 ) -> None:
-    """The list of people; numbers that are masked or none are replaced by made-up ones."""
+    """Write the list of people; masked and invalid phone numbers are replaced by made-up ones."""
     params = list(dict.fromkeys(name for p in campaign.recipients for name in p.agent_params))
     replaced = 0
     with file.open("w", encoding="utf-8", newline="") as sheet:
@@ -393,14 +395,14 @@ clock:
 
 
 _RETRIES_FIRST = 0.02
-"""More than this share of those called, called again before others once, are no accident."""
+"""Share of the people called that must be called again before others once to be a pattern."""
 
 
 def people_ahead(attempts: Iterable[Iterable[int]]) -> int:
-    """How many people were called again while others were never called; 0 where it is an accident.
+    """Return how many people were called again while others were never called; 0 if by accident.
 
-    `attempts` are the counts of each campaign's people. Where there are any, retries come before
-    first calls (Q3).
+    `attempts` are the counts of each campaign's people. A positive result means that retries come
+    before first calls (Q3).
     """
     made = [np.fromiter(part, dtype=np.int64) for part in attempts]
     called = sum(int((part > 0).sum()) for part in made)
@@ -437,7 +439,9 @@ def _agent_text(name: str, campaigns: Sequence[PulledCampaign]) -> str:
 def _fitting(
     schema: Mapping[str, ParamSchema], people: Sequence[PulledRecipient]
 ) -> dict[str, Any]:
-    """The entries that everybody fits; of people whose data are masked nothing is asked."""
+    """Return the schema entries that everybody satisfies; people with masked data are not
+    checked.
+    """
     faulty = {fault.path[0] for p in people for fault in check_agent_params(schema, p.agent_params)}
     return {
         name: entry.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -462,5 +466,5 @@ def _campaign_text(campaign: PulledCampaign, schedule: ScheduleRequest) -> str:
 
 
 def _json(value: object) -> str:
-    """A value as JSON, which is YAML too."""
+    """Return a value as JSON, which is also YAML."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,8 +1,8 @@
-"""Recorded calls as the scripts of a scenario's people, and the calls that the model makes of them.
+"""Recorded calls as scripts of a scenario's people, and the calls that the model makes from them.
 
-The people do what the log says of them, so what differs is scheduling alone. Where the log has
-instants of dials (folders of runs) a call lasts as long from its dial as it did. Bodies of the
-webhook have none: there ringing is over at the recorded instant, whenever the model dials.
+The people react as in the log, so that all differences come from scheduling. In folders of runs,
+which have instants of dials, a call takes as long from its dial as it did. Bodies of the webhook
+have none: there ringing ends at the recorded instant, whenever the model dials.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 MOST_UNKNOWN = 0.01
-"""A log that lacks more of its calls, or masks them, can't be replayed."""
+"""Largest share of the calls that may be missing or masked for a log to be replayed."""
 _UNKNOWN_RING_MS, _UNKNOWN_TALK_MS = 20_000, 60_000
-"""For calls that the log does not have, where nothing like them is in it."""
+"""Times of calls that the log lacks, if it has no similar ones to take them from."""
 _RECIPIENT_BITS, _ATTEMPT_BITS, _LOST_BITS = 24, 10, 13
 _BITS_OF_CALL = _ATTEMPT_BITS + _LOST_BITS
 _WEBHOOK_MS = 120_000
-"""So long takes what is neither conversation nor retry, up to the webhook."""
+"""Allowance (ms), beyond the conversation, for the rest of a call and until its webhook."""
 
 ANSWERED = ENDINGS.index(CallStatus.COMPLETED)
 _NO_ANSWER = ENDINGS.index(CallStatus.NO_ANSWER)
@@ -58,12 +58,15 @@ _ENDING_OF = {
 
 @dataclass(frozen=True, slots=True)
 class CallTimes:
-    """Calls, a row each, sorted by `key`; instants in ms, `NO_INSTANT` where there is none.
+    """Calls, a row each, sorted by `key`; instants in ms, `NO_INSTANT` if missing.
 
-    `key` says which call it is: `campaign` (a position among all campaigns), `recipient` (of the
-    list, from 0), `attempt` (the one that it is, or would have been) and how many calls of this
-    attempt were lost in the queue before. `queued` is the latest release, `lost` the queue timeout,
-    `over` the end of ringing, with an answer or without. `ending` is an index into `ENDINGS`.
+    `key` identifies the call: `campaign` (index among all campaigns), `recipient` (index in the
+    list),
+    `attempt` (the one it is, or would have been), and how many calls of this attempt were lost in
+    the
+    queue before. `queued` is the latest release, `lost` the queue timeout, `over` the end of
+    ringing,
+    answered or not. `ending` is an index into `ENDINGS`.
     """
 
     key: Integers
@@ -82,11 +85,11 @@ class CallTimes:
         return len(self.key)
 
     def only(self, rows: Any) -> CallTimes:
-        """Some of the calls."""
+        """Return the calls of some rows."""
         return CallTimes(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
     def up_to(self, instant: int) -> CallTimes:
-        """What had happened by an instant."""
+        """Return what had happened by an instant."""
         columns = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name in ("created", "queued", "dialled", "lost", "over", "ended"):
             columns[name] = np.where(columns[name] <= instant, columns[name], NO_INSTANT)
@@ -98,16 +101,20 @@ class CallTimes:
 
 
 class RecordedCalls:
-    """The recorded calls of a scenario's people.
+    """Recorded calls of a scenario's people.
 
-    `calls` has those that the log tells whose they are. `has_dials` says whether it knows the
-    instants of releases and dials. `until` is the last instant (ms) of the log; up to `horizon` it
-    has all calls, but those without a webhook. `blocks` are all campaigns of the scenario, `notes`
-    sentences on what the log does not tell.
+    `calls` has those whose person is known. `has_dials` says whether instants of releases and dials
+    are
+    known. `until` is the last instant (ms) of the log; up to `horizon` it is complete but for calls
+    without a webhook. `blocks` are all campaigns of the scenario; `notes` are sentences on what the
+    log
+    does not tell.
     """
 
     def __init__(self, log: Log, scenario: Scenario) -> None:
-        """Raises ReplayError if log and scenario don't belong together, or calls are missing."""
+        """Raise ReplayError if log and scenario don't belong together, or too many calls are
+        missing.
+        """
         self.scenario = scenario
         self.source = log.source
         expected = Expected(scenario, log.campaigns)
@@ -122,11 +129,11 @@ class RecordedCalls:
         self._world: World | None = None
 
     def up_to(self, instant: int) -> RecordedCalls:
-        """What had been recorded by an instant."""
+        """Return what had been recorded by an instant."""
         earlier = copy(self)
         kept = self.calls.up_to(instant)
         rows = np.searchsorted(self.calls.key, kept.key)
-        # how a call ended that was under way is known, and needed by whoever plays it
+        # # Kept in full: the script of a call in progress needs how it will end
         earlier.calls = replace(
             kept,
             **{name: getattr(self.calls, name)[rows] for name in ("over", "ended", "ending")},
@@ -139,7 +146,7 @@ class RecordedCalls:
     # -- reading ----------------------------------------------------------------------------------
 
     def _campaigns(self, log: Log, expected: Expected) -> Integers:
-        """The place among all campaigns of each campaign of the log."""
+        """Return the index among all campaigns of each campaign of the log."""
         names = ", ".join(block.name for block in self.blocks) or "none"
         for one, block in zip(log.campaigns, expected.blocks, strict=True):
             if block is None:
@@ -191,14 +198,15 @@ class RecordedCalls:
         )  # fmt: skip
         talk = np.where((started != NO_INSTANT) & (ended != NO_INSTANT), ended - started, 0)
         rings = view.instants("ringing_at")
-        begins = np.where(rings == NO_INSTANT, times["over"], rings)  # P1: no row where none rings
+        # # A call without a RINGING status has none (P1)
+        begins = np.where(rings == NO_INSTANT, times["over"], rings)
         setup = np.where(times["dialled"] == NO_INSTANT, 1, begins - times["dialled"])
         self._count_unknown(log, calls, int((~known).sum()))
         own = order[rows]
         return calls, np.maximum(setup[own], 1), np.maximum(talk[own], 0)
 
     def _recipients(self, log: Log, view: LogColumns, places: Integers) -> Integers:
-        """Each call's place in its campaign's list, -1 where nobody can tell."""
+        """Return the index of each call's person in the campaign's list, -1 if unknown."""
         if self.has_dials:
             recipient = log.calls["position"].to_numpy(dtype=np.int64, na_value=-1)
         else:
@@ -216,7 +224,9 @@ class RecordedCalls:
                         f"{block.people.count}"
                     )
                 if isinstance(self._written(block).recipients, GeneratedRecipients):
-                    continue  # whatever numbers were made up, people are known by their places
+                    # # Generated phone numbers depend on the seed, but the index in the list
+                    # identifies people
+                    continue
             listed = block.people.tels()
             seen = here & ~masked & (tels != "")
             strange = seen & ~np.isin(tels, listed)
@@ -239,11 +249,11 @@ class RecordedCalls:
 
     @cached_property
     def _past(self) -> list[Integers]:
-        """The attempts that histories count, by campaign."""
+        """Attempts in the histories of people, by campaign."""
         return [past_of(block.people).attempts.astype(np.int64) for block in self.blocks]
 
     def _count_unknown(self, log: Log, calls: CallTimes, masked: int) -> None:
-        """Refuse a log of which too much is missing."""
+        """Raise ReplayError if too many calls are missing."""
         counted = calls.only(calls.ending != NO_ENDING)
         who = counted.campaign << _RECIPIENT_BITS | counted.recipient
         _, first, sizes = np.unique(who, return_index=True, return_counts=True)
@@ -266,7 +276,9 @@ class RecordedCalls:
             )
 
     def _horizon(self) -> int:
-        """The last instant before which no call begins that the log lacks because it goes on."""
+        """Return the last instant before which no call starts that the log lacks as still in
+        progress.
+        """
         if self.has_dials:
             return self.until
         latest = self.calls.only(np.diff(self.calls.key >> _BITS_OF_CALL, append=-1) != 0)
@@ -287,10 +299,11 @@ class RecordedCalls:
 
     @cached_property
     def release_grid(self) -> int:
-        """The longest interval (ms) that all releases since each startAt are multiples of (Q2).
+        """Longest interval (ms) that divides all releases relative to their startAt (Q2).
 
-        Where no releases are known, those of the calls that were lost, all as long after one (Q5).
-        0 where nobody was released later than that, or nothing is known.
+        Without known releases it comes from the calls lost in the queue, all the same time after a
+        release
+        (Q5). 0 if everybody was released at startAt, or nothing is known.
         """
         grid = 0
         for begins, calls in self._scheduled():
@@ -303,9 +316,9 @@ class RecordedCalls:
 
     @cached_property
     def longest_wait(self) -> int:
-        """The longest queue timeout (ms) with which the calls that were lost can be (Q5).
+        """Longest queue timeout (ms) consistent with the calls that were lost (Q5).
 
-        Nobody is released before their campaign's startAt. 0 where no call was lost.
+        Nobody is released before the startAt of their campaign. 0 if no call was lost.
         """
         waits = [
             int(calls.lost[calls.lost != NO_INSTANT].min()) - begins
@@ -315,21 +328,23 @@ class RecordedCalls:
         return min(waits, default=0)
 
     def _scheduled(self) -> Iterator[tuple[int, CallTimes]]:
-        """The startAt (ms) and the calls of each campaign that has one."""
+        """Yield the startAt (ms) and the calls of each campaign that is scheduled."""
         for place, block in enumerate(self.blocks):
             if block.schedule is not None:
                 begins = max(block.schedule.start_date_time, block.scheduled_at or 0)
                 yield begins, self.calls.only(self.calls.campaign == place)
 
     def longest_queue(self, organization: int) -> int:
-        """The most calls that are queued at once behind the work of an instant (T4)."""
+        """Return the largest number of calls queued at once, after the events of an instant
+        (T4).
+        """
         calls = self._of(organization)
         leaves = np.where(calls.dialled != NO_INSTANT, calls.dialled, calls.lost)
         released = (calls.queued != NO_INSTANT) & (leaves > calls.queued)
         return _most_at_once(calls.queued[released], leaves[released])
 
     def most_at_once(self, organization: int) -> int:
-        """The most lines that are in use at once (Q1)."""
+        """Return the largest number of lines in use at once (Q1)."""
         calls = self._of(organization)
         begins = calls.dialled[calls.dialled != NO_INSTANT]
         return _most_at_once(begins, calls.ended[calls.ended > calls.dialled])
@@ -342,7 +357,7 @@ class RecordedCalls:
 
     @property
     def typical(self) -> ScriptStep:
-        """A call that nobody answers and of which the log knows nothing."""
+        """An unanswered call of typical length, for calls that the log knows nothing about."""
         calls = self.calls
         known = (calls.ending > ANSWERED) & (calls.dialled != NO_INSTANT)
         rung = (calls.over - calls.dialled - self.setup)[known]
@@ -351,9 +366,11 @@ class RecordedCalls:
 
     @property
     def _next(self) -> ScriptStep:
-        """The call after somebody's last one in the log.
+        """The call after a person's last one in the log.
 
-        Bodies don't tell of conversations that are not analyzed (A2, A4); folders have all calls.
+        Bodies don't show conversations that are not analyzed (A2, A4), so it may be one; folders
+        have all
+        calls.
         """
         if self.has_dials:
             return self.typical
@@ -363,7 +380,7 @@ class RecordedCalls:
 
     @property
     def world(self) -> World:
-        """The scenario's world, with the recorded calls as its people's scripts."""
+        """World of the scenario, with the recorded calls as the scripts of its people."""
         if self._world is None:
             world = World(self.scenario)
             blocks = [block for owner in world.organizations for block in owner.campaigns]
@@ -387,7 +404,7 @@ class RecordedCalls:
         return self._world
 
     def _scripts(self) -> dict[int, dict[int, dict[int, ScriptStep]]]:
-        """The steps by campaign, person and attempt."""
+        """Return the script steps by campaign, person and attempt."""
         calls, scripts = self.calls, dict[int, dict[int, dict[int, ScriptStep]]]()
         typical = self.typical
         known = calls.dialled != NO_INSTANT if self.has_dials else calls.ending != NO_ENDING
@@ -396,7 +413,8 @@ class RecordedCalls:
                 int(column[row])
                 for column in (calls.ending, calls.dialled, calls.over, self.setup, self.talk)
             )
-            if ending == NO_ENDING:  # under way when the log ends
+            # # In progress when the log ends
+            if ending == NO_ENDING:
                 step = replace(typical, ring=max(typical.ring, self.until - dialled + 1))
             elif self.has_dials:
                 step = ScriptStep(ENDINGS[ending], over - dialled - setup, talk, setup=setup)
@@ -407,7 +425,7 @@ class RecordedCalls:
         return scripts
 
     def played(self, engine: EngineSettings, which: Engine) -> CallTimes:
-        """The calls that the model makes of it under settings of the engine."""
+        """Return the calls that the model makes under settings of the engine."""
         clock = self.scenario.clock
         end = max(self.until, clock.start + 1)
         if clock.end is not None:
@@ -441,10 +459,11 @@ class RecordedCalls:
 
 
 def _most_at_once(begins: Integers, ends: Integers) -> int:
-    """Of spans [begin, end) the most that overlap."""
+    """Return the largest number of overlapping spans [begin, end)."""
     at = np.concatenate([begins, ends])
     change = np.repeat([1, -1], [len(begins), len(ends)])
-    order = np.lexsort((change, at))  # who ends makes room first (T4)
+    # # Ends sort before begins: a line that is freed can be used in the same ms (T4)
+    order = np.lexsort((change, at))
     return int(np.cumsum(change[order]).max(initial=0))
 
 
@@ -464,9 +483,10 @@ def _numbered(
     past: list[Integers],
     times: dict[str, Any],
 ) -> tuple[CallTimes, Integers]:
-    """Calls, given in the order in which each person had them, with keys; and their rows here.
+    """Return calls with their keys, and their rows in the input.
 
-    An `attempt` of 0 is counted from the calls before.
+    The input has each person's calls in chronological order. An `attempt` of 0 is counted from the
+    calls before.
     """
     who = campaign << _RECIPIENT_BITS | recipient
     order = np.argsort(who, kind="stable")
@@ -480,7 +500,7 @@ def _numbered(
         dtype=np.int64,
     )[order] if len(order) else before  # fmt: skip
     number = np.where(own > 0, own, start + before + 1)
-    # a lost call belongs to the attempt that it was to be: the one after the last that counted
+    # # A lost call belongs to the attempt that it was to be: the one after the last that counted
     told = np.where(counts & (own > 0), own + 1, 0)
     for place in np.flatnonzero(lost[order] & (own == 0) & ~begins).tolist():
         before_it = told[first[place] : place]

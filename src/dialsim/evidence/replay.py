@@ -1,4 +1,6 @@
-"""`replay`: where and by which rule a log and the model first part, all people reacting alike."""
+"""`replay`: the first difference between a log and the model, people reacting alike, and its
+rule.
+"""
 
 from __future__ import annotations
 
@@ -21,27 +23,28 @@ from dialsim.scenario.service import EngineSettings
 from dialsim.scenario.units import format_duration
 
 FEW = 20
-"""Of fewer calls nothing is learned about how long they are set up and ring."""
+"""Fewest calls of an ending from which the time of setup and ringing is estimated."""
 _BELOW, _ABOVE = 3, 6
-"""So many times the width of the half lies a call's setup and ringing beside it at most."""
+"""Plausible leads end this many widths of the shortest half below and above it."""
 _LEAST_WIDTH_MS = 500
 _CLOCK_MS = 1_000
-"""The service's own instants, where no simulated ones are compared, may be off by so much."""
+"""Tolerance (ms) for instants of the real service, where no simulated ones are compared."""
 
 Event = Literal["created", "lost", "released", "dialled"]
 _COLUMNS: dict[Event, str] = {
     "created": "created", "lost": "lost", "released": "queued", "dialled": "dialled"
 }  # fmt: skip
-"""What may differ, in the order of one instant (T4), with its column of `CallTimes`."""
+"""What may differ, in the order within an instant (T4), with its column of `CallTimes`."""
 _SHARING_RULES = {"priority": "Q7", "weighted": "Q8", "deadline": "Q9"}
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """How long calls of one ending are set up and ring, in ms, where no dial is recorded.
+    """Time (ms) of setup and ringing of calls of one ending, if no dials are recorded.
 
-    `typical` is the middle of the shortest interval that has half of them; what lies outside `low`
-    to `high` is no such time. `spread` is half the length of that interval.
+    `typical` is the middle of the shortest interval with half of the calls, `spread` half its
+    length;
+    values outside `low` to `high` are implausible.
     """
 
     low: int
@@ -52,7 +55,7 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first difference: of which call, what, when (ms; None: not at all), and by which rule."""
+    """The first difference: call, event, instants (ms; None: it does not happen) and rule."""
 
     at: int
     event: Event
@@ -68,12 +71,13 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay shows.
+    """Result of a replay.
 
     Of the recorded `calls`, `agree` are as the model makes them, at every instant that the log has.
-    `before` and `agree_after` count those up to the first difference and behind it; `missing` are
-    recorded and not simulated, `extra` simulated and not recorded. `unseen` calls of the model may
-    be conversations that no webhook tells of. `leads` are by ending, for logs without dials.
+    `before` and `agree_after` count those before and after the first difference; `missing` are
+    recorded
+    but not simulated, `extra` simulated but not recorded. `unseen` calls of the model may be
+    conversations without a webhook. `leads` are by ending, for logs without dials.
     """
 
     source: str
@@ -92,7 +96,7 @@ class Replayed:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; instants as the interface writes them."""
+        """Return the result for JSON; instants as the interface writes them."""
         document = asdict(self)
         if self.first is not None:
             for name in ("at", "recorded", "simulated"):
@@ -103,10 +107,12 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The calls of a record and those that the model makes, paired by key.
+    """Recorded calls paired with simulated ones by key.
 
-    `record` and `model` are rows, -1 where the call is not there. `wrong` has, by event, which
-    pairs differ in it, and `at` when they first do (`NO_INSTANT`: never). `unseen` are calls of the
+    `record` and `model` are row numbers, -1 if that side lacks the call. `wrong` has, by event,
+    which
+    pairs differ in it; `at` is the first such instant (`NO_INSTANT` if none). `unseen` are calls of
+    the
     model that the log need not have.
     """
 
@@ -118,16 +124,17 @@ class Pairs:
 
     @property
     def agree(self) -> Mask:
-        """Which pairs are alike."""
+        """Which pairs agree."""
         alike: Mask = (self.at == NO_INSTANT) & (self.record >= 0)
         return alike
 
 
 def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
-    """How long calls are set up and ring, by ending: from the model's dial to the recorded end.
+    """Estimate the time of setup and ringing by ending: from the model's dial to the recorded end.
 
-    Half of the dials may be wrong without any effect. Of endings with few calls it is what their
-    behaviour says.
+    The estimate is robust: up to half of the simulated dials may be wrong. Endings with few calls
+    get
+    what their behaviour says.
     """
     own, theirs, _ = _paired(record.calls, model)
     both = (own >= 0) & (theirs >= 0)
@@ -149,7 +156,9 @@ def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
 
 
 def _expected_lead(record: RecordedCalls, ending: int) -> Lead:
-    """By the scenario's behaviours: from their 25 % to their 75 % quantile of the sum."""
+    """Return the lead by the scenario's behaviours: the 25 % to 75 % quantiles of setup plus
+    ringing.
+    """
     spans = []
     for name in {block.agent.behaviour for block in record.blocks}:
         behaviour = record.scenario.behaviours[name]
@@ -167,7 +176,7 @@ def _lead(low: int, high: int) -> Lead:
 
 
 def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers, Integers]:
-    """Rows of both by key, -1 where one of them has no such call; and the keys."""
+    """Return the rows of both by key, -1 where one of them lacks the call; and the keys."""
     keys = np.union1d(record.key, model.key)
     rows = []
     for calls in (record, model):
@@ -178,14 +187,14 @@ def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers, In
 
 
 def _at(column: Integers, rows: Integers) -> Integers:
-    """A column of some rows, `NO_INSTANT` where there is none."""
+    """Return a column at some rows, `NO_INSTANT` for row -1."""
     if not len(column):
         return np.full(len(rows), NO_INSTANT)
     return np.where(rows >= 0, column[np.maximum(rows, 0)], NO_INSTANT)
 
 
 def _earlier(one: Integers, other: Integers) -> Integers:
-    """The earlier of two instants, of which one may be missing."""
+    """Return the earlier of two instants, either of which may be missing."""
     return np.where(
         one == NO_INSTANT, other, np.where(other == NO_INSTANT, one, np.minimum(one, other))
     )
@@ -221,7 +230,8 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, Lead]
             differs = np.zeros(len(own), dtype=bool)
         wrong[event] = differs
         at = np.where(differs, _earlier(at, _earlier(mine, others)), at)
-    if not record.has_dials:  # calls that only waited leave no body
+    # # Calls that only waited leave no body, so that their absence is no difference
+    if not record.has_dials:
         shown = (own >= 0) | wrong["lost"] | unseen
         known = _earlier(_at(record.calls.ended, own), _at(model.dialled, theirs))
         known = np.where(own >= 0, _at(record.calls.ended, own), known)
@@ -232,7 +242,7 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, Lead]
 
 
 def replay(record: RecordedCalls, engine: EngineSettings | None = None) -> Replayed:
-    """Play a record under the scenario's settings of the engine, or others; where do they part?"""
+    """Replay a record under the scenario's engine settings, or others, and report differences."""
     settings = record.scenario.engine if engine is None else engine
     model = record.played(settings, choose("auto", len(record.calls)))
     by_ending = {} if record.has_dials else leads(record, model)
@@ -275,7 +285,7 @@ def _first(
     by_ending: Mapping[int, Lead],
     settings: EngineSettings,
 ) -> Parting | None:
-    """The first difference in time; of those of one instant the one that T4 has first."""
+    """Return the earliest difference; within an instant the first by the order of T4."""
     differing = np.flatnonzero(found.at != NO_INSTANT)
     if not len(differing):
         return None
@@ -287,7 +297,7 @@ def _first(
             mine = _dials(record, by_ending, found.record)
         when = _earlier(mine, _at(getattr(model, name), found.model))
         here[event] = found.wrong[event] & (when == at)
-    # releases and dials take turns: who is released alike, and not dialled, is no effect of others
+    # # Releases and dials alternate: a call released alike but not dialled is no effect of others
     released_alike = here["dialled"] & ~found.wrong["released"]
     candidates: list[tuple[Event, Mask]] = [
         ("created", here["created"]), ("lost", here["lost"]), ("dialled", released_alike),
@@ -299,7 +309,7 @@ def _first(
 
 
 def _dials(record: RecordedCalls, by_ending: Mapping[int, Lead], rows: Integers) -> Integers:
-    """The instants of the recorded dials, or about when they were."""
+    """Return the instants of the recorded dials, estimated if they are not recorded."""
     if record.has_dials:
         return _at(record.calls.dialled, rows)
     over = _at(record.calls.over, rows)
@@ -309,7 +319,7 @@ def _dials(record: RecordedCalls, by_ending: Mapping[int, Lead], rows: Integers)
 
 
 class _Scene:
-    """All that is known at the first difference, to tell which rule decides."""
+    """The situation at the first difference, from which the deciding rule is inferred."""
 
     def __init__(
         self,
@@ -327,7 +337,7 @@ class _Scene:
         self._settings = settings
 
     def parting(self, pair: int, event: Event, at: int) -> Parting:
-        """The difference of a pair, with its rule."""
+        """Return the difference of a pair, with its rule."""
         row, other = int(self._found.record[pair]), int(self._found.model[pair])
         calls, here = (self._calls, row) if row >= 0 else (self._model, other)
         block = self._record.blocks[int(calls.campaign[here])]
@@ -353,7 +363,7 @@ class _Scene:
         simulated: int | None,
         at: int,
     ) -> tuple[str, str]:
-        """The rule that decides, and what speaks for it."""
+        """Return the rule that decides, and the evidence for it."""
         if event == "created":
             return self._of_creation(block, row, recorded, simulated)
         if event == "lost":
@@ -398,7 +408,7 @@ class _Scene:
         return "Q5", f"the model loses it after {timeout} in the queue, the log doesn't"
 
     def _outside(self, block: CampaignBlock, recorded: int | None) -> tuple[str, str] | None:
-        """The log dials where the scenario forbids it."""
+        """Return a rule if the log dials where the scenario forbids it."""
         if recorded is None or block.schedule is None:
             return None
         windows, slack = Windows.of(block.schedule.time_windows), self._slack
@@ -414,7 +424,7 @@ class _Scene:
     def _too_soon(
         self, block: CampaignBlock, row: int, recorded: int | None
     ) -> tuple[str, str] | None:
-        """A retry is dialled before it is due, which bodies can show too."""
+        """Return a rule if a retry is dialled before it is due, which bodies can show too."""
         calls = self._calls
         before = row - 1
         if block.schedule is None or row < 1 or recorded is None:
@@ -432,7 +442,9 @@ class _Scene:
         return None
 
     def _others(self, event: Event, block: CampaignBlock, at: int) -> tuple[str, str] | None:
-        """Log and model take different people about one instant: their order decides (Q3)."""
+        """Return a rule if log and model choose different people about one instant: their order
+        (Q3).
+        """
         found, rows, others = self._found, self._found.record, self._found.model
         if event == "dialled":
             mine = _dials(self._record, self._by_ending, rows)
@@ -467,7 +479,7 @@ class _Scene:
 
     @property
     def _slack(self) -> int:
-        """By so many ms the recorded dials are not known."""
+        """Uncertainty (ms) of the recorded dials."""
         return max((lead.high - lead.typical for lead in self._by_ending.values()), default=0)
 
     def _person(self, row: int) -> str:
@@ -478,7 +490,9 @@ class _Scene:
     def _of_release(
         self, block: CampaignBlock, recorded: int | None, simulated: int | None
     ) -> tuple[str, str]:
-        """The queue had room, or it was the time for it, in the one and not in the other (Q2)."""
+        """Attribute a release to room in the queue or the interval, which only one side had
+        (Q2).
+        """
         interval, limit = self._settings.release_interval, self._settings.queue_limit
         waits = recorded is None or (simulated is not None and recorded > simulated)
         said = "the log waits longer" if waits else "the model waits longer"
@@ -499,7 +513,7 @@ class _Scene:
     def _of_dial(
         self, block: CampaignBlock, recorded: int | None, simulated: int | None
     ) -> tuple[str, str]:
-        """The line, or the pace, that the one had and the other had not (Q1, Q4)."""
+        """Attribute a dial to a free line or the pace, which only one side had (Q1, Q4)."""
         gap = dial_gap(self._settings.calls_per_second)
         lines = self._lines(block.organization)
         if simulated is not None and (recorded is None or simulated < recorded):

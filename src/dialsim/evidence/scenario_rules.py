@@ -1,4 +1,4 @@
-"""What a log may not show if it follows a scenario: other people, settings, numbers, paces."""
+"""Checks of a log against a scenario: people, settings, numbers and pacing that it rules out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dialsim.scenario.scenario import Scenario
 class Expected:
     """What a scenario says of the campaigns of a log.
 
-    `blocks` has that of each campaign of the log, None if the scenario has none of that name.
+    `blocks` has the scenario's campaign for each one of the log, None if there is none.
     """
 
     def __init__(self, scenario: Scenario, campaigns: tuple[Campaign, ...]) -> None:
@@ -28,7 +28,7 @@ class Expected:
         self.blocks = [self._block(one) for one in campaigns]
 
     def _block(self, one: Campaign) -> CampaignBlock | None:
-        """By id, else by name where only one campaign has it."""
+        """Find a campaign by id, else by name if only one campaign has that name."""
         all_of_them = [block for owner in self.world.organizations for block in owner.campaigns]
         named = [
             block
@@ -41,24 +41,24 @@ class Expected:
         return found[0] if len(found) == 1 else None
 
     def owner(self, code: int) -> OrganizationBlock | None:
-        """The organization of a campaign of the log."""
+        """Return the organization of a campaign of the log."""
         block = self.blocks[code]
         return None if block is None else self.world.organizations[block.organization]
 
     def most_lines(self, code: int) -> int:
-        """The most lines that the organization of a campaign of the log ever has, 0 if unknown."""
+        """Return the most lines that the organization of a campaign ever has, 0 if unknown."""
         owner = self.owner(code)
         return 0 if owner is None else max(self.lines(owner))
 
     def lines(self, owner: OrganizationBlock) -> set[int]:
-        """Every value that maxConcurrentCalls of an organization ever has."""
+        """Return every value that maxConcurrentCalls of an organization ever has."""
         actions = (*owner.settings.timeline, *owner.settings.planned)
         values = {one.value for one in actions if one.action == "setConcurrency"}
         numbers = {int(value) for value in values if value is not None}
         return numbers | {owner.settings.max_concurrent_calls}
 
     def lists_twice(self, code: int) -> bool:
-        """Whether a campaign of the log may list two people with equal values."""
+        """True if a campaign of the log may list two people with equal values."""
         block = self.blocks[code]
         if block is None:
             return True
@@ -74,7 +74,7 @@ class Expected:
 
 
 def findings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
-    """Everything that a log shows against a scenario."""
+    """Yield everything that speaks against the log following the scenario."""
     yield from _people(view, expected)
     yield from _settings(view, expected)
     if view.log.form == "run":
@@ -82,7 +82,7 @@ def findings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
 
 
 def _people(view: LogColumns, expected: Expected) -> Iterator[Finding]:
-    """Only campaigns of the scenario, and people of their lists (C1)."""
+    """Check that only campaigns of the scenario and people of their lists appear (C1)."""
     tels = view.log.calls["tel"].astype("str").fillna("").to_numpy()
     for code, one in enumerate(view.log.campaigns):
         here, block = view.campaign == code, expected.blocks[code]
@@ -104,7 +104,7 @@ def _people(view: LogColumns, expected: Expected) -> Iterator[Finding]:
 
 
 def _settings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
-    """The settings that bodies show are those of the request (F3)."""
+    """Check that the settings in bodies are those of the request (F3)."""
     setting = view.body("setting") if len(view.log.bodies) else np.empty(0, dtype=np.int32)
     campaign = view.body("campaign") if len(view.log.bodies) else setting
     _, first = np.unique(setting, return_index=True)
@@ -129,7 +129,9 @@ def _settings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
 def _differences(
     one: Settings, block: CampaignBlock | None, owner: OrganizationBlock
 ) -> Mapping[str, tuple[object, object]]:
-    """What a body shows other than the only request that a campaign gets."""
+    """Return what a body shows other than the campaign's request; empty if it gets several
+    requests.
+    """
     requests = [
         action.body
         for action in owner.settings.timeline
@@ -160,7 +162,7 @@ def _differences(
 
 
 def _engine(view: LogColumns, expected: Expected) -> Iterator[Finding]:
-    """The settings of the engine, which a table of calls lets one check (P3, Q2, Q4, Q5)."""
+    """Check the settings of the engine, which a table of calls shows (P3, Q2, Q4, Q5)."""
     engine = expected.world.scenario.engine
     queued, ended = view.instants("queued_at"), view.instants("ended_at")
     initiated = view.instants("initiated_at")

@@ -1,4 +1,4 @@
-"""A polite client of the service: reads by its interface, slowly, and tries again."""
+"""HTTP client of the service that reads only, with a rate limit and retries."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import httpx
 
 KEY_VARIABLE = "DIALSIM_API_KEY"
-"""The environment variable that an API key is read from where no file is named."""
+"""Environment variable with the API key, used if no file is named."""
 LONGEST_WAIT = 600.0
-"""The most (s) that a `Retry-After` is waited for; who asks for more is asked again later."""
+"""Longest `Retry-After` (s) that is waited for; longer ones end the command with an error."""
 _LONGEST_BACKOFF = 60.0
 _BUSY = (429, 500, 502, 503, 504)
 _PRINTABLE = re.compile(r"[\x21-\x7e]+")
@@ -34,9 +34,9 @@ _MOST_SHOWN = 200
 
 
 def read_api_key(file: Path | None) -> str:
-    """The API key in a file, or in the environment variable where there is no file.
+    """Return the API key in a file or, if `file` is None, in the environment variable.
 
-    Raises ServiceError if it is missing or can't be one; no error shows any part of it.
+    Raises ServiceError if it is missing or malformed; no message contains any part of it.
     """
     if file is None:
         text, place = os.environ.get(KEY_VARIABLE, ""), f"environment variable {KEY_VARIABLE}"
@@ -64,19 +64,21 @@ def read_api_key(file: Path | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAnswer:
-    """`data` of a success envelope, and when the service says that it was (ms; None: unsaid)."""
+    """`data` of a success envelope, and the `Date` of the answer (ms; None without one)."""
 
     data: Any
     at: int | None
 
 
 class ServiceClient:
-    """Reads the service of `url` with an API key; to be used in a `with` block.
+    """Client that reads the service at `url` with an API key; to be used in a `with` block.
 
-    At most `rate` requests a second are made. What fails for the moment (429, 5xx, a timeout, a
-    broken connection) is tried again up to `retries` times, after as long as `Retry-After` says, or
-    1 s, 2 s, 4 s and so on, up to a minute. `wait(seconds)` waits. The key goes into the header and
-    nowhere else; redirects are not followed, so that nobody else gets it.
+    It makes at most `rate` requests per second. Temporary failures (429, 5xx, a timeout, a broken
+    connection) are retried up to `retries` times, after the `Retry-After` or after 1 s, 2 s, 4 s
+    and so
+    on up to a minute. `wait(seconds)` sleeps. The key is sent in the header only, and redirects are
+    not
+    followed, so that no other host gets it.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class ServiceClient:
         allow_http: bool = False,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Raise ServiceError if httpx is missing or `url` can't be a service's."""
+        """Raise ServiceError if httpx is missing or `url` can't be that of a service."""
         if find_spec("httpx") is None:
             raise ServiceError(
                 "pull needs httpx: pip install '.[sandbox]' in the folder of dialsim"
@@ -120,7 +122,7 @@ class ServiceClient:
         self._client.close()
 
     def get(self, path: str) -> ServiceAnswer:
-        """What the service answers; raises ServiceError where it is no success."""
+        """Return the answer of the service; raises ServiceError if it is no success."""
         import httpx
 
         for tried in range(self._retries + 1):
@@ -149,7 +151,7 @@ class ServiceClient:
         self._next_at = time.monotonic() + self._gap
 
     def _may_pass(self, error: httpx.TransportError) -> bool:
-        """Whether to try again: not where nobody ever answered at the address at all."""
+        """True if a retry may help: not if nothing has ever answered at the address."""
         import httpx
 
         connecting = isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol)
@@ -225,12 +227,12 @@ class ServiceClient:
         )
 
     def _hidden(self, text: str) -> str:
-        """A text from elsewhere, short, on one line, and without the key."""
+        """Return a text from outside, shortened, on one line, and without the key."""
         return " ".join(text.replace(self._key, "(the key)").split())[:_MOST_SHOWN]
 
 
 def _checked(url: str, allow_http: bool) -> str:
-    """The base address without a slash at its end."""
+    """Return the base address without a trailing slash."""
     import httpx
 
     try:
@@ -260,7 +262,7 @@ def _is_here(host: str) -> bool:
 
 
 def _is_tls(error: BaseException) -> bool:
-    """Whether no secure connection came about, which no further try changes."""
+    """True if the TLS handshake failed, which a retry would not change."""
     import ssl
 
     cause: BaseException | None = error
@@ -276,12 +278,12 @@ def _times(tries: int) -> str:
 
 
 def _backoff(tried: int) -> float:
-    """1 s, 2 s, 4 s and so on, give or take a quarter, so that clients don't come all at once."""
+    """Return the wait (s) before a retry: 1, 2, 4 and so on, ±25 % so that clients spread out."""
     return min(_LONGEST_BACKOFF, 2.0**tried) * random.uniform(0.75, 1.25)
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """The header's seconds, or those up to its date (RFC 9110, section 10.2.3)."""
+    """Return the header in seconds, also if it is a date (RFC 9110, section 10.2.3)."""
     text = response.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text)
@@ -295,7 +297,9 @@ def _date(response: httpx.Response) -> int | None:
 
 
 def _http_date(text: str) -> datetime | None:
-    """A header's date, which is in UTC whether it says so or not (RFC 9110, section 5.6.7)."""
+    """Parse the date of a header, which is UTC even if it does not say so (RFC 9110, section
+    5.6.7).
+    """
     try:
         found = parsedate_to_datetime(text)
     except (TypeError, ValueError):

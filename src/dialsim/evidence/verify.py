@@ -1,4 +1,4 @@
-"""`verify`: a log against the rules of the rule book that can be seen in it."""
+"""`verify`: check a log against those rules of the rule book that can be seen in it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dialsim.scenario.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Findings in a log, the rules that were looked at, and those that could not be seen, and why.
+    """Findings in a log, the rules checked, and those that could not be checked, with reasons.
 
-    At most 100 findings of one kind are listed; `omitted` counts the others by rule.
+    At most 100 findings per rule are listed; `omitted` counts the others by rule.
     """
 
     findings: tuple[Finding, ...]
@@ -33,7 +33,7 @@ class Verified:
         return len(self.findings) + sum(self.omitted.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the result for JSON."""
         return {
             "findings": [
                 {**asdict(one), "at": None if one.at is None else format_instant(one.at)}
@@ -55,9 +55,9 @@ _NO_ENGINE = "they rest on settings of the engine, which no log shows"
 def verify(log: Log, scenario: Scenario | None = None) -> Verified:
     """Check a log against the rules that can be seen in it.
 
-    Only what is certain is a finding. Where a log has no dials, a call was dialled at most ten
-    minutes before its answer or its end; lines are those of `maxConcurrentCalls` if all bodies show
-    the same number. A scenario that the log should follow says how many there may be, and whom its
+    Only what is certain is a finding. If a log has no dials, a call was dialled at most ten minutes
+    before its answer or its end; the number of lines is `maxConcurrentCalls` if all bodies show the
+    same one. A scenario that the log should follow adds how many lines there may be, and whom its
     campaigns list.
     """
     view = LogColumns(log)
@@ -80,7 +80,7 @@ def verify(log: Log, scenario: Scenario | None = None) -> Verified:
 
 
 def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple[str, str]]]:
-    """Which rules were looked at, and which could not be seen, and why."""
+    """Return the rules checked, and those that could not be checked with reasons."""
     log = view.log
     is_run, has_bodies = log.form == "run", len(log.bodies) > 0
     checked = set(_ALWAYS) if has_bodies else {"P1", "P5", "R2", "R3"}
