@@ -12,13 +12,14 @@ from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import plan_report
+from dialsim.results.compliance import COMPLIANCE
 from dialsim.results.figures import COST_PER, FIELD, FUNNEL, REACH
 from dialsim.results.result import Result
 from engine.breadth import broad_scenario
 from engine.readings import loaded
 from experiments.scenarios import CHANCY, LIMIT, crowd
 
-LISTS = ((REACH,), (FUNNEL, COST_PER), (FIELD,))
+LISTS = ((REACH,), (FUNNEL, COST_PER), (FIELD,), (COMPLIANCE,))
 """How the figures begin that are made all together."""
 SCENARIO = crowd(20, **CHANCY)
 GOAL = "p90(finish) <= 12m and mean(calls_busy) >= 0"

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from dialsim.experiments.breaches import not_allowed
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.intervals import Interval, quantile_interval
 from dialsim.interface.instants import duration_text, ms_of, short_text
@@ -312,6 +313,7 @@ def sweep_content(
     """Return the sentences and tables of a sweep."""
     whole, campaigns = sweep_tables(found, differences, baseline)
     said = [sweep_headline(found), *decided_sentences(found)]
+    said += not_allowed(found.breaches(baseline).items())
     return said, [*whole, *decided_tables(found), *campaigns]
 
 
@@ -322,6 +324,7 @@ def comparison_content(
     whole, campaigns = sweep_tables(found, differences, baseline)
     said = [comparison_headline(found, differences, baseline), sweep_headline(found, "file")]
     said += [*decided_sentences(found), *comparison_sentences(found)]
+    said += not_allowed(found.breaches(baseline).items())
     return said, [*whole, *decided_tables(found), *campaigns, *changed_tables(found)]
 
 

@@ -2,8 +2,9 @@
 
 Names are those of summary.json: `finish`, `webhooks.lost`, `reach_by_attempt_2`. A funnel step is
 `funnel.STEP`, the cost per conversation that reached it `cost_per_funnel.STEP`, a field value
-`field.NAME.VALUE`; the agent's name may precede the step or field. A campaign or organization as
-prefix selects its figure, no prefix the whole run's. Parts may be quoted.
+`field.NAME.VALUE`; the agent's name may precede the step or field. A count of a compliance
+rule is `compliance.RULE.repeated`. A campaign or organization as prefix selects its figure, no
+prefix the whole run's. Parts may be quoted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.results.compliance import COUNTS, compliance_figure
 from dialsim.results.figures import (
     BLOCKS,
     COST_PER,
@@ -102,6 +104,11 @@ class FigureNames:
         for block in filter(None, BLOCKS):
             for name in [name for name in NUMBERS if name.startswith(f"{block}_")]:
                 self._columns[block, ".", name.removeprefix(f"{block}_")] = {name: set()}
+        for rule in scenario.compliance:
+            for count in COUNTS:
+                column = compliance_figure(rule.name, count)
+                for key in (_dotted(("compliance", rule.name, count)), (column,)):
+                    self._columns[key] = {column: set()}
         for organization in scenario.organizations:
             for campaign in organization.campaigns:
                 place = organization.name, campaign.name
@@ -257,13 +264,20 @@ def _bare(word: str) -> str:
     return re.sub(r"""["']""", "", word)
 
 
+_NOBODY_HAS = {"compliance.": "; the scenario names no compliance rules"}
+
+
 def _hint(word: str, known: Sequence[str]) -> str:
     last = word.rpartition(".")[2]
-    if word.partition(".")[0] in ("funnel", "field", COST_PER.rstrip("_")):
+    if word.partition(".")[0] in ("funnel", "field", "compliance", COST_PER.rstrip("_")):
         kind = word.partition(".")[0] + "."
         alike = [name for name in known if name.startswith(kind)]
         close = get_close_matches(word, alike, cutoff=0.7) or alike
-        return f"; did you mean {' or '.join(close[:3])}?" if close else "; no agent has any"
+        return (
+            f"; did you mean {' or '.join(close[:3])}?"
+            if close
+            else _NOBODY_HAS.get(kind, "; no agent has any")
+        )
     close = get_close_matches(word, known, n=1, cutoff=0.85)
     close = close or [n for n in known if len(last) > 3 and (last in n or n[:5] == last[:5])]
     close = close or get_close_matches(last, known)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from dialsim.errors import ExperimentError
+from dialsim.experiments.breaches import Breach
 from dialsim.experiments.expression import Expression, pointed, read_expression
 from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import (
@@ -422,6 +423,8 @@ class Evidence:
 
     `cost` is the mean cost, None without costs. `prior` are the limits known before the runs.
     `runs` are the runs themselves, each with at least the figures of `Goal.figures`.
+    `breaches` are the compliance rules that they break more often than the scenario as it is; with
+    any, the goal is not met.
     """
 
     value: int | float | str
@@ -432,6 +435,7 @@ class Evidence:
     cost: float | None
     runs: tuple[RunFigures, ...] = field(default=(), repr=False)
     prior: Prior = UNKNOWN
+    breaches: tuple[Breach, ...] = ()
 
     @property
     def reach_share(self) -> float | None:
@@ -456,11 +460,17 @@ class Evidence:
         return float(known.mean()) if len(known) else None
 
     @property
-    def shortfall(self) -> tuple[float, float]:
-        """Distance from meeting the goal, for comparing values; smaller is closer."""
+    def shortfall(self) -> tuple[float, float, float, int]:
+        """Distance from meeting the goal, to compare values by; smaller is closer.
+
+        First come values that break no rule, then the distance of the estimate from its bound. Of
+        those that are never done, the one that loses fewest people is closest.
+        """
         missed = [finding for finding in self.findings if not finding.met]
         hits = sum(finding.hits or 0 for finding in missed)
-        return max((-finding.margin for finding in missed), default=0.0), -hits
+        distance = max((-finding.margin for finding in missed), default=0.0)
+        lost = 0.0 if isfinite(distance) else self.people_lost or 0.0
+        return len(self.breaches), distance, lost, -hits
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON values."""
@@ -473,6 +483,7 @@ class Evidence:
             "cost_mean": self.cost,
             "reach_share_mean": self.reach_share,
             "people_lost_mean": self.people_lost,
+            "breaches": [breach.text for breach in self.breaches],
         }
 
 
@@ -483,22 +494,25 @@ def judge(
     confidence: float,
     prior: Prior = UNKNOWN,
     looks: Looks | None = None,
+    breaches: tuple[Breach, ...] = (),
 ) -> Evidence:
     """Evaluate a goal by runs of a scenario with known limits `prior`.
 
     This is one of `looks`, or the only one. `confidence` is for the whole goal.
+    A setting with `breaches` surely misses every goal.
     """
     # Certainty that a goal is met needs certainty of every clause, at the full level: a wrong
     # answer needs a wrong answer about the one missed clause. Certainty that it is missed needs one
     # certain clause, so the clauses share the risk (Bonferroni).
     looks = looks or Looks((len(runs),))
-    each = 1 - (1 - confidence) / len(goal.clauses)
+    each = 1 - (1 - confidence) / max(1, len(goal.clauses))
     findings = tuple(_clause_finding(clause, runs, (confidence, each), prior, looks)
                      for clause in goal.clauses)  # fmt: skip
-    met = all(finding.met for finding in findings)
+    met = all(finding.met for finding in findings) and not breaches
     missed = [finding for finding in findings if not finding.met]
-    sure = all(f.sure for f in findings) if met else any(f.sure for f in missed)
-    return Evidence(value, met, sure, len(runs), findings, _cost(runs), tuple(runs), prior)
+    sure = all(f.sure for f in findings) if met else any(f.sure for f in missed) or bool(breaches)
+    cost = _cost(runs)
+    return Evidence(value, met, sure, len(runs), findings, cost, tuple(runs), prior, breaches)
 
 
 def _clause_finding(

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.errors import ExperimentError
+from dialsim.experiments.breaches import Baseline
 from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import check_confidence, undominated
 from dialsim.experiments.expression import Expression, read_expression
@@ -177,8 +178,14 @@ class Optimum:
             "tried": [part.to_dict() for part in self.tried],
             "combinations": self.count,
             "indifference": self.indifference,
+            "not_allowed": [part.name for part in self.not_allowed],
             "warnings": list(self.warnings),
         }
+
+    @property
+    def not_allowed(self) -> tuple[Combination, ...]:
+        """Combinations tried that break a compliance rule more often than the scenario as it is."""
+        return tuple(part for part in self.tried if part.evidence.breaches)
 
     @property
     def plot(self) -> OptimumPlots:
@@ -301,7 +308,7 @@ class _Trials:
     ) -> None:
         self._place = place
         self._scenario = scenario
-        self._seed = seed
+        self._baseline = Baseline(scenario, seed)
         self._axes = axes
         self._goal = goal
         self._objective = objective
@@ -323,7 +330,7 @@ class _Trials:
     def _asked(self) -> frozenset[str]:
         """Names of the figures that goals, objective and answer need."""
         objective = () if self._objective is None else self._objective.figure.figures
-        asked = _OF_ANSWER.union(figure.name for figure in objective)
+        asked = _OF_ANSWER.union((figure.name for figure in objective), self._baseline.figures)
         return asked if self._goal is None else asked | self._goal.figures
 
     @property
@@ -463,7 +470,8 @@ class _Trials:
         counts = {key: self._looks.counts[self._looked.get(key, 0)] for key in keys}
         for count in sorted({*counts.values()}):
             together = [key for key in keys if counts[key] == count]
-            self._place.replicate([self._case(key) for key in together], count, self._asked)
+            cases = [*map(self._case, together), *self._baseline.cases]
+            self._place.replicate(cases, count, self._asked)
         for key, count in counts.items():
             case = self._cases[key]
             runs = case.first(count)
@@ -477,12 +485,9 @@ class _Trials:
             self._known(f"{so_far} of {len(self._tried)} tried")
 
     def _judged(self, key: Key, case: Case, runs: Sequence[RunFigures]) -> Evidence:
-        name = self._name(key)
-        if self._goal is None:
-            cost = float(_values("cost", runs).mean()) if self._scenario.costs else None
-            return Evidence(name, True, True, len(runs), (), cost, tuple(runs), case.prior)
-        confidence = 1 - self._error
-        return judge(name, self._goal, runs, confidence, case.prior, self._looks)
+        name, breaches = self._name(key), self._baseline.breaches(runs)
+        goal = self._goal or Goal("", ())
+        return judge(name, goal, runs, 1 - self._error, case.prior, self._looks, breaches)
 
     def _changes(self, key: Key) -> tuple[SettingChange, ...]:
         return tuple(
@@ -497,7 +502,7 @@ class _Trials:
     def _case(self, key: Key) -> Case:
         if key not in self._cases:
             scenario = Variant(self._name(key), self._changes(key)).of(self._scenario)
-            self._cases[key] = Case(scenario, self._seed)
+            self._cases[key] = self._baseline.case(scenario)
         return self._cases[key]
 
     def _combination(self, key: Key) -> Combination:
@@ -544,7 +549,13 @@ class _Trials:
             in_doubt=tuple(combinations[key] for key in sorted(self._doubtful)),
             alike=tuple(combinations[key] for key in alike),
             frontier=tuple(
-                _frontier([part for part in combinations.values() if part.evidence.met is met])
+                _frontier(
+                    [
+                        part
+                        for part in combinations.values()
+                        if part.evidence.met is met and not part.evidence.breaches
+                    ]
+                )
             ),
             tried=tuple(combinations.values()),
             count=prod(self._sizes),

@@ -87,8 +87,14 @@ class Plan:
             "tried": [evidence.to_dict() for evidence in self.tried],
             "tied": list(self.tied),
             "in_doubt": list(self.in_doubt),
+            "not_allowed": [part.value for part in self.not_allowed],
             "warnings": list(self.warnings),
         }
+
+    @property
+    def not_allowed(self) -> tuple[Evidence, ...]:
+        """Values tried that break a compliance rule more often than the scenario as it is."""
+        return tuple(part for part in self.tried if part.breaches)
 
     @property
     def plot(self) -> PlanPlots:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.experiments.breaches import not_allowed
 from dialsim.experiments.experiment_text import (
     LOST_TO,
     SAY_THEIRS,
     amount_text,
     expression_text,
 )
-from dialsim.experiments.goal import Statistic
-from dialsim.experiments.variants import AmountKind, read_amount
+from dialsim.experiments.goal import Evidence, Statistic
+from dialsim.experiments.variants import AmountKind, read_amount, setting_text
 from dialsim.interface.instants import (
     DAY_NAMES,
     date_text,
@@ -28,7 +29,7 @@ from dialsim.results.summary_text import FigureTable, ValueText, fragment
 from dialsim.scenario.error_text import few
 
 if TYPE_CHECKING:
-    from dialsim.experiments.goal import Clause, ClauseFinding, Evidence
+    from dialsim.experiments.goal import Clause, ClauseFinding
     from dialsim.experiments.optimum import Combination, Optimum
     from dialsim.experiments.plan import Plan, Value
     from dialsim.experiments.run_figures import RunFigures
@@ -98,6 +99,8 @@ def _nothing(answer: Plan, key: str, wish: str) -> str:
     low, high = (_value(key, end) for end in answer.between)
     closest = answer.evidence.value
     what = f"number of {_COUNTED[key][1]}" if key in _COUNTED else key
+    if answer.evidence.breaches:
+        return f"No {what} from {low} to {high} is allowed"
     enough = "enough to" if key in _COUNTED else "such that you"
     found = f"is {enough}" if answer.ruled_out else f"was found to be {enough}"
     comes = "comes" if _verb(key, closest) == "is" else "come"
@@ -177,14 +180,14 @@ def _by(clause: Clause) -> str:
 def _beyond(answer: Plan, key: str) -> str:
     """Describe the neighbour, which just fails: `; 7 are done on Wednesday`."""
     part = answer.neighbour
-    if answer.objective == "cheapest":
+    if answer.objective == "cheapest" or (part is not None and (part.met or not part.sure)):
         return ""
     if part is None:
         way = ("fewer" if key in _COUNTED else "less") if answer.objective == "smallest" else "more"
         last = key in _COUNTED and answer.objective == "smallest" and answer.value == 1
         return "" if last else f"; {way} {'were' if key in _COUNTED else 'was'} not tried"
-    if part.met or not part.sure:
-        return ""
+    if part.breaches:
+        return f"; {setting_text(answer.path, part.value)}: {part.breaches[0].text}"
     missed = next(finding for finding in part.findings if not finding.met)
     value, clause = _value(key, part.value), missed.clause
     if clause.statistic is Statistic.PROBABILITY:
@@ -253,7 +256,27 @@ def plan_sentences(answer: Plan) -> list[str]:
     if part.people_lost:
         lost = amount_text("people_lost", part.people_lost)
         said.append(f"Warning: with {part.value}, {lost} people are lost on average: {LOST_TO}.")
-    return said
+    return [*said, *not_allowed_of_plan(answer)]
+
+
+def not_allowed_of_plan(answer: Plan) -> list[str]:
+    """Return what values tried break a compliance rule more often, and which rule."""
+    listed = [(setting_text(answer.path, part.value), part.breaches) for part in answer.not_allowed]
+    return _shortened(not_allowed(listed))
+
+
+def not_allowed_of_optimum(answer: Optimum) -> list[str]:
+    """Return what combinations tried break a compliance rule more often, and which rule."""
+    return _shortened(
+        not_allowed((part.name, part.evidence.breaches) for part in answer.not_allowed)
+    )
+
+
+def _shortened(sentences: list[str]) -> list[str]:
+    """Return the first few sentences, and how many more settings there are like these."""
+    rest = len(sentences) - _MOST_NAMED
+    more = [f"{rest:,} more that were tried are not allowed either."] if rest > 0 else []
+    return [*sentences[:_MOST_NAMED], *more]
 
 
 def _undefined(finding: ClauseFinding, runs: Sequence[RunFigures]) -> str | None:
@@ -331,12 +354,16 @@ def _means(figure: str, values: Sequence[float | None]) -> list[str]:
 
 def verdict_text(part: Evidence | ClauseFinding) -> str:
     """Format whether a goal or clause is met, and whether that is certain."""
+    if isinstance(part, Evidence) and part.breaches:
+        return "no, not allowed"
     return f"{'yes' if part.met else 'no'}{'' if part.sure else ', not sure'}"
 
 
 def optimum_headline(answer: Optimum) -> str:
     """Describe the best combination, or the closest one."""
     name, of = answer.best.name, f"{answer.count:,} combinations"
+    if answer.best.evidence.breaches:
+        return f"None of {of} is allowed."
     if not answer.met:
         return f"None of {of} meets the goal {answer.goal}; {name} comes closest."
     among = f" of {of}" + ("" if answer.goal is None else f" that meet the goal {answer.goal}")
@@ -360,7 +387,8 @@ def optimum_sentences(answer: Optimum) -> list[str]:
         said.append(f"Within {share} of it, and meeting the goal as well: {names}.")
     if answer.in_doubt:
         said.append(f"May meet the goal, too, and would be better: {_named(answer.in_doubt)}.")
-    return [*said, *(f"Warning: {text}." for text in answer.warnings)]
+    warnings = (f"Warning: {text}." for text in answer.warnings)
+    return [*said, *not_allowed_of_optimum(answer), *warnings]
 
 
 def _named(parts: Sequence[Combination]) -> str:

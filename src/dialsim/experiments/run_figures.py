@@ -20,6 +20,7 @@ from dialsim.errors import DialsimError
 from dialsim.experiments.intervals import rank
 from dialsim.interface.instants import ms_of, utc
 from dialsim.results.bottleneck import Bottleneck, Reason
+from dialsim.results.compliance import COMPLIANCE, compliance_figures
 from dialsim.results.figures import INSTANTS, OF_AGENTS, REACH, attempt_of, number_values
 from dialsim.results.run_view import ProgressCurve
 
@@ -135,6 +136,9 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
 
 def _values(part: Part, asked: frozenset[str] | None) -> dict[str, Number]:
     values = number_values(lambda figure: figure.make(part), asked)
+    if asked is None or any(name.startswith(COMPLIANCE) for name in asked):
+        positions = [life.position for life in part.lives]
+        values |= compliance_figures(part.reading, positions)
     for name, value in values.items():
         if value is None:
             values[name] = inf if part.is_scheduled and name in INSTANTS else nan

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.experiments.breaches import Baseline
 from dialsim.experiments.case import Case
 from dialsim.experiments.goal import ClauseFinding, Evidence, Statistic, judge
 from dialsim.experiments.intervals import paired_difference
@@ -60,9 +61,9 @@ class Search:
         self.goal = goal
         self.warnings: list[str] = []
         self._place = place
-        self._seed = seed
         self._looks = Looks.between(first, most)
         self._confidence = confidence
+        self._baseline = Baseline(scenario, seed)
         self._cases: dict[int, Case] = {}
         self._known = known
         self._first = 1
@@ -172,13 +173,15 @@ class Search:
         for count in sorted({*counts.values()}):
             together = [index for index in indices if counts[index] == count]
             cases = [self._case(index) for index in together]
-            self._place.replicate(cases, count, self.goal.figures)
+            asked = self.goal.figures | self._baseline.figures
+            self._place.replicate([*cases, *self._baseline.cases], count, asked)
         for index, count in counts.items():
             case = self._case(index)
             value, runs = self.axis[index].plain, case.first(count)
             self._looked[index] = self._looked.get(index, 0) + 1
+            breaches = self._baseline.breaches(runs)
             self._tried[index] = judge(
-                value, self.goal, runs, self._confidence, case.prior, self._looks
+                value, self.goal, runs, self._confidence, case.prior, self._looks, breaches
             )
         if self._known is not None:
             self._known(self._known_so_far())
@@ -214,7 +217,7 @@ class Search:
         if index not in self._cases:
             change = SettingChange(self.path, self.axis[index].text)
             scenario = Variant(change.text, (change,)).of(self.scenario)
-            self._cases[index] = Case(scenario, self._seed)
+            self._cases[index] = self._baseline.case(scenario)
         return self._cases[index]
 
     def warn(self, text: str) -> None:
@@ -282,8 +285,8 @@ def _first_meeting(search: Search, order: Sequence[int]) -> tuple[int | None, in
     """
     low, high = 0, len(order) - 1
     search.try_all([order[low], order[high]])
-    for clause in range(len(search.goal.clauses)):
-        span = _span(search, order, clause)
+    for met in _conditions(search):
+        span = _span(search, order, met)
         if span is None:
             return None, high
         low, high = max(low, span[0]), min(high, span[1])
@@ -299,6 +302,16 @@ def _first_meeting(search: Search, order: Sequence[int]) -> tuple[int | None, in
             break
         found = _turn(search.met, order, search, missed=0, met=earliest)
     return found, high
+
+
+def _conditions(search: Search) -> list[Callable[[int], bool]]:
+    """Return the conditions of an answer, each of which turns for itself: clauses, compliance."""
+
+    def clause(number: int) -> Callable[[int], bool]:
+        return lambda index: search.at(index).findings[number].met
+
+    clauses = [clause(number) for number in range(len(search.goal.clauses))]
+    return [*clauses, lambda index: not search.at(index).breaches]
 
 
 def _first_sure(search: Search, order: Sequence[int], found: int) -> int | None:
@@ -368,15 +381,13 @@ def _meeting(search: Search, order: Sequence[int]) -> list[int]:
     return [place for place in _tried(search, order) if search.met(order[place])]
 
 
-def _span(search: Search, order: Sequence[int], clause: int) -> tuple[int, int] | None:
-    """Return the first and last position at which a clause is met, or None.
+def _span(
+    search: Search, order: Sequence[int], met: Callable[[int], bool]
+) -> tuple[int, int] | None:
+    """Return the first and the last place at which a condition is met; None if it was at none.
 
     It is met in between, unless it turns more often than necessary.
     """
-
-    def met(index: int) -> bool:
-        return search.at(index).findings[clause].met
-
     last = len(order) - 1
     places = [0, last]
     if not met(order[0]) and not met(order[last]):
@@ -448,6 +459,7 @@ def ruled_out(search: Search) -> bool:
             for number, finding in enumerate(search.at(index).findings)
             if finding.sure and not finding.met
         }
+        | ({-1} if search.at(index).breaches else set())
         for index in search.indices
     ]
     ends = search.indices[0] == 0 and search.indices[-1] == len(search.axis) - 1

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dialsim.errors import ExperimentError
+from dialsim.experiments.breaches import Breach, breaches_of
 from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import Measured, check_baseline, differences, estimates
 from dialsim.experiments.expression import Expression, read_expression
@@ -257,6 +258,13 @@ class Sweep(RunTables):
         """Varied paths."""
         changes = (change for variant in self.variants for change in variant.changes)
         return tuple(dict.fromkeys(change.path for change in changes))
+
+    def breaches(self, baseline: str) -> dict[str, tuple[Breach, ...]]:
+        """Return the compliance rules that variants break more often than the baseline."""
+        runs = dict(zip((variant.name for variant in self.variants), self.figures, strict=True))
+        found = {name: breaches_of(self.scenario, own, runs[baseline])
+                 for name, own in runs.items()}  # fmt: skip
+        return {name: breaches for name, breaches in found.items() if breaches}
 
     def showing(self, figures: Sequence[str]) -> Sweep:
         """Return the same runs with further expressions to show, such as `cost /

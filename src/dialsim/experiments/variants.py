@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialsim.errors import ExperimentError
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import duration_text, format_instant, short_text
 from dialsim.scenario.units import (
     format_duration,
     looks_like_date,
@@ -490,6 +490,55 @@ def _labelled(
         Variant(name or label or "as is", variant)
         for name, label, variant in zip(given, made, changes, strict=True)
     ]
+
+
+COUNTED = {
+    "maxConcurrentCalls": ("line", "lines"),
+    "maxAttempts": ("attempt", "attempts"),
+    "callerIds": ("caller ID", "caller IDs"),
+    "callsPerSecond": ("dial a second", "dials a second"),
+    "count": ("person", "people"),
+}
+"""Settings that count something, by the last part of their path: what one and several are."""
+_ALIASES = {
+    "lines": "maxConcurrentCalls",
+    "people": "count",
+    "start": "startDateTime",
+    "end": "endDateTime",
+    "timeWindows": "windows",
+}
+_WORDED = {
+    "retryInterval": "retries after",
+    "startDateTime": "starts",
+    "endDateTime": "ends",
+    "queueTimeout": "queue timeout of",
+    "windows": "open",
+    "windows+": "also open",
+    "windows-": "closed",
+}
+
+
+def setting_text(path: str, value: SettingValue) -> str:
+    """Return a setting in a planner's words: `30 lines`, `ends Fri 18 Dec 20:00 Thai time`."""
+    key = path.rpartition(".")[2]
+    key = _ALIASES.get(key, key)
+    said = amount_text(key, value)
+    if key in COUNTED and said[:1].isdigit():
+        return f"{said} {COUNTED[key][said != '1']}"
+    return f"{_WORDED.get(key, key)} {said}"
+
+
+def amount_text(key: str, value: SettingValue) -> str:
+    """Return the value of a setting in a planner's words, given the last part of its path."""
+    try:
+        amount = read_amount(str(value))
+    except ExperimentError:
+        return str(value)
+    if amount.kind is AmountKind.INSTANT:
+        return f"{short_text(int(amount.value))} Thai time"
+    if amount.kind is AmountKind.DURATION or key == "retryInterval":
+        return duration_text(int(amount.value))
+    return f"{amount.value:,}"
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments import plan_text
+from dialsim.experiments.breaches import not_allowed
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.goal import Clause, Evidence, Goal, judge
 from dialsim.experiments.intervals import CONFIDENCE, Difference, paired_difference
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import duration_text, minute_text
-from dialsim.report.page import Fact
+from dialsim.report.page import Fact, Notes, Part
 from dialsim.report.what_if import (
     SHORTER_RETRIES,
     MeasuredLever,
@@ -42,6 +43,14 @@ def effect_table(what_if: WhatIf, currency: str | None, title: str = "Changed by
             cells.append(number_effect(lever.cost))
         rows.append((lever.name, *cells))
     return FigureTable(title, tuple(columns), tuple(rows))
+
+
+def not_allowed_notes(measured: Iterable[WhatIf]) -> list[Part]:
+    """List the levers that break a compliance rule more often, apart from the others."""
+    refused = not_allowed(
+        (lever.name, lever.breaches) for what_if in measured for lever in what_if.not_allowed
+    )
+    return [Notes(refused)] if refused else []
 
 
 def finish_effect(lever: MeasuredLever, what_if: WhatIf) -> str:
@@ -227,10 +236,10 @@ def helpful(measured: GoalWhatIf) -> list[LeverAgainstGoal]:
     return sorted(found, key=lambda lever: _closeness(lever.evidence), reverse=True)
 
 
-def _closeness(part: Evidence) -> tuple[bool, float, float, float]:
-    """Whether a goal is met, then how close it is, then how much there is to spare."""
-    short, hits = part.shortfall
-    return part.met, -short, -hits, min(finding.margin for finding in part.findings)
+def _closeness(part: Evidence) -> tuple[float, ...]:
+    """Order evidence by whether a goal is met, how close it is, and how much there is to spare."""
+    shortfall = (-distance for distance in part.shortfall)
+    return part.met, *shortfall, min(finding.margin for finding in part.findings)
 
 
 def goal_fact(question: str, measured: GoalWhatIf | NotMeasured) -> Fact:

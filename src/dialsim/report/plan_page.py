@@ -18,6 +18,7 @@ from dialsim.report.effects import (
     goal_table,
     holding,
     holding_fact,
+    not_allowed_notes,
 )
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.replications_page import campaign_table
@@ -103,6 +104,8 @@ def _plan_sections(
     sections = []
     if answer.warnings:
         sections.append(Section("Remarks", [Notes([f"{text}." for text in answer.warnings])]))
+    if refused := plan_text.not_allowed_of_plan(answer):
+        sections.append(Section("Not allowed", [Notes(refused)]))
     *clauses, tried = plan_text.plan_tables(answer)
     sections.append(Section("Evidence", [Grid([*_pictures(answer)]), *clauses]))
     if len(example.summary.campaigns) > 1:
@@ -137,7 +140,8 @@ def _help_parts(
         said += f" The runs of {setting} are the first {what_if.pairs} of those above."
     doubt = f"“Not sure” stands where {what_if.pairs} runs are too few to be 95 % sure."
     shown = [table for table in tables if table is not None]
-    return [f"{said} {doubt}", *shown, *retry_notes([what_if])]
+    notes = [*not_allowed_notes([what_if]), *retry_notes([what_if])]
+    return [f"{said} {doubt}", *shown, *notes]
 
 
 def _pictures(answer: Plan) -> Iterator[Picture]:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from dialsim import __version__
 from dialsim.interface.instants import minute_text, ms_of
-from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
+from dialsim.report.effects import (
+    effect_table,
+    finish_effect,
+    not_allowed_notes,
+    number_effect,
+    spread,
+)
 from dialsim.report.page import (
     Choice,
     Fact,
@@ -229,7 +235,8 @@ def help_parts(measured: WhatIf | NotMeasured, currency: str | None) -> list[Par
     if isinstance(measured, NotMeasured):
         return [measured.said]
     said = how_measured("the scenario as it is", [measured])
-    return [said, effect_table(measured, currency), *retry_notes([measured])]
+    notes = [*not_allowed_notes([measured]), *retry_notes([measured])]
+    return [said, effect_table(measured, currency), *notes]
 
 
 def retry_notes(measured: Iterable[WhatIf]) -> list[Part]:

@@ -11,14 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialsim.experiments import experiment_text
+from dialsim.experiments.breaches import Breach, not_allowed
 from dialsim.experiments.comparison import Comparison
 from dialsim.experiments.intervals import CONFIDENCE, Difference, Values, paired_difference, rank
 from dialsim.experiments.plots import names_of
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import Sweep
-from dialsim.report.effects import effect_table, holding, holding_fact, number_effect, time_effect
-from dialsim.report.page import SIZE, Fact, Grid, Part, Picture, ReportPage, Section, picture
+from dialsim.report.effects import (
+    effect_table,
+    holding,
+    holding_fact,
+    not_allowed_notes,
+    number_effect,
+    time_effect,
+)
+from dialsim.report.page import SIZE, Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes
 from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
 from dialsim.results.summary_text import FigureTable
@@ -65,7 +73,8 @@ class Frontier:
 
     A variant is beaten by another that is at least as good in all of them, and really better in
     one: the interval of the paired difference excludes 0.
-    `baseline` is the variant that a recommended one may not fall behind in people reached.
+    `baseline` is the variant that a recommended one may not fall behind in people reached. A
+    variant that breaks a compliance rule more often than the baseline is left out.
     """
 
     found: Sweep
@@ -112,6 +121,11 @@ class Frontier:
             and not any(self.difference(name, self.recommended, aim).real for aim in self.aims)
         )
 
+    @cached_property
+    def breaches(self) -> dict[str, tuple[Breach, ...]]:
+        """The variants that break a compliance rule more often than the baseline, and which."""
+        return self.found.breaches(self.baseline)
+
     def gives_up(self, name: str) -> list[Loss]:
         """In what a variant is really worse than the best of `best`."""
         return [*self._given_up(name)]
@@ -126,24 +140,26 @@ class Frontier:
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        return tuple(variant.name for variant in self.found.variants)
+        names = (variant.name for variant in self.found.variants)
+        return tuple(name for name in names if name not in self.breaches)
 
     @cached_property
-    def _runs(self) -> dict[str, Sequence[RunFigures]]:
-        return dict(zip(self._names, self.found.figures, strict=True))
+    def _runs(self) -> Mapping[str, Sequence[RunFigures]]:
+        return _by_name(self.found)
 
     @cached_property
     def _priors(self) -> dict[str, Prior]:
-        return dict(zip(self._names, self.found.priors, strict=True))
+        names = (variant.name for variant in self.found.variants)
+        return dict(zip(names, self.found.priors, strict=True))
 
     @cached_property
     def _middles(self) -> dict[Aim, dict[str, float]]:
         """What stands for all runs of each variant: the middle finish, the mean of the others."""
+        runs = _by_name(self.found.together)
         return {
-            aim: {name: _middle(_aim_values(runs, aim), aim)
-                  for name, runs in zip(self._names, self.found.together.figures, strict=True)}
+            aim: {name: _middle(_aim_values(runs[name], aim), aim) for name in self._names}
             for aim in _AIMS
-        }  # fmt: skip
+        }
 
     def _beaten(self, name: str) -> Loss | None:
         for other in self._names:
@@ -264,14 +280,16 @@ _SMALL = 0.01
 """Losing so few of the people reached is no reason to put a variant aside."""
 
 
-def _best_variants(found: Sweep, compared: pd.DataFrame) -> dict[VariantQuestion, str]:
+def _best_variants(
+    found: Sweep, compared: pd.DataFrame, baseline: str
+) -> dict[VariantQuestion, str]:
     """The best variant by each figure in which they differ, most important figure first.
 
     The first to finish, and the cheapest, are not among those that really reach fewer people than
     the baseline: to call fewer people is always sooner done.
     """
     lost, best = _lost(compared), {}
-    for question, values in _values(found.together).items():
+    for question, values in _values(found.together, baseline).items():
         kept = {name: value for name, value in values.items()
                 if not (question.without_loss and name in lost)} or values  # fmt: skip
         if len(set(values.values())) > 1 or len(found.variants) == 1:
@@ -279,15 +297,19 @@ def _best_variants(found: Sweep, compared: pd.DataFrame) -> dict[VariantQuestion
     return best
 
 
-def _values(found: Sweep) -> dict[VariantQuestion, dict[str, float]]:
-    """The value of each figure, of the variants that have it in all their runs."""
+def _values(found: Sweep, baseline: str) -> dict[VariantQuestion, dict[str, float]]:
+    """Return the value of each figure, of the variants that have it in all their runs.
+
+    Left out are those that break a compliance rule more often than the baseline.
+    """
+    refused = found.breaches(baseline)
     table = found.intervals()
     rows = experiment_text.by_variant(table[table["scope"] == "run"])
     known = {
         question: {
             variant.name: float(rows[variant.name, question.figure][question.estimate])
             for variant in found.variants
-            if isfinite(rows[variant.name, question.figure]["mean"])
+            if variant.name not in refused and isfinite(rows[variant.name, question.figure]["mean"])
         }
         for question in _QUESTIONS
         if question.figure != "cost" or found.scenario.costs is not None
@@ -361,9 +383,9 @@ def _choice_parts(choice: Frontier) -> Iterator[Part]:
 
 def _facts(found: Sweep, compared: pd.DataFrame, baseline: str) -> Iterator[Fact]:
     """The best variant by each figure, and how it differs from the baseline."""
-    best = _best_variants(found, compared)
+    best = _best_variants(found, compared, baseline)
     sooner, lost = _with_shorter_retries(found, baseline), _lost(compared)
-    known = _values(found.together)
+    known = _values(found.together, baseline)
     if _QUESTIONS[0] not in known:
         yield _unfinished(found.together)
     for question, values in known.items():
@@ -492,6 +514,8 @@ def _sections(
         yield Section("What the files say differently", [*said_differently, *changed])
     if choice.aims:
         yield Section("What to choose", [*_choice_parts(choice)])
+    if choice.breaches:
+        yield Section("Not allowed", [Notes(not_allowed(choice.breaches.items()))])
     yield Section("Variants", [variants])
     if minus:
         yield Section("Differences", [said, *minus])
@@ -532,6 +556,7 @@ def _help_parts(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Ite
     for name, what_if in measured.items():
         which = f"{name} (baseline), changed by" if name == baseline else f"{name}, changed by"
         yield effect_table(what_if, currency, which)
+    yield from not_allowed_notes(measured.values())
     yield from retry_notes(measured.values())
 
 

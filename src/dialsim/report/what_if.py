@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.errors import DialsimError, ScenarioError
+from dialsim.experiments.breaches import Breach, breaches_of
 from dialsim.experiments.intervals import (
     CONFIDENCE,
     FEWEST,
@@ -25,7 +26,7 @@ from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import SettingChange, Variant
-from dialsim.interface.instants import DAY, LAST_INSTANT, duration_text, format_instant
+from dialsim.interface.instants import DAY, HOUR, LAST_INSTANT, duration_text, format_instant
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, ScheduleRequest, TimeRange
 from dialsim.results.bottleneck import Reason
 from dialsim.results.progress import Progress
@@ -76,7 +77,7 @@ def levers(scenario: Scenario, figures: RunFigures, organization: str | None) ->
     found = [
         *lines,
         *_windows(bound),
-        *_attempts(bound),
+        *_attempts(scenario, bound),
         *_retries(bound),
         *_queue(scenario, bound),
         *pace,
@@ -182,13 +183,18 @@ def _longer(day: DayWindows) -> dict[str, object]:
     return {"dayOfWeek": day.day_of_week, "time": spans}
 
 
-def _attempts(bound: _Bound) -> Iterator[_Lever]:
+def first_interval(scenario: Scenario) -> int:
+    """Return the retry interval of a second attempt where there was one only (ms)."""
+    return DAY if scenario.compliance else HOUR
+
+
+def _attempts(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
     """One attempt more for everybody."""
     changes = []
     for path, request in bound.schedules():
         changes.append(SettingChange(f"{path}.maxAttempts", str(request.max_attempts + 1)))
         if request.max_attempts == 1:
-            changes.append(SettingChange(f"{path}.retryInterval", "3600000"))
+            changes.append(SettingChange(f"{path}.retryInterval", str(first_interval(scenario))))
     yield "one attempt more", changes
 
 
@@ -287,7 +293,8 @@ class StudiedVariant:
 class MeasuredLever:
     """A lever, its runs, and its effects; `cost` is None where the scenario names none.
 
-    `shortens_retries` says that it leaves less time between attempts.
+    `shortens_retries` says that it leaves less time between attempts. `breaches` are the compliance
+    rules that it breaks more often.
     """
 
     name: str
@@ -296,6 +303,7 @@ class MeasuredLever:
     finish: Difference
     reached: Difference
     cost: Difference | None = None
+    breaches: tuple[Breach, ...] = ()
 
     @property
     def sooner(self) -> bool:
@@ -315,10 +323,14 @@ class MeasuredLever:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Levers measured against `base`, the runs without any; each has as many runs as that."""
+    """Levers measured against `base`, the runs without any; each has as many runs as that.
+
+    `not_allowed` are those that break a compliance rule more often, which no page recommends.
+    """
 
     base: tuple[RunFigures, ...]
     levers: tuple[MeasuredLever, ...]
+    not_allowed: tuple[MeasuredLever, ...] = ()
 
     @property
     def pairs(self) -> int:
@@ -328,7 +340,7 @@ class WhatIf:
     @property
     def runs(self) -> int:
         """How many runs there are in all."""
-        return self.pairs * (len(self.levers) + 1)
+        return self.pairs * (len(self.levers) + len(self.not_allowed) + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,10 +487,12 @@ def _measured(
                               own.certain(name) and prior.certain(name))
             for name in figures
         ]  # fmt: skip
-        measured.append(
-            MeasuredLever(lever.variant.name, with_it, lever.shortens_retries, *effects)
-        )
-    return WhatIf(base, tuple(measured))
+        name, breaches = lever.variant.name, breaches_of(scenario, with_it, base)
+        finish, reached, *cost = effects
+        spent, shorter = next(iter(cost), None), lever.shortens_retries
+        measured.append(MeasuredLever(name, with_it, shorter, finish, reached, spent, breaches))
+    allowed = (lever for lever in measured if not lever.breaches)
+    return WhatIf(base, tuple(allowed), tuple(lever for lever in measured if lever.breaches))
 
 
 def _values(figure: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
     from dialsim.results.campaigns import Position
     from dialsim.results.run_view import RunView
+
+COMPLIANCE = "compliance_"
+"""How the figures of compliance rules begin: `compliance_<rule>_<count>`."""
+COUNTS = ("dials", "outside", "people_outside", "repeated", "people_repeated", "repeated_answered")
+"""The counts of each rule."""
+
+
+def compliance_figure(rule: str, count: str) -> str:
+    """Return the name of a figure of a rule, such as `compliance_one a day_repeated`."""
+    return f"{COMPLIANCE}{rule}_{count}"
+
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -63,7 +74,7 @@ class _Dials(NamedTuple):
         return (self.at + THAI_OFFSET) // DAY
 
 
-class _Breaches(NamedTuple):
+class Breaches(NamedTuple):
     """Dials of an organization outside a rule, by kind of breach."""
 
     rule: str
@@ -73,29 +84,49 @@ class _Breaches(NamedTuple):
     repeated: Flags
     repeated_answered: Flags
 
+    def counts(self, campaigns: Sequence[int]) -> dict[str, int]:
+        """Return the counts of some campaigns of the organization."""
+        own = np.isin(self.dials.campaign, campaigns)
+        outside, repeated = own & self.outside, own & self.repeated
+        person = self.dials.person
+        return {
+            "dials": int(own.sum()),
+            "outside": int(outside.sum()),
+            "people_outside": len(np.unique(person[outside])),
+            "repeated": int(repeated.sum()),
+            "people_repeated": len(np.unique(person[repeated])),
+            "repeated_answered": int((own & self.repeated_answered).sum()),
+        }
+
 
 def compliance(reading: RunView) -> tuple[Compliance, ...]:
-    """Return a row for each rule and campaign; empty without rules."""
-    counted = []
-    for breaches in _breaches(reading):
-        owner = reading.world.organizations[breaches.organization]
-        for campaign in owner.campaigns:
-            own = breaches.dials.campaign == campaign.position
-            person = breaches.dials.person
-            counted.append(
-                Compliance(
-                    rule=breaches.rule,
-                    organization=owner.name,
-                    campaign=campaign.name,
-                    dials=int(own.sum()),
-                    outside=int((own & breaches.outside).sum()),
-                    people_outside=len(np.unique(person[own & breaches.outside])),
-                    repeated=int((own & breaches.repeated).sum()),
-                    people_repeated=len(np.unique(person[own & breaches.repeated])),
-                    repeated_answered=int((own & breaches.repeated_answered).sum()),
-                )
-            )
-    return tuple(counted)
+    """Return a row for each rule and campaign; nothing without rules."""
+    return tuple(
+        Compliance(
+            rule=breaches.rule,
+            organization=owner.name,
+            campaign=campaign.name,
+            **breaches.counts([campaign.position]),
+        )
+        for breaches in reading.breaches
+        for owner in [reading.world.organizations[breaches.organization]]
+        for campaign in owner.campaigns
+    )
+
+
+def compliance_figures(reading: RunView, positions: Sequence[Position]) -> dict[str, int]:
+    """Return the counts of some campaigns together, by the names of their figures.
+
+    People are counted once in each organization.
+    """
+    counted = Counter[str]()
+    for breaches in reading.breaches:
+        own = [campaign for owner, campaign in positions if owner == breaches.organization]
+        counted.update(
+            {compliance_figure(breaches.rule, name): count
+             for name, count in breaches.counts(own).items()}
+        )  # fmt: skip
+    return dict(counted)
 
 
 def compliance_table(reading: RunView) -> pd.DataFrame:
@@ -103,7 +134,7 @@ def compliance_table(reading: RunView) -> pd.DataFrame:
     import pandas as pd
 
     frames = []
-    for breaches in _breaches(reading):
+    for breaches in reading.breaches:
         chosen = np.flatnonzero(breaches.outside | breaches.repeated)
         owner, dials = reading.world.organizations[breaches.organization], breaches.dials
         names = np.array([campaign.name for campaign in owner.campaigns], dtype=object)
@@ -127,7 +158,8 @@ def compliance_table(reading: RunView) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
-def _breaches(reading: RunView) -> Iterator[_Breaches]:
+def find_breaches(reading: RunView) -> Iterator[Breaches]:
+    """Yield the breaches of each rule in each organization."""
     rules = reading.world.scenario.compliance
     if not rules:
         return
@@ -141,13 +173,13 @@ def _breaches(reading: RunView) -> Iterator[_Breaches]:
             if rule.per_day is not None:
                 repeated = _beyond(dials, np.ones_like(nothing), rule.per_day)
                 repeated_answered = _beyond(dials, dials.answered, rule.per_day)
-            yield _Breaches(rule.name, owner.position, dials, outside, repeated, repeated_answered)
+            yield Breaches(rule.name, owner.position, dials, outside, repeated, repeated_answered)
 
 
 def _dials(reading: RunView, positions: list[Position]) -> _Dials:
     parts, people = [], _people(reading, positions)
     for position in positions:
-        calls = reading.calls[position]
+        calls = reading.engine_calls[position]
         dialled = calls.initiated_at != NEVER
         recipient = calls.recipient[dialled].astype(np.int64)
         parts.append(

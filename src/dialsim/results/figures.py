@@ -21,6 +21,7 @@ import numpy as np
 
 from dialsim.interface.instants import MINUTE, duration_text, utc
 from dialsim.results.bottleneck import Bottleneck, percent
+from dialsim.results.compliance import COMPLIANCE, COUNTS
 from dialsim.results.counts import Fate, cost_of
 from dialsim.webhooks.messages import Verdict
 
@@ -466,6 +467,7 @@ FIELD = "field_"
 """Prefix of the figures of field values: `field_<agent>_<name>_<value>`."""
 OF_AGENTS = (FUNNEL, COST_PER, FIELD)
 """Prefixes of the figures that depend on the agents."""
+_COUNTS_OF_PEOPLE = tuple(f"_{name}" for name in COUNTS if name.startswith("people"))
 _AFTER_CALLS = (*OF_AGENTS, *(f"{block}_" for block in BLOCKS if block))
 _BY_RESULTS = ("value", "net_value")
 
@@ -480,6 +482,8 @@ def unit_of(column: str) -> Unit:
     """Return the unit of a figure, by its name or its column in a table of experiments."""
     if column.startswith(REACH):
         return Unit.SHARE
+    if column.startswith(COMPLIANCE):
+        return Unit.PEOPLE if column.endswith(_COUNTS_OF_PEOPLE) else Unit.DIALS
     if column.startswith((FUNNEL, FIELD)):
         return Unit.CONVERSATIONS
     if column.startswith(COST_PER):

@@ -29,6 +29,7 @@ from dialsim.results.campaigns import (
     person_states,
     read_lives,
 )
+from dialsim.results.compliance import Breaches, find_breaches
 from dialsim.results.counts import fixed_shares, line_shares
 from dialsim.results.time_use import SlotUse, StepFunction, TimeUse, counted, limit, paced, time_use
 from dialsim.scenario.organization import Agent
@@ -201,6 +202,11 @@ class RunView:
             )
             for position, life in self.lives.items()
         }
+
+    @cached_property
+    def breaches(self) -> tuple[Breaches, ...]:
+        """Dials outside the scenario's compliance rules, by organization and rule."""
+        return tuple(find_breaches(self))
 
     @cached_property
     def shared_costs(self) -> dict[Position, float]:

@@ -15,6 +15,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
 from dialsim.errors import DialsimError, ExperimentError
+from dialsim.experiments.breaches import not_allowed
 from dialsim.experiments.case import end_with
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.optimum import Optimum, optimize
@@ -29,7 +30,6 @@ from dialsim.experiments.plan_text import (
 )
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.runner import interrupts_held, kept_memory
-from dialsim.interface.instants import HOUR
 from dialsim.report.effects import effect_table
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
@@ -39,6 +39,7 @@ from dialsim.report.what_if import (
     StudiedVariant,
     WhatIf,
     best,
+    first_interval,
     levers,
     what_would_help,
 )
@@ -125,7 +126,7 @@ def cheapest_reaching(
     below = f"{path_to_campaign(scenario, campaign)}.schedule"
     if request.max_attempts == 1:
         # without retries there need be no interval between them
-        scenario = scenario.with_(f"{below}.retryInterval={HOUR}")
+        scenario = scenario.with_(f"{below}.retryInterval={first_interval(scenario)}")
     lines = scenario.organizations[o].max_concurrent_calls
     choices = sorted({max(1, lines // 2), max(1, lines), max(2, lines * 3 // 2), max(2, 2 * lines)})
     vary = {
@@ -207,8 +208,9 @@ def _reply_of_help(
     changes = variants[lever.name].changes if lever is not None else ()
     lines = tuple(f"{change.path}={change.text}" for change in changes)
     currency = scenario.costs.currency if scenario.costs else None
+    refused = not_allowed((lever.name, lever.breaches) for lever in measured.not_allowed)
     table = effect_table(measured, currency)
-    return Reply(fact.answer, (fact.detail,), (table,), lines, measured)
+    return Reply(fact.answer, (fact.detail, *refused), (table,), lines, measured)
 
 
 _NICE = 10
