@@ -225,10 +225,10 @@ class Campaign:
         removed = self._duplicates(request)
         self._request = request
         self._start_at = max(now, request.start_date_time)
-        past = Continuation.of(self._trace.world, self.block, request, self._start_at, removed)
-        self._first_due = past.first_due
         self._windows = Windows.of(request.time_windows)
         self._outgoing.start(request, self._dialler.block.settings)
+        past = Continuation.of(self._trace.world, self.block, request, self._start_at, removed)
+        self._first_due = past.first_due
         self._trace.requests[self.block.organization, self.block.position] = ScheduledCampaign(
             request, now, self._start_at, removed
         )
