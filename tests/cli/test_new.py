@@ -14,6 +14,7 @@ import dialsim as api
 from cli.program import ROOT, command, dialsim
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
+from scenario.workbooks import workbook
 
 ASKED = {
     "--people": "6000",
@@ -66,6 +67,77 @@ def test_a_list_is_named_from_where_the_file_is(tmp_path: Path) -> None:
     (campaign,) = api.load(out).organizations[0].campaigns
     assert isinstance(campaign.recipients, RecipientsFile)
     assert campaign.recipients.table.tels
+
+
+def an_export(folder: Path) -> Path:
+    """Two sheets with a title, totals, a duplicate, and a row without a usable number."""
+    heads = ("ชื่อ", "เบอร์โทร", "ยอดหนี้")
+    first = [("ลูกหนี้",), heads, ("สมชาย", "081-234-5678", "4,356"), ("รวม", "", 4356)]
+    second = [heads, ("สมชาย", 812345678, 10), ("สมหญิง", "12345", 5), ("ดี", "0898765432", 7)]
+    export = folder / "export.xlsx"
+    export.write_bytes(workbook(*first, February=second))
+    return export
+
+
+def test_an_export_as_it_is_becomes_a_scenario_that_runs(tmp_path: Path) -> None:
+    done = dialsim("new", "--list", an_export(tmp_path), "--yes", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"{tmp_path / 'export.xlsx'}: 2 sheets, 5 rows",
+        "2 people to call",
+        "1 row set aside: 1 with no possible number",
+        "1 duplicate merged",
+        "1 row of totals or repeated heads left out",
+        "2 numbers of another spelling rewritten",
+        "columns: เบอร์โทร as tel, ชื่อ as customerName; agent parameters: ยอดหนี้",
+        "Written to campaign.yaml and campaign-people.xlsx. Simulate it: dialsim run campaign.yaml",
+    ]
+    (campaign,) = api.load(tmp_path / "campaign.yaml").organizations[0].campaigns
+    assert isinstance(campaign.recipients, RecipientsFile)
+    assert campaign.recipients.table.params == {"ยอดหนี้": [4356, 7]}
+    assert dialsim("run", "campaign.yaml", cwd=tmp_path).returncode == 0
+
+
+def test_a_cleaned_list_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
+    export, beside = an_export(tmp_path), tmp_path / "campaign-people.xlsx"
+    beside.write_text("mine", encoding="utf-8")
+    done = dialsim("new", "--list", export, "--yes", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert beside.read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "campaign.yaml").exists()
+    assert dialsim("new", "--list", export, "--yes", "--force", cwd=tmp_path).returncode == 0
+
+
+def test_people_writes_the_cleaned_workbook_once(tmp_path: Path) -> None:
+    export = an_export(tmp_path)
+    done = dialsim("people", export, "--clean", "clean.xlsx", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("clean.xlsx: sheets People, Set aside and Duplicates.\n")
+    before = (tmp_path / "clean.xlsx").read_bytes()
+    again = dialsim("people", export, "--clean", "clean.xlsx", cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "clean.xlsx is there already: --force replaces it" in again.stderr
+    assert (tmp_path / "clean.xlsx").read_bytes() == before
+    wrong = dialsim("people", export, "--clean", "b.xlsx", "--column", "tel=Phon", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert not (tmp_path / "b.xlsx").exists()
+
+
+def test_validate_stays_strict_and_says_how_a_list_is_cleaned(tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("tel\n081-234-5678\n", encoding="utf-8")
+    asked = ("--people", "5", "--out", tmp_path / "my.yaml", "--yes")
+    assert dialsim("new", *asked).returncode == 0
+    told = dialsim("validate", "my.yaml", cwd=tmp_path)
+    assert told.returncode == 0
+    text = (tmp_path / "my.yaml").read_text(encoding="utf-8")
+    text = text.replace("{count: 5}", "{file: people.csv}")
+    (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
+    told = dialsim("validate", "my.yaml", cwd=tmp_path)
+    assert told.returncode == 2
+    assert "tel must be" in told.stderr
+    command = "dialsim people people.csv --clean clean.xlsx"
+    assert told.stderr.rstrip().endswith(f"people.csv: to have the list cleaned: {command}")
 
 
 def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:

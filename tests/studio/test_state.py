@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import dialsim
 from dialsim.errors import ScenarioError, StudioError
 from dialsim.scenario.campaign import GeneratedRecipients
+from dialsim.scenario.list_doctor import clean_list
 from dialsim.studio.state import (
     Lever,
     NewScenario,
@@ -256,7 +257,8 @@ def test_a_new_one_begins_with_a_list_and_a_few_answers(tmp_path: Path) -> None:
     state = StudioState.begin(asked, content)
     assert [size for _, _, size in campaigns(state.scenario)] == [2]
     file = saved(state, tmp_path)
-    assert (tmp_path / "ลูกค้า.csv").read_bytes() == content
+    found = clean_list((tmp_path / "ลูกค้า-clean.xlsx").read_bytes(), "clean.xlsx")
+    assert found.cells == [["0812345678", "สมชาย"], ["0823456789", "สมหญิง"]]
     assert dialsim.load(file).digest == state.scenario.digest
     with pytest.raises(StudioError, match="this link is to a scenario that was never saved"):
         StudioState.from_link(state.link())

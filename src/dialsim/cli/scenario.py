@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,8 +18,11 @@ import click
 from dialsim.cli.program import format_option, say_back, scenario_argument, set_option
 
 if TYPE_CHECKING:
+    from dialsim.errors import ScenarioError
     from dialsim.scenario.campaign import RecipientsFile
+    from dialsim.scenario.list_doctor import CleanList
     from dialsim.scenario.preview import ListPreview
+    from dialsim.scenario.problems import Problem
     from dialsim.scenario.scenario import Scenario
 
 
@@ -70,7 +73,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
         if form == "json":
             _print_json(valid=False, problems=error.problems, warnings=())
             raise click.exceptions.Exit(2) from error
-        raise
+        raise ScenarioError([*error.problems, *_cleaning(error)]) from None
     if form == "json":
         from dialsim.scenario.compiled_plan import compiled_plan, holidays_listed
 
@@ -85,6 +88,16 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
     click.echo(f"{scenario} is good: {_contents(loaded)}.")
     for line in (*_holidays(loaded), *(_compiled(loaded) if compiled else ())):
         click.echo(line)
+
+
+def _cleaning(error: ScenarioError) -> Iterator[Problem]:
+    """Yield how to clean each list that has problems."""
+    from dialsim.scenario.problems import Problem
+
+    for file in dict.fromkeys(problem.file for problem in error.problems):
+        if Path(file).suffix.lower() in {".csv", ".xlsx"}:
+            command = f"dialsim people {file} --clean clean.xlsx"
+            yield Problem(file, None, None, "", f"to have the list cleaned: {command}")
 
 
 def _holidays(scenario: Scenario) -> Iterator[str]:
@@ -143,7 +156,11 @@ _MOST = 300
 
 @click.command(
     short_help="Look at a list of people: columns, numbers, duplicates, segments.",
-    epilog="Example: dialsim people people.xlsx --sheet Customers --column tel=Phone",
+    epilog="""\b
+Examples:
+    dialsim people people.xlsx --sheet Customers --column tel=Phone
+    dialsim people export.xlsx --clean clean.xlsx
+""",
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--sheet", metavar="NAME", help="The sheet of a workbook; default: the first.")
@@ -161,6 +178,20 @@ _MOST = 300
     is_flag=True,
     help="Print a block that reads other spellings as what they mean, even if there are none.",
 )
+@click.option(
+    "--clean",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="OUT",
+    help="Write a workbook that can be read as it is and uploaded to the service: sheets with the "
+    "same heads joined, numbers in one spelling, duplicates merged. Rows without a usable number "
+    "and duplicates are on sheets of their own.",
+)
+@click.option(
+    "--both-numbers",
+    is_flag=True,
+    help="With --clean: call both numbers of a row that has two, the second behind the first.",
+)
+@click.option("--force", is_flag=True, help="With --clean: replace OUT if it is there.")
 @format_option
 def people(
     file: Path,
@@ -169,6 +200,9 @@ def people(
     delimiter: str | None,
     columns: tuple[str, ...],
     normalize: bool,
+    clean: Path | None,
+    both_numbers: bool,
+    force: bool,
     form: str,
 ) -> None:
     """Show what is in a CSV or Excel list of people, and the recipients block to paste.
@@ -184,6 +218,8 @@ def people(
     if file.suffix.lower() in {".yaml", ".yml", ".json"}:
         if sheet or encoding or delimiter or columns or normalize:
             raise click.UsageError("how the lists of a scenario are read stands in the scenario")
+        if clean:
+            raise click.UsageError("--clean takes a list of people, not a scenario")
         found = _of_scenario(file)
     else:
         options = {
@@ -194,12 +230,44 @@ def people(
             "columns": _named(columns),
             "normalize": normalize,
         }
-        found = [preview(read_bytes(file, str(file)), str(file), _block(options))]
+        content, block = read_bytes(file, str(file)), _block(options)
+        if clean is not None:
+            _clean(content, block, clean, both_numbers, force, form)
+            return
+        found = [preview(content, str(file), block)]
     if form == "json":
         _print_lists(found)
         return
     for number, one in enumerate(found):
         _print_list(one, with_gap=number > 0)
+
+
+def _clean(
+    content: bytes, block: RecipientsFile, out: Path, both: bool, force: bool, form: str
+) -> None:
+    """Write the cleaned workbook of a list, and print what was done."""
+    from dialsim.scenario.list_doctor import SHEETS, clean_list
+
+    _refuse_existing(out, force)
+    found = clean_list(content, block.file, block.form, named=block.columns, both=both)
+    _write_workbook(found, out)
+    if form == "json":
+        _print_json(clean=str(out), summary=found.summary())
+        return
+    for line in found.summary():
+        click.echo(line)
+    click.echo(f"Written to {out}: sheets {', '.join(SHEETS[:-1])} and {SHEETS[-1]}.")
+
+
+def _refuse_existing(out: Path, force: bool) -> None:
+    if out.exists() and not force:
+        raise click.UsageError(f"{out} is there already: --force replaces it")
+
+
+def _write_workbook(found: CleanList, out: Path) -> None:
+    from dialsim.results.excel import replace_file
+
+    replace_file(out, lambda file: file.write(found.workbook()))
 
 
 def _named(columns: tuple[str, ...]) -> dict[str, str] | None:
@@ -469,7 +537,8 @@ Examples:
     "listed",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="The people in this CSV or Excel workbook, with a column tel.",
+    help="The people in this CSV or Excel workbook, as exported; what it lacks for a list is "
+    "repaired in a workbook beside OUT.",
 )
 @click.option("--lines", type=click.IntRange(min=0), metavar="N", help=f"Lines; default: {_LINES}.")
 @click.option(
@@ -515,26 +584,42 @@ def new(out: Path, yes: bool, force: bool, **given: Any) -> None:
 
     On a terminal it asks for what the options don't say.
     """
+    from dialsim.scenario.document import read_bytes
+    from dialsim.scenario.list_doctor import clean_list
     from dialsim.scenario.loading import loads
 
     answers = _Answers(**{field: given[field] for field in _FIELDS})
-    if out.exists() and not force:
-        raise click.UsageError(f"{out} is there already: --force replaces it")
+    _refuse_existing(out, force)
     if answers.people is not None and answers.listed is not None:
         raise click.UsageError("say whom to call once: --people or --list")
     if sys.stdin.isatty() and not yes:
         answers.ask()
     if answers.people is None and answers.listed is None:
         raise click.UsageError("say whom to call: --people 6000, or --list people.csv")
-    text = _text(answers, out)
-    scenario = loads(text, name=str(out), folder=out.parent)
+    beside: Path | None = None
+    params: Mapping[str, str] = {}
+    if answers.listed is not None:
+        found = clean_list(read_bytes(answers.listed, str(answers.listed)), str(answers.listed))
+        params = found.types
+        if not found.is_as_written:
+            beside = answers.listed = out.with_name(f"{out.stem}-people.xlsx")
+            _refuse_existing(beside, force)
+    text = _text(answers, out, params)
+    files = {} if beside is None else {beside.name: found.workbook()}
+    scenario = loads(text, name=str(out), folder=out.parent, files=files)
+    if beside is not None:
+        _write_workbook(found, beside)
     out.write_text(text, encoding="utf-8")
+    if answers.listed is not None:
+        for line in found.summary():
+            click.echo(line)
     for warning in scenario.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    click.echo(f"Written to {out}. Simulate it: dialsim run {out}")
+    written = str(out) if beside is None else f"{out} and {beside}"
+    click.echo(f"Written to {written}. Simulate it: dialsim run {out}")
 
 
-def _text(answers: _Answers, out: Path) -> str:
+def _text(answers: _Answers, out: Path, params: Mapping[str, str]) -> str:
     """Return the text of the scenario file."""
     from dialsim.studio.state import NewScenario
 
@@ -544,6 +629,7 @@ def _text(answers: _Answers, out: Path) -> str:
         "name": answers.name,
         "people": answers.people,
         "listed": listed,
+        "params": params,
         "lines": answers.lines,
         "start": answers.start,
         "windows": answers.windows,

@@ -72,15 +72,22 @@ def write_excel(result: Result, path: str | os.PathLike[str]) -> Path:
     libraries. Raises OutputError for errors of the file system.
     """
     place = Path(path)
-    try:
-        _replace(place, lambda file: _write(result, file))
-    except OSError as error:
-        raise OutputError(f"{place} cannot be written: {error.strerror or error}") from error
+    replace_file(place, lambda file: _write(result, file))
     return place
 
 
-def _replace(place: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file beside its final path, and move it there when it is complete."""
+def replace_file(place: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file beside its final path, and move it there when it is complete.
+
+    Raises OutputError for errors of the file system.
+    """
+    try:
+        _replace(place, write)
+    except OSError as error:
+        raise OutputError(f"{place} cannot be written: {error.strerror or error}") from error
+
+
+def _replace(place: Path, write: Callable[[BinaryIO], object]) -> None:
     descriptor, draft = mkstemp(prefix=f".{place.name}.", dir=place.parent)
     try:
         with open(descriptor, "wb") as file:

@@ -179,7 +179,7 @@ def _status(cell: str) -> CallStatus:
 _SHOWN = 10
 _PHONE = re.compile(PHONE_PATTERN[1:-1])
 _PLAIN_PHONE = re.compile(r"0[0-9]{8,9}")
-_SCIENTIFIC = re.compile(r"[0-9][.,]?[0-9]*[eE]\+?[0-9]{1,2}")
+ROUNDED_BY_SPREADSHEET = re.compile(r"[0-9][.,]?[0-9]*[eE]\+?[0-9]{1,2}")
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
@@ -451,7 +451,7 @@ def _phone_hint(cell: str) -> str:
     """Return advice for a cell that is not a phone number."""
     if meant := phone_meant(cell):
         return f": write {meant}"
-    if _SCIENTIFIC.fullmatch(cell):
+    if ROUNDED_BY_SPREADSHEET.fullmatch(cell):
         return (
             ": a spreadsheet has rounded it, so its digits are lost; give the column the format "
             "Text and enter the numbers again"

@@ -287,6 +287,37 @@ class _Text(_Source):
         return 0, "", f"this row has {here}, but the header has {there}"
 
 
+def raw_sheets(
+    content: bytes, shown: str, form: FileForm
+) -> Iterator[tuple[str | None, Iterator[tuple[int, list[str]]]]]:
+    """Yield the name of each sheet (None of a CSV), and its rows: line and cells as text.
+
+    Unlike `Sheet` it takes no row for the header. The encoding and the delimiter of a CSV are
+    guessed where `form` does not name them. Raises ScenarioError if the file cannot be read.
+    """
+    if content.startswith((_ZIP, _OLE)):
+        yield from _Workbook(content, shown, form).raw()
+        return
+    encoding = form.encoding or _encoding(content)
+    text = content.decode(encoding or "utf-8", "replace")
+    delimiter = form.delimiter or max(",;\t|", key=text[:_DELIMITERS_WITHIN].count)
+    yield None, _Text(content, shown, FileForm(form.sheet, encoding, delimiter)).records()
+
+
+_DELIMITERS_WITHIN = 10_000  # characters of a CSV in which the most frequent delimiter is chosen
+
+
+def _encoding(content: bytes) -> str | None:
+    """Guess the encoding of a CSV: UTF-16 by its mark, else UTF-8 (None), else Thai Windows."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp874"
+    return None
+
+
 _UTF_8 = ("utf-8", "utf8", "utf-8-sig")
 _SIGNS = {"\t": "tabs", ",": "commas"}
 
@@ -297,6 +328,7 @@ def _sign(delimiter: str) -> str:
 
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
 """Size of a sheet in Excel. A file that claims more is no sheet, and could take hours to read."""
+_WIDEST, _TOP = 200, 1_000  # columns, and rows at the top, in which the width of a list is found
 _MOST_UNPACKED = 2 << 30
 _MOST_RATIO, _LITTLE = 300, 64 << 20
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
@@ -314,6 +346,11 @@ _FAILED_TEXTS: Mapping[str, str] = {
     "values alone",
 }  # fmt: skip
 _FAILED = frozenset(_FAILED_TEXTS)
+
+
+def is_excel_error(cell: str) -> bool:
+    """Return True for the text of an error value of Excel, such as `#N/A`."""
+    return cell in _FAILED
 
 
 class _Workbook(_Source):
@@ -335,7 +372,8 @@ class _Workbook(_Source):
         visible = [sheet.title for sheet in self._book.worksheets if sheet.sheet_state == "visible"]
         if not names:
             self.fail("this workbook has no sheet of cells", None)
-        self.sheet = form.sheet or (visible or names)[0]
+        self.sheets = [form.sheet] if form.sheet else visible or names
+        self.sheet = self.sheets[0]
         self.empty = f"there is nothing in the sheet {self.sheet}"
         if len(names) > 1 and form.sheet is None and form.can_be_said:
             self.empty += (
@@ -434,6 +472,16 @@ class _Workbook(_Source):
                 del cells[width]
             if any(cells):
                 yield number, cells
+
+    def raw(self) -> Iterator[tuple[str, Iterator[tuple[int, list[str]]]]]:
+        """Yield the name and the rows of each visible sheet, or of the chosen one."""
+        for name in self.sheets:
+            self.sheet = name
+            # Rows are padded to the width that is asked for, so a generous one is slow for all.
+            top = [list(map(_text, row)) for row in islice(self._rows(_WIDEST), _TOP)]
+            width = max((i + 1 for row in top for i, cell in enumerate(row) if cell), default=1)
+            rows = enumerate(islice(self._rows(width), _LAST_ROW), 1)
+            yield name, ((line, [_text(value) for value in row]) for line, row in rows)
 
     def _header_place(self) -> tuple[int, int]:
         """Return the first line with content, and the number of columns up to its last cell."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import zlib
@@ -23,15 +24,15 @@ from dialsim.results.excel import NAME as WORKBOOK
 from dialsim.results.excel import write_excel
 from dialsim.results.folder import SOURCE
 from dialsim.results.result import run
-from dialsim.scenario.campaign import RecipientsFile
 from dialsim.scenario.document import decoded, read_bytes
+from dialsim.scenario.list_doctor import clean_list
 from dialsim.scenario.loading import load, loads
-from dialsim.scenario.preview import preview
 from dialsim.studio.estimate import Estimate
 from dialsim.studio.state import (
     NewScenario,
     Position,
     StudioState,
+    cleaned,
     new_deadline,
     new_instant,
     new_interval,
@@ -151,14 +152,11 @@ def unpacked(name: str, content: bytes) -> dict[str, bytes]:
 
 
 def looked_at(name: str, content: bytes) -> str:
-    """What is in a list, in a sentence. Raises DialsimError for one that can't be used."""
-    found = preview(content, name, RecipientsFile(file=name))
-    usable = found.rows - found.odd - found.missing
-    if not usable:
-        raise DialsimError(f"{name} has {found.rows:,} rows, and none with a phone number")
-    left = found.rows - usable
-    more = f", {left:,} rows without one" if left else ""
-    return f"{name}: {usable:,} people with a phone number{more}."
+    """Describe a list in some sentences. Raises DialsimError for one that cannot be used."""
+    found = clean_list(content, name)
+    if not found.cells:
+        raise DialsimError(f"{name} has no row with a phone number")
+    return ". ".join(found.summary()) + "."
 
 
 _READERS: dict[str, Callable[[str], object]] = {
@@ -212,12 +210,10 @@ def begun(answers: Mapping[str, str], listed: str, content: bytes | None) -> Stu
 
 def with_list(state: StudioState, campaign: Position, name: str, content: bytes) -> StudioState:
     """The state with the people of a list in place of a campaign's, as a change of it."""
-    looked_at(name, content)
+    name, content, _ = cleaned(name, content)
     origin = state.base.origin
     assert origin is not None
     kept = replace(origin, kept={**origin.kept, name: content})
     base = state.base.loaded(kept, state.base.remarks)
-    advised = preview(content, name, RecipientsFile(file=name)).file
-    block = advised.model_dump_json(by_alias=True, exclude_defaults=True, ensure_ascii=False)
-    path = f"{path_to_campaign(state.scenario, campaign)}.recipients"
-    return replace(state, base=base).with_lines(f"{path}={block}")
+    path = path_to_campaign(state.scenario, campaign)
+    return replace(state, base=base).with_lines(f"{path}.recipients={json.dumps({'file': name})}")

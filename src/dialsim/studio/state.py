@@ -29,12 +29,12 @@ from dialsim.evidence.pulled import DRAWS
 from dialsim.experiments.variants import variants_in
 from dialsim.interface.instants import DAY, HOUR, day_start, format_instant, minute_text, thai
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
-from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
+from dialsim.scenario.campaign import Campaign, GeneratedRecipients
 from dialsim.scenario.distribution import Exponential, Gamma, Lognormal, Weibull
 from dialsim.scenario.document import decoded, read_bytes
+from dialsim.scenario.list_doctor import clean_list
 from dialsim.scenario.loading import document_of, files_of, load, loads, long_path
 from dialsim.scenario.organization import Organization
-from dialsim.scenario.preview import preview
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import format_duration, parse_duration, parse_offset_instant
 from dialsim.scenario.week import instant_in_words, read_windows, week_text, windows_of
@@ -125,18 +125,14 @@ class StudioState:
 
     @classmethod
     def begin(cls, asked: NewScenario, content: bytes | None = None) -> StudioState:
-        """Begin with a few answers, and with a list of people of which `content` are the bytes.
+        """Begin with a few answers, and with `content`, the bytes of a list of people as exported.
 
-        Columns of the list are found by their names and contents, as `dialsim validate` shows them.
-        Raises StudioError for answers that can't be read, ScenarioError for a list with problems.
+        Raises StudioError for answers that cannot be read, ScenarioError for a list with problems.
         """
         if content is None:
             return cls.of(loads(asked.text(), name="new scenario"))
-        name = Path(asked.listed or "people.csv").name
-        advised = preview(content, name, RecipientsFile(file=name)).file
-        how = advised.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        how.pop("file", None)
-        text = replace(asked, listed=name, how=how).text()
+        name, content, params = cleaned(Path(asked.listed or "people.csv").name, content)
+        text = replace(asked, listed=name, params=params).text()
         return cls.of(loads(text, name="new scenario", files={name: content}))
 
     def without_files(self) -> StudioState:
@@ -789,16 +785,16 @@ def _put(tree: Any, key: Any, old: Any, new: Any, is_new: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewScenario:
-    """A few answers from which a commented scenario file is made; instants and times in words.
+    """Answers from which a commented scenario file is made; instants and times in words.
 
-    `listed` is the name of a file with people, `how` what else of its recipients block is to be
-    said; without one `people` are made up. `deadline` is only told of in the file.
+    `listed` is the name of a clean list, and `params` are the types of the parameters in the list,
+    by name. Without a list, `people` are made up. `deadline` stands in a comment of the file.
     """
 
     name: str = "January"
     people: int = 1000
     listed: str | None = None
-    how: Mapping[str, object] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
     lines: int = 10
     start: str = "Mon 09:00"
     windows: str = "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00"
@@ -830,7 +826,7 @@ organizations:
   - name: Ours
     maxConcurrentCalls: {self.lines} # lines: how many calls at a time{own}
     agents:
-      - name: Agent
+      - name: Agent{self._params_schema()}
     campaigns:
       - name: {_quoted(self.name)}
         agent: Agent
@@ -852,10 +848,24 @@ organizations:
     def _recipients(self) -> str:
         if self.listed is None:
             return f"{{count: {self.people}}} # made-up people; a list: {{file: people.csv}}"
-        more = "".join(
-            f", {key}: {json.dumps(v, ensure_ascii=False)}" for key, v in self.how.items()
-        )
-        return f"{{file: {_quoted(self.listed)}{more}}}"
+        return f"{{file: {_quoted(self.listed)}}}"
+
+    def _params_schema(self) -> str:
+        if not self.params:
+            return ""
+        entries = (f"{_quoted(name)}: {{type: {kind}}}" for name, kind in self.params.items())
+        return f"\n        paramsSchema: {{{', '.join(entries)}}} # columns of the list"
+
+
+def cleaned(name: str, content: bytes) -> tuple[str, bytes, Mapping[str, str]]:
+    """Return a list that can be read strictly: name, content, and the types of its parameters.
+
+    An export that cannot is replaced by the workbook that the list doctor makes of it.
+    """
+    found = clean_list(content, name)
+    if not found.is_as_written:
+        name, content = f"{Path(name).stem}-clean.xlsx", found.workbook()
+    return name, content, found.types
 
 
 def new_instant(text: str, first_day: int | None = None) -> int:
