@@ -1,1 +1,1 @@
-"""The page: a run or an experiment for people, in one file that needs no network."""
+"""HTML reports of runs and experiments, each a single file that needs no network."""

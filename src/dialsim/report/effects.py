@@ -1,4 +1,4 @@
-"""What levers do, in words and tables, and what holds many runs back."""
+"""Effects of levers, and bottlenecks of many runs, in words and tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def effect_table(what_if: WhatIf, currency: str | None, title: str = "Changed by") -> FigureTable:
-    """The levers as a table."""
+    """Return the table of the effects of levers."""
     columns = ["finish", "people reached"] + ([f"cost, {currency}"] if currency else [])
     rows = []
     for lever in what_if.levers:
@@ -54,7 +54,7 @@ def not_allowed_notes(measured: Iterable[WhatIf]) -> list[Part]:
 
 
 def finish_effect(lever: MeasuredLever, what_if: WhatIf) -> str:
-    """`time_effect`; or where some runs don't finish, how many do."""
+    """Return `time_effect`; if some runs don't finish, how many do with the lever and without."""
     done, before = (
         sum(isfinite(at) for at in finishes)
         for finishes in (_finishes(lever.runs), _finishes(what_if.base))
@@ -65,7 +65,7 @@ def finish_effect(lever: MeasuredLever, what_if: WhatIf) -> str:
 
 
 def time_effect(effect: Difference) -> ValueText:
-    """`2 h 26 min earlier (± 3 min)`."""
+    """Format a difference of time: `2 h 26 min earlier (± 3 min)`."""
     return ValueText(_time_text(effect), effect.estimate)
 
 
@@ -81,7 +81,7 @@ def _time_text(effect: Difference) -> str:
 
 
 def number_effect(effect: Difference) -> ValueText:
-    """`+143 (± 12)`."""
+    """Format a difference of numbers: `+143 (± 12)`."""
     if _no_change(effect):
         return ValueText("no change", 0)
     sign = "+" if effect.estimate >= 0 else "–"
@@ -90,7 +90,7 @@ def number_effect(effect: Difference) -> ValueText:
 
 
 def points_effect(effect: Difference) -> ValueText:
-    """`+3.1 points (± 0.4)`, of a share."""
+    """Format a difference of shares in percentage points: `+3.1 points (± 0.4)`."""
     if _no_change(effect):
         return ValueText("no change", 0)
     sign = "+" if effect.estimate >= 0 else "–"
@@ -103,12 +103,15 @@ def points_effect(effect: Difference) -> ValueText:
 
 
 def _no_change(effect: Difference) -> bool:
-    """Whether no pair was changed."""
+    """True if no pair of runs differs."""
     return effect.estimate == 0 and not effect.rose and not effect.fell
 
 
 def _sureness(effect: Difference, text: Callable[[float], str]) -> str:
-    """`(± 12)`; without an interval `(in 5 of 6 pairs)`; and whether it may be chance."""
+    """Format the uncertainty: `(± 12)`, or without an interval `(in 5 of 6 pairs)`.
+
+    A difference that is not significant is marked `may be chance`.
+    """
     if effect.low == effect.high:
         return "(always: without chance)"
     known = f"in {max(effect.rose, effect.fell)} of {effect.pairs} pairs"
@@ -118,7 +121,7 @@ def _sureness(effect: Difference, text: Callable[[float], str]) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """To the second, from ten minutes on to the minute."""
+    """Format seconds, rounded to the minute from ten minutes on."""
     unit = 60 if abs(seconds) >= 600 else 1
     return duration_text(1000 * unit * round(abs(seconds) / unit))
 
@@ -129,12 +132,12 @@ def _number(value: float) -> str:
 
 
 def _finishes(runs: Sequence[RunFigures]) -> list[float]:
-    """When runs are done, in ms; infinite for one that doesn't finish."""
+    """Return the finish of each run in ms, infinite for runs that don't finish."""
     return [run.scopes[0].values["finish"] for run in runs]
 
 
 def spread(what_if: WhatIf) -> str:
-    """From when to when the runs of the scenario as it is were done, and whom they reached."""
+    """Return the range of finishes and of the share reached over the runs without a lever."""
     finishes = _finishes(what_if.base)
     done = [at for at in finishes if isfinite(at)]
     never = sum(at == inf for at in finishes)
@@ -148,14 +151,14 @@ def spread(what_if: WhatIf) -> str:
 
 
 _NAMED = 3
-"""So many levers are named that meet a goal."""
+"""Levers named, at most, of those that meet a goal."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeverAgainstGoal:
-    """A lever set against a goal: the evidence of its runs, and its effect on each clause's figure.
+    """A lever compared with a goal: its runs as evidence, and its effect on each clause's figure.
 
-    Effects on `finish` are in seconds, others in the figure's unit.
+    Effects on `finish` are in seconds, others in the unit of the figure.
     """
 
     lever: MeasuredLever
@@ -164,15 +167,15 @@ class LeverAgainstGoal:
 
     @property
     def name(self) -> str:
-        """The lever's name."""
+        """Name of the lever."""
         return self.lever.name
 
 
 @dataclass(frozen=True, slots=True)
 class GoalWhatIf:
-    """Levers set against a plan's goal, which it meets or not.
+    """Levers compared with the goal of a plan, which the plan meets or not.
 
-    `base` is the evidence of the very same runs without any lever.
+    `base` is the evidence from the same replications without any lever.
     """
 
     what_if: WhatIf
@@ -182,7 +185,7 @@ class GoalWhatIf:
 
 
 def asked_of(answer: Plan) -> tuple[str | None, str | None]:
-    """The organization and campaign that a goal is about; None where it names several, or none."""
+    """Return the organization and campaign of a goal; None for what is not unique or not named."""
     studied = {finding.clause.figure.place for finding in answer.evidence.findings}
     if len(studied) == 1:
         return studied.pop()
@@ -191,7 +194,7 @@ def asked_of(answer: Plan) -> tuple[str | None, str | None]:
 
 
 def against_goal(answer: Plan, what_if: WhatIf) -> GoalWhatIf:
-    """Weigh the goal of a plan by the runs of each lever, and by those without."""
+    """Evaluate the goal of a plan on the runs of each lever, and on those without."""
     goal = Goal(answer.goal, tuple(finding.clause for finding in answer.evidence.findings))
     return GoalWhatIf(
         what_if,
@@ -217,10 +220,11 @@ def _effect(clause: Clause, lever: MeasuredLever, what_if: WhatIf, answer: Plan)
 
 
 def helpful(measured: GoalWhatIf) -> list[LeverAgainstGoal]:
-    """The levers that bring the goal closer, or meet it with more to spare; the best first.
+    """Return the levers that bring the goal closer, or meet it with more margin, the best first.
 
-    The change must be real, in the figure of the clause that is furthest from being met, and no
-    lever counts that costs people who would be reached without it.
+    The effect must be significant for the figure of the clause with the smallest margin. A lever
+    that
+    loses people who would be reached without it does not count.
     """
     margins = [finding.margin for finding in measured.base.findings]
     tightest = margins.index(min(margins))
@@ -243,7 +247,7 @@ def _closeness(part: Evidence) -> tuple[float, ...]:
 
 
 def goal_fact(question: str, measured: GoalWhatIf | NotMeasured) -> Fact:
-    """What else would help, in the figures of the goal."""
+    """Return the fact on what else would help, in the figures of the goal."""
     if isinstance(measured, NotMeasured):
         return Fact(question, "Not measured", measured.said)
     found = helpful(measured)
@@ -265,7 +269,9 @@ def goal_fact(question: str, measured: GoalWhatIf | NotMeasured) -> Fact:
 
 
 def _said(lever: LeverAgainstGoal, measured: GoalWhatIf) -> str:
-    """`2 lines more (6): p95(finish) is Mon 5 Jan 10:15 instead of Mon 5 Jan 10:24 in 25 runs`."""
+    """Format a lever: `2 lines more (6): p95(finish) is Mon 5 Jan 10:15 instead of Mon 5 Jan
+    10:24`.
+    """
     figures = ", ".join(
         f"{with_it.clause.asked} is {plan_text.finding_text(with_it, with_it.estimate)} "
         f"instead of {plan_text.finding_text(without, without.estimate)}"
@@ -279,7 +285,7 @@ def _capital(text: str) -> str:
 
 
 def goal_table(measured: GoalWhatIf, setting: str) -> FigureTable:
-    """The goal's figures with each lever, and whether they meet it."""
+    """Return the table of the goal's figures with each lever, and whether they meet it."""
     clauses = [finding.clause for finding in measured.base.findings]
     bounds = (plan_text.bound_text(finding) for finding in measured.base.findings)
     rows = [("the goal", *bounds, "")]
@@ -294,7 +300,7 @@ def goal_table(measured: GoalWhatIf, setting: str) -> FigureTable:
 
 
 def goal_effects(measured: GoalWhatIf) -> FigureTable | None:
-    """The paired differences of those figures of the goal that no table of effects has."""
+    """Return paired differences of figures of the goal that are not in every table of effects."""
     shown: dict[str, tuple[Expression, int]] = {}
     for number, finding in enumerate(measured.base.findings):
         figure = finding.clause.figure
@@ -320,7 +326,7 @@ def _effect_text(figure: Expression, effect: Difference) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What `count` of `runs` runs are held back by; `example` is what the first of them says."""
+    """Bottleneck that `count` of `runs` runs share; `example` is that of the first such run."""
 
     example: Bottleneck
     count: int
@@ -328,24 +334,24 @@ class Holding:
 
     @property
     def reason(self) -> str:
-        """The reason in a word or two: `Slots`, `Slots and pacing`."""
+        """The reason in a word or two, such as `Pacing`."""
         return self.example.sentence.partition(": ")[0]
 
     @property
     def how_often(self) -> str:
-        """`in all 50 runs`, `in 48 of 50 runs`."""
+        """How many runs: `in all 50 runs`, `in 48 of 50 runs`."""
         if self.count == self.runs:
             return f"in all {self.runs} runs"
         return f"in {self.count} of {self.runs} runs"
 
     @property
     def said(self) -> str:
-        """What the example says of it."""
+        """Explanation of the example, without the reason."""
         return self.example.sentence.partition(": ")[2]
 
     @property
     def detail(self) -> str:
-        """How often, and in the words of one run."""
+        """How many runs, and the explanation of the first."""
         often = f"{self.how_often[0].upper()}{self.how_often[1:]}"
         return f"{often}; in the first of them {self.said}"
 
@@ -353,9 +359,9 @@ class Holding:
 def holding(
     runs: Sequence[RunFigures], organization: str | None = None, campaign: str | None = None
 ) -> Holding | None:
-    """What holds back most runs, or a part of them; None where nothing was to be called.
+    """Return the most frequent bottleneck of runs or of a part of them; None if nobody was to call.
 
-    Without names that is the campaign that finishes last.
+    Without names it is the bottleneck of the campaign that finishes last.
     """
     listed = [
         part.held_back
@@ -372,7 +378,7 @@ def holding(
 
 
 def holding_fact(question: str, found: Holding | None, campaigns: int) -> Fact:
-    """The answer; it names the campaign where there are several."""
+    """Return the fact on the bottleneck; it names the campaign if there are several."""
     if found is None:
         return Fact(question, "Nothing")
     which = f" ({found.example.campaign})" if campaigns > 1 else ""

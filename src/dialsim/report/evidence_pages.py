@@ -1,4 +1,4 @@
-"""The pages of what logs show: a calibration, and a comparison of two logs."""
+"""Reports of evidence in logs: a calibration, and a comparison of two logs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def calibration_page(calibration: Calibration, held: HeldOutCampaigns | None = None) -> ReportPage:
-    """The page of behaviours estimated from a log; `held` are campaigns that were forecast."""
+    """Return the report of a calibration; `held` is the backtest of its forecasts."""
     first = next(iter(calibration.behaviours.values()))
     calls = sum(found.calls for found in calibration.behaviours.values())
     share = first.answering.outcomes["answered"]
@@ -210,19 +210,19 @@ def _estimates(found: Calibrated) -> FigureTable:
 
 
 _SHOWN_RUNS = 20
-"""So many of the further runs are drawn: enough to see what chance does."""
+"""Extra runs drawn: enough to see the random variation."""
 Values = NDArray[np.float64]
 
 
 class Curve(NamedTuple):
-    """What is drawn of a log: `x` and `y`, of equal length."""
+    """Curve of a log: `x` and `y` of equal length."""
 
     x: Values
     y: Values
 
 
 class _Logs(NamedTuple):
-    """The two logs of a comparison, and further runs of the model."""
+    """The two logs of a comparison, and extra runs of the model."""
 
     real: Profile
     simulated: Profile
@@ -230,7 +230,7 @@ class _Logs(NamedTuple):
 
 
 def log_comparison_page(found: LogComparison) -> ReportPage:
-    """The page of a comparison."""
+    """Return the report of a comparison."""
     beyond = len(found.beyond_noise)
     return ReportPage(
         title=f"{found.simulated.source} against {found.real.source}",
@@ -322,7 +322,7 @@ def _draw_sides(
     logs: _Logs,
     drawstyle: str = "default",
 ) -> None:
-    """Draw a curve of each log, over those of further runs."""
+    """Draw a curve of each log on top of those of the extra runs."""
     for number, run in enumerate(logs.others):
         label = None if number else "other runs"
         ax.plot(*curve(run), color=GREY, linewidth=0.5, alpha=0.6, drawstyle=drawstyle, label=label)
@@ -383,7 +383,7 @@ def _draw_gaps(logs: _Logs, ax: Axes) -> Axes:
 
 
 def _draw_distribution(ax: Axes, values: Callable[[Profile], Values], logs: _Logs) -> None:
-    """Draw the distributions of sorted values, by their percentiles."""
+    """Draw empirical distribution functions by their percentiles."""
     parts = np.linspace(0.0, 1.0, 201)
 
     def curve(side: Profile) -> Curve:

@@ -1,7 +1,7 @@
-"""A page and its parts: HTML without links to elsewhere or anything to load; all is in one file.
+"""A report and its parts: self-contained HTML without external links or resources.
 
-The HTML itself is in `templates/`; pictures stand in it as SVG. Its only script is `page.js`, which
-sorts and copies tables and shows values; without it everything is there as well.
+The HTML is in `templates/`, figures are inline SVG. The only script is `page.js`, which sorts and
+copies tables and shows values; everything is readable without it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 NAME = "report.html"
 
 SIZE = (4.7, 3.05)
-"""Inches: narrow enough that letters can still be read where a phone shrinks the picture."""
+"""Size in inches: narrow enough for the text to stay legible when a phone scales the figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture: what is inside its `svg` element, its size in points, and what it shows."""
+    """An SVG figure: the content of its `svg` element, its size in points, and its caption."""
 
     drawing: str
     width: float
@@ -46,9 +46,9 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Pictures of which the reader sees one, and chooses which by its label; first the first.
+    """Figures of which one is shown, chosen by its label; at first the first one.
 
-    `name` is a word that no other choice of the page has, `asked` tells what is chosen.
+    `name` must be unique among the choices of the page; `asked` is the label of the choice.
     """
 
     name: str
@@ -58,25 +58,25 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """A list of remarks."""
+    """A bulleted list of sentences."""
 
     sentences: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Small tables, or pictures, side by side where there is room."""
+    """Small tables or figures side by side, if the screen is wide enough."""
 
     parts: Sequence[FigureTable | Picture | Choice]
 
 
 Part = str | Notes | FigureTable | Grid
-"""What can stand in a section; a text is a paragraph."""
+"""Element of a section; a string is a paragraph."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A question, its answer in a few words, and what is to be said about it."""
+    """A question, its short answer, and details."""
 
     question: str
     answer: str
@@ -85,7 +85,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading and the elements below it."""
 
     heading: str
     parts: Sequence[Part]
@@ -93,7 +93,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """A whole page: the answer stands first, then the facts that it rests on."""
+    """A whole report: the answer first, then the facts that it rests on."""
 
     title: str
     lead: str
@@ -103,7 +103,7 @@ class ReportPage:
     made_from: str
 
     def html(self) -> str:
-        """The document. Same page, same text."""
+        """Return the document; equal pages give equal text."""
         made = _environment()
         script = _script(made)
         digest = b64encode(sha256(script.encode()).digest()).decode()
@@ -123,7 +123,7 @@ class ReportPage:
 
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""Browsers hold a page to loading nothing, and to running no script but its own."""
+"""Content-Security-Policy: the browser loads nothing and runs no script but the page's own."""
 
 
 @cache
@@ -138,18 +138,18 @@ def _script(made: Environment) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """A percent sign stays with its number, and so does ±."""
+    """Keep percent signs and ± on the line of their number."""
     return text.replace(" %", "\N{NO-BREAK SPACE}%").replace("± ", "±\N{NO-BREAK SPACE}")
 
 
 _PHONE = 44
-"""So many letters of a table's columns together go side by side on a phone."""
+"""Total width (characters) of a table's columns up to which they fit on a phone."""
 _SENTENCE = 54
-"""A table with a cell of more letters holds words, which are read from the left."""
+"""Cell length (characters) from which on a table is text, which is left-aligned."""
 
 
 def _table_class(table: FigureTable) -> str:
-    """The classes of a table: it may have its cells below one another on a phone, or hold words."""
+    """Return the CSS classes of a table: stacked cells on a phone, sortable, text."""
     columns = zip((table.title, *table.columns), *table.rows, strict=True)
     widths = [max(map(len, column)) for column in columns]
     stacks = " stacks" if sum(widths) > _PHONE else ""
@@ -158,7 +158,7 @@ def _table_class(table: FigureTable) -> str:
 
 
 def _data_value(cell: str) -> Markup:
-    """The attribute by which a cell is sorted: the value that it says, if it says one."""
+    """Return the attribute with the value to sort a cell by; empty if it has none."""
     if not isinstance(cell, ValueText):
         plain = cell.replace(",", "")
         return Markup(f' data-value="{plain}"' if _NUMBER.fullmatch(plain) else "")
@@ -180,10 +180,11 @@ _SVG = re.compile(r'<svg\b[^>]*?viewBox="0 0 ([\d.]+) ([\d.]+)"[^>]*>(.*)</svg>'
 def picture(
     name: str, draw: Callable[..., Axes], caption: str, size: tuple[float, float] = SIZE
 ) -> Picture:
-    """Make a picture of a page with `draw(ax=…)`.
+    """Make a figure of a page with `draw(ax=…)`.
 
-    `name` is a word that no other picture of the page has: the ids inside begin with it. `caption`
-    tells what it shows; it is read to those who don't see it, too.
+    `name` must be unique among the figures of the page: it prefixes the ids inside the SVG.
+    `caption`
+    describes the figure, also to screen readers.
     """
     from matplotlib.figure import Figure
 
@@ -198,10 +199,10 @@ def picture(
 
 
 def _variable(ink: re.Match[str]) -> str:
-    """An ink that the page changes on dark paper; whoever takes the SVG elsewhere has the light."""
+    """Replace an ink by a CSS variable for dark mode; an SVG copied elsewhere has the light ink."""
     return f"var({_ink_name(ink[0])},{ink[0]})" if ink[0].upper() in ON_DARK_PAPER else ink[0]
 
 
 def _ink_name(ink: str) -> str:
-    """The property of a page's style that holds an ink where the paper is dark."""
+    """Return the name of the CSS variable of an ink."""
     return f"--ink-{ink[1:].lower()}"

@@ -1,4 +1,4 @@
-"""The page of a plan: the value or the combination that meets the goal, and the evidence for it."""
+"""Reports of a plan and of an optimum: the values that meet the goal, and the evidence."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 def plan_page(
     answer: Plan, example: Result, measured: GoalWhatIf | NotMeasured | None
 ) -> ReportPage:
-    """The page of a plan; `example` is one run with the value found, or with what came closest.
+    """Return the report of a plan; `example` is one run with the value found or closest.
 
-    `measured` are the levers there, set against the goal, if they were measured.
+    `measured` are the levers at this value, compared with the goal, if they were measured.
     """
     scenario = example.trace.world.scenario
     name = answer.path.rpartition(".")[2]
@@ -54,7 +54,7 @@ def plan_page(
 
 
 def setting_text(answer: Plan) -> str:
-    """The value found, or what comes closest: `maxConcurrentCalls = 34`."""
+    """Return the setting with the value found or closest: `maxConcurrentCalls = 34`."""
     return f"{answer.path.rpartition('.')[2]} = {answer.evidence.value}"
 
 
@@ -89,7 +89,7 @@ def _plan_facts(
 
 
 def _said(part: Evidence) -> str:
-    """What the runs of a value say of each clause."""
+    """Return what the runs of a value show for each clause."""
     found = (
         f"{finding.clause.asked} is {plan_text.finding_text(finding, finding.estimate)}, "
         f"wanted: {plan_text.bound_text(finding)}"
@@ -126,7 +126,7 @@ def _plan_sections(
 def _help_parts(
     measured: GoalWhatIf | NotMeasured, answer: Plan, currency: str | None
 ) -> list[Part]:
-    """The goal's figures with each lever, then what the levers do to whole runs."""
+    """Return the goal's figures with each lever, then the effects of the levers on whole runs."""
     if isinstance(measured, NotMeasured):
         return [measured.said]
     what_if, setting = measured.what_if, setting_text(answer)
@@ -154,7 +154,7 @@ def _pictures(answer: Plan) -> Iterator[Picture]:
 
 
 def optimum_page(answer: Optimum, example: Result) -> ReportPage:
-    """The page of an optimum; `example` is one run with the best, or with what came closest."""
+    """Return the report of an optimum; `example` is one run with the best values or the closest."""
     scenario = example.trace.world.scenario
     runs = sum(part.evidence.replications for part in answer.tried)
     which = f"seed {example.trace.world.seed}, {runs} runs"

@@ -1,4 +1,4 @@
-"""The pages of replications, how sure a scenario's answer is, and of forecasts, made of them."""
+"""Reports of replications (how certain are the results of a scenario?) and of forecasts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 
 def replications_page(runs: Replications, first: Result, measured: Help) -> ReportPage:
-    """The page of replications; `first` is the run of replication 0, which it shows as well."""
+    """Return the report of replications; `first` is replication 0, of which it shows figures."""
     table = runs.intervals()
     rows = {row["figure"]: row for row in table[table["scope"] == "run"].to_dict("records")}
     facts = replications_facts(rows, runs)
     if measured:
-        facts.insert(4, help_fact(measured))  # before the cost, which may be missing
+        # # Before the cost, which is the only fact that may be missing
+        facts.insert(4, help_fact(measured))
     return ReportPage(
         title=runs.scenario.name,
         lead=runs.scenario.description or "",
@@ -43,10 +44,11 @@ def replications_page(runs: Replications, first: Result, measured: Help) -> Repo
 
 
 def replications_facts(rows: Mapping[Any, Any], runs: Replications) -> list[Fact]:
-    """What a planner asks of many runs, and the answers; `rows` are the estimates of figures.
+    """Return the answers to a planner's questions from many runs; `rows` are estimates by figure.
 
-    Will it finish, how sure is that, whom does it reach, what holds it back, and, if the scenario
-    names costs, what does it cost.
+    Will it finish, how sure is that, whom does it reach, what is the bottleneck, and, if the
+    scenario
+    has costs, what does it cost.
     """
     scenario = runs.scenario
     campaigns = sum(len(organization.campaigns) for organization in scenario.organizations)
@@ -60,7 +62,9 @@ def replications_facts(rows: Mapping[Any, Any], runs: Replications) -> list[Fact
 
 
 def replications_answer(finish: Mapping[Any, Any], runs: Replications) -> str:
-    """The whole answer in one sentence, without a full stop; `finish` is the finish's estimate."""
+    """Return the answer in one sentence without a full stop; `finish` is the estimate of the
+    finish.
+    """
     if not finish["runs"]:
         return "Nothing was scheduled"
     if finish["p95"] == inf:
@@ -87,7 +91,7 @@ def _finishes(rows: Mapping[Any, Any]) -> Fact:
 
 
 def _sure(finish: Mapping[Any, Any], runs: Replications) -> Fact:
-    """The middle of the runs, and what is known of the instant by which 95 % are done."""
+    """Return the fact on the median finish, and on the time by which 95 % of runs are done."""
     half, late = (experiment_text.when_text(finish[part], runs) for part in ("p50", "p95"))
     said = f"Half of the runs are done by {half}."
     if not isfinite(finish["p95"]):
@@ -149,14 +153,15 @@ def _sections(runs: Replications, first: Result, measured: Help) -> list[Section
 
 
 def campaign_table(runs: Sequence[RunFigures], currency: str | None) -> FigureTable:
-    """A row for each campaign, with its organization where there are several, and one for all."""
+    """Return a table with a row per campaign and one for all."""
     places = [(part.scope, part.organization, part.campaign) for part in runs[0].scopes]
     listed = [
         (place, [run.scopes[number].values for run in runs])
         for number, place in enumerate(places)
         if place[0] != "organization"
     ]
-    listed.sort(key=lambda part: part[0][0] == "run")  # all together comes last
+    # # The row of all campaigns comes last
+    listed.sort(key=lambda part: part[0][0] == "run")
     finishes = [_sorted("finish", values) for _, values in listed]
     columns: dict[str, list[str]] = {
         "organization": [organization or "" for (_, organization, _), _ in listed],
@@ -183,7 +188,7 @@ def _sorted(figure: str, values: Sequence[Mapping[str, float]]) -> list[float]:
 
 
 def _done_by(finishes: Sequence[float], share: float) -> ValueText:
-    """By when that share of the runs are done."""
+    """Return the time by which a share of the runs is done."""
     instant = finishes[rank(len(finishes), share) - 1]
     return ValueText(short_text(round(instant)) if isfinite(instant) else "never", instant)
 
@@ -205,7 +210,7 @@ def _pictures(runs: Replications) -> list[Any]:
 
 
 def forecast_page(found: Forecast, first: Result, measured: Help) -> ReportPage:
-    """The page of a forecast; `first` and `measured` are as in `replications_page`."""
+    """Return the report of a forecast; `first` and `measured` are those of `replications_page`."""
     page = replications_page(found.runs, first, measured)
     if found.figures is None:
         return page
@@ -220,7 +225,7 @@ def forecast_page(found: Forecast, first: Result, measured: Help) -> ReportPage:
 
 
 def forecast_facts(found: Forecast, facts: Sequence[Fact]) -> list[Fact]:
-    """The facts of a forecast: when, and whom, in place of those that its runs have as such.
+    """Return the facts of a forecast: when and whom replace the corresponding facts of its runs.
 
     `facts` are those of `replications_facts`; something must be scheduled.
     """

@@ -1,4 +1,4 @@
-"""The page of one run: will it finish, when, what holds it back, what would help; its pictures."""
+"""Report of one run: its finish, its bottleneck, what would help, and its figures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 def run_page(result: Result, measured: Help) -> ReportPage:
-    """The page of a run, with the levers measured for it, or why they were not."""
+    """Return the report of a run; `measured` are its levers, or why they were not measured."""
     summary = result.summary
     facts = [
         _finish(summary),
@@ -87,7 +87,7 @@ def _lead(result: Result) -> str:
 
 
 def _answer(summary: Summary) -> str:
-    """The whole answer in one sentence."""
+    """Return the answer in one sentence."""
     if not any(part.start for part in summary.campaigns):
         return "Nothing was scheduled"
     if summary.finish is None:
@@ -108,7 +108,7 @@ def _when(instant: datetime) -> str:
 
 
 _NAMED = 6
-"""Campaigns that did not finish, by name; the table below has all."""
+"""Unfinished campaigns listed by name, at most; the table below has all."""
 
 
 def _finish(summary: Summary) -> Fact:
@@ -157,7 +157,7 @@ def _reach(summary: Summary) -> Fact:
 
 
 def _held_back(summary: Summary) -> Fact:
-    """What took the time of a run."""
+    """Return the fact on the bottleneck of a run."""
     held = summary.held_back
     if held is None:
         return Fact("What holds it back?", "Nothing")
@@ -170,7 +170,7 @@ def _held_back(summary: Summary) -> Fact:
 
 
 def help_fact(measured: WhatIf | NotMeasured, which: str = "") -> Fact:
-    """The lever that helps most, of a run or of a variant; of few pairs none is said to be that."""
+    """Return the fact on the best lever of a run or a variant; too few pairs name none."""
     whose = f": {which}?" if which else "?"
     question = f"What would help{whose}"
     if isinstance(measured, NotMeasured):
@@ -197,7 +197,7 @@ def help_fact(measured: WhatIf | NotMeasured, which: str = "") -> Fact:
 
 
 def _effects(lever: MeasuredLever, what_if: WhatIf) -> str:
-    """What a lever does to both."""
+    """Return the effects of a lever on finish and reach."""
     finish, reached = finish_effect(lever, what_if), number_effect(lever.reached)
     return f"Finish: {finish}. People reached: {reached}."
 
@@ -231,7 +231,7 @@ def _sections(result: Result, measured: Help) -> Iterator[Section]:
 
 
 def help_parts(measured: WhatIf | NotMeasured, currency: str | None) -> list[Part]:
-    """How the levers were measured, and what came of each."""
+    """Return how the levers were measured, and the table of their effects."""
     if isinstance(measured, NotMeasured):
         return [measured.said]
     said = how_measured("the scenario as it is", [measured])
@@ -240,13 +240,13 @@ def help_parts(measured: WhatIf | NotMeasured, currency: str | None) -> list[Par
 
 
 def retry_notes(measured: Iterable[WhatIf]) -> list[Part]:
-    """What is to be said of a table in which less time between attempts helps."""
+    """Return the note for a table in which a shorter retry interval helps."""
     levers = [lever for what_if in measured for lever in what_if.levers if lever.helps]
     return [SHORTER_RETRIES] if any(lever.shortens_retries for lever in levers) else []
 
 
 def how_measured(against: str, measured: Sequence[WhatIf]) -> str:
-    """What stands above tables of effects."""
+    """Return the paragraph above tables of effects."""
     pairs, runs = measured[0].pairs, sum(what_if.runs for what_if in measured)
     said = (
         f"Each change alone, against {against}, in {pairs} pairs of runs that meet the same chance "
@@ -260,7 +260,7 @@ def how_measured(against: str, measured: Sequence[WhatIf]) -> str:
 
 
 def too_few(pairs: int) -> str:
-    """How many pairs would tell more than these."""
+    """Return how many pairs would be significant."""
     return (
         f"{pairs} pairs that agree may do so by chance, {MOST_PAIRS} may not: dialsim report DIR "
         f"--what-if {MOST_PAIRS} makes as many, DIR being the folder of this page."
@@ -268,7 +268,7 @@ def too_few(pairs: int) -> str:
 
 
 def _by_campaign(summary: Summary) -> FigureTable:
-    """A row for each campaign, with its organization where there are several."""
+    """Return a table with a row per campaign, and its organization if there are several."""
     parts = [*zip(summary.campaigns, answers(summary), strict=True)]
     columns = {
         "organization": [part.organization for part, _ in parts],
@@ -300,7 +300,7 @@ def _cost_text(part: CampaignSummary) -> str:
 
 
 def _upright(table: FigureTable) -> FigureTable:
-    """A table of few rows stood on its side, which a narrow screen can show."""
+    """Transpose a table of few rows, so that it fits on a narrow screen."""
     if len(table.rows) > 3:
         return table
     names, *columns = zip(*table.rows, strict=True)
@@ -316,7 +316,7 @@ def _made_from(result: Result) -> str:
 
 
 def made_from(scenario: str, which: str) -> str:
-    """The last line of a page."""
+    """Return the footer of a page."""
     return (
         f"Made by dialsim {__version__} from the scenario “{scenario}”, {which}. All "
         "instants are Thai time (UTC+7). A simulation answers for its assumptions only: how people "
@@ -325,24 +325,24 @@ def made_from(scenario: str, which: str) -> str:
 
 
 _MOST_CAMPAIGNS, _MOST_OWNERS = 12, 6
-"""So many have pictures of their own; there may be hundreds."""
+"""Campaigns and organizations with figures of their own, at most; there may be hundreds."""
 
 _MOST_ATTEMPTS = 3
-"""So many attempts have a map of answers."""
+"""Attempts with a heat map of answers, at most."""
 
 _Drawing = tuple[str, Callable[..., "Axes"], str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Drawings:
-    """Drawings of which the reader chooses one by its label."""
+    """Figures of which the reader chooses one by its label."""
 
     asked: str
     options: tuple[tuple[str, _Drawing], ...]
 
 
 def run_pictures(result: Result) -> list[Part]:
-    """All pictures that have something to show, then which are left out, and how to get them."""
+    """Return all figures that are not empty, then which are omitted and how to get them."""
     summary = result.summary
     if summary.calls == 0:
         return []
@@ -374,7 +374,7 @@ def run_pictures(result: Result) -> list[Part]:
 
 
 def _made(name: str, drawing: _Drawing | _Drawings) -> Picture | Choice:
-    """A picture, or several to choose from; `name` is a word that no other has."""
+    """Draw a figure, or several to choose from; `name` must be unique in the page."""
     if isinstance(drawing, _Drawings):
         options = [
             (label, picture(f"{name}-{number}", draw, caption))
@@ -386,7 +386,7 @@ def _made(name: str, drawing: _Drawing | _Drawings) -> Picture | Choice:
 
 
 def _left_out(kind: str, names: Sequence[str], most: int, drawing: str) -> str:
-    """Which have no picture of their own, and how to get one; empty if all have."""
+    """Return which have no figure of their own and how to get one; empty if all have."""
     if len(names) <= most:
         return ""
     return (
@@ -463,7 +463,7 @@ def _calls(
 
 
 def _answers(result: Result, owner: OrganizationSummary) -> Iterator[tuple[str, _Drawing]]:
-    """A map of when people answer for each of the first attempts."""
+    """Yield a heat map of answers for each of the first attempts."""
     scope = Scope.of_organization(result.reading, owner.name)
     for attempt in range(1, _MOST_ATTEMPTS + 1):
         found = AnswerCounts.of(scope, attempt)
@@ -482,7 +482,7 @@ def _answers(result: Result, owner: OrganizationSummary) -> Iterator[tuple[str, 
 def _reach_by_attempt(
     result: Result, summary: Summary, owners: Sequence[OrganizationSummary]
 ) -> Iterator[tuple[str, _Drawing]]:
-    """The people reached by each attempt: by organization, and by campaign where there is one."""
+    """Yield people reached by attempt: by organization or, if there is only one, by campaign."""
     plot = result.plot
     parts: list[tuple[str, Figures, Callable[..., Axes]]] = [
         (owner.name, owner, partial(plot.reach, organization=owner.name)) for owner in owners

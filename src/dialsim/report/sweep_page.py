@@ -1,4 +1,7 @@
-"""The page of a sweep: which variants are worth choosing from, and which differences are real."""
+"""Report of a sweep: the variants worth choosing, and which differences are significant.
+
+"Really" in this module means that the interval of the paired difference excludes 0.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """A figure of the whole run that is to be small (1) or large (-1), and its name in a text."""
+    """A figure of the whole run to be minimized (1) or maximized (-1), and its name in texts."""
 
     figure: str
     sign: int
@@ -53,7 +56,7 @@ _AIMS = (FINISH, REACHED, COST)
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """In what a variant is really worse than another: `effect` is its figure minus the other's."""
+    """A figure in which a variant is really worse: `effect` is its value minus the other's."""
 
     aim: Aim
     than: str
@@ -61,7 +64,7 @@ class Loss:
 
     @property
     def said(self) -> str:
-        """`finish 20 min later (± 3 min) than with 12 lines`."""
+        """The loss in words: `finish 20 min later (± 3 min) than with 12 lines`."""
         if self.aim is FINISH:
             return f"finish {time_effect(self.effect)} than with {self.than}"
         return f"{self.aim.name} {number_effect(self.effect)} against {self.than}"
@@ -80,32 +83,34 @@ class Frontier:
     found: Sweep
     baseline: str
     lost: Set[str] = field(default_factory=frozenset)
-    """The variants that really reach fewer people than the baseline."""
+    """Variants that really reach fewer people than the baseline."""
 
     @cached_property
     def aims(self) -> tuple[Aim, ...]:
-        """The figures in which the variants differ."""
+        """Figures in which the variants differ."""
         listed = ((aim, {*self._middles[aim].values()}) for aim in _AIMS)
         return tuple(aim for aim, known in listed if len(known) > 1 and not any(map(isnan, known)))
 
     @cached_property
     def beaten(self) -> dict[str, Loss]:
-        """The variants that another beats, with the first figure in which that is really better."""
+        """Dominated variants, with the first figure in which another is really better."""
         losses = ((name, self._beaten(name)) for name in self._names)
         return {name: loss for name, loss in losses if loss is not None}
 
     @cached_property
     def best(self) -> tuple[str, ...]:
-        """The variants that none beats, in the order of the sweep."""
+        """Variants on the front, in the order of the sweep."""
         return tuple(name for name in self._names if name not in self.beaten)
 
     @cached_property
     def recommended(self) -> str:
-        """The one of `best` that is closest to the best in everything; the baseline in a tie.
+        """Variant of the front closest to the best in everything; the baseline in a tie.
 
-        Weighed are the time until half of the runs are done, the people reached, and the cost of
-        each person reached: what each is short of the best of them, in per cent, is added up. Those
-        that really reach fewer people than the baseline don't count.
+        The score is the sum of the relative shortfalls from the best candidate in time to the
+        median
+        finish, people reached, and cost per person reached. Variants that really reach fewer people
+        than
+        the baseline are no candidates.
         """
         return min(
             self._candidates, key=lambda name: (self._shortfall(name), name != self.baseline)
@@ -113,7 +118,7 @@ class Frontier:
 
     @cached_property
     def alike(self) -> tuple[str, ...]:
-        """The candidates that really differ from the recommended one in nothing."""
+        """Candidates that do not really differ from the recommended variant in anything."""
         return tuple(
             name
             for name in self._candidates
@@ -127,11 +132,13 @@ class Frontier:
         return self.found.breaches(self.baseline)
 
     def gives_up(self, name: str) -> list[Loss]:
-        """In what a variant is really worse than the best of `best`."""
+        """Return in what a variant is really worse than the best of the front."""
         return [*self._given_up(name)]
 
     def difference(self, name: str, other: str, aim: Aim) -> Difference:
-        """A variant's figure minus another's, pair by pair; a finish is in seconds."""
+        """Return a variant's figure minus another's, paired by replication; a finish is in
+        seconds.
+        """
         priors = (self._priors[name], self._priors[other])
         certain = all(prior.certain(aim.figure) for prior in priors)
         one, two = (_aim_values(self._runs[which], aim) for which in (name, other))
@@ -154,7 +161,7 @@ class Frontier:
 
     @cached_property
     def _middles(self) -> dict[Aim, dict[str, float]]:
-        """What stands for all runs of each variant: the middle finish, the mean of the others."""
+        """Location of each variant: the median of the finishes, the mean of other figures."""
         runs = _by_name(self.found.together)
         return {
             aim: {name: _middle(_aim_values(runs[name], aim), aim) for name in self._names}
@@ -173,7 +180,7 @@ class Frontier:
         return None
 
     def _is_better(self, name: str, other: str, aim: Aim) -> bool:
-        """Whether a variant's figure is better, be it by chance."""
+        """True if a variant's figure is better on average, significant or not."""
         middles = self._middles[aim]
         return aim.sign * middles[name] < aim.sign * middles[other]
 
@@ -182,7 +189,7 @@ class Frontier:
         return tuple(name for name in self.best if name not in self.lost) or self.best
 
     def _shortfall(self, name: str) -> float:
-        """What a candidate is short of the best of the candidates, in shares that add up."""
+        """Return the sum of a candidate's relative shortfalls from the best candidate."""
         origin = self.found.origin
         start = 0.0 if origin is None else origin.timestamp()
         short = 0.0
@@ -191,7 +198,8 @@ class Frontier:
             amounts = self._middles[aim]
             if aim is FINISH:
                 amounts = {key: at - start for key, at in amounts.items()}
-            elif aim is COST:  # of each person reached: who calls fewer people always spends less
+            # # Per person reached: total cost would favour variants that call fewer people
+            elif aim is COST:
                 amounts = {key: cost / reached[key] if reached[key] else inf
                            for key, cost in amounts.items()}  # fmt: skip
             listed = [amounts[key] for key in self._candidates]
@@ -211,14 +219,14 @@ class Frontier:
 
 
 def _is_worse(effect: Difference, aim: Aim) -> bool:
-    """Whether more pairs, or the mean of them, went the wrong way."""
+    """True if the mean, or if it is infinite the majority of pairs, got worse."""
     if isfinite(effect.estimate):
         return aim.sign * effect.estimate > 0
     return (effect.rose > effect.fell) is (aim.sign > 0)
 
 
 def _aim_values(runs: Sequence[RunFigures], aim: Aim) -> Values:
-    """A figure in each of some runs; a finish is in seconds, infinite where there is none."""
+    """Return a figure of each run; a finish is in seconds, infinite if there is none."""
     values = np.array([run.scopes[0].values[aim.figure] for run in runs], dtype=np.float64)
     return np.where(np.isnan(values), inf, values / 1000) if aim is FINISH else values
 
@@ -230,9 +238,9 @@ def _middle(values: Values, aim: Aim) -> float:
 def sweep_page(
     found: Sweep, compared: pd.DataFrame, baseline: str, seed: int, further: Mapping[str, Help]
 ) -> ReportPage:
-    """The page of a sweep; `compared` are its differences to the variant `baseline`.
+    """Return the report of a sweep; `compared` are its differences from the variant `baseline`.
 
-    `further` has the variants that are looked at more closely, with their levers, if measured.
+    `further` has the variants examined more closely, with their levers if measured.
     """
     choice = frontier(found, compared, baseline)
     count = len(found.variants)
@@ -259,9 +267,9 @@ def sweep_page(
 
 @dataclass(frozen=True, slots=True)
 class VariantQuestion:
-    """What is asked of the variants: of which estimate the value is to be small (1) or large (-1).
+    """A question about the variants: which estimate is to be minimized (1) or maximized (-1).
 
-    `without_loss` says that a variant doesn't count that reaches fewer people than the baseline.
+    If `without_loss`, variants that reach fewer people than the baseline are excluded.
     """
 
     figure: str
@@ -277,16 +285,17 @@ _QUESTIONS = (
     VariantQuestion("cost", "mean", 1, "What costs least?", True),
 )
 _SMALL = 0.01
-"""Losing so few of the people reached is no reason to put a variant aside."""
+"""Share of the people reached whose loss does not exclude a variant."""
 
 
 def _best_variants(
     found: Sweep, compared: pd.DataFrame, baseline: str
 ) -> dict[VariantQuestion, str]:
-    """The best variant by each figure in which they differ, most important figure first.
+    """Return the best variant by each figure in which they differ, the most important one first.
 
-    The first to finish, and the cheapest, are not among those that really reach fewer people than
-    the baseline: to call fewer people is always sooner done.
+    The fastest and the cheapest are not among those that really reach fewer people than the
+    baseline:
+    whoever calls fewer people always finishes sooner.
     """
     lost, best = _lost(compared), {}
     for question, values in _values(found.together, baseline).items():
@@ -318,7 +327,7 @@ def _values(found: Sweep, baseline: str) -> dict[VariantQuestion, dict[str, floa
 
 
 def _lost(compared: pd.DataFrame) -> dict[str, float]:
-    """By how many people the variants fall behind the baseline that really reach fewer."""
+    """Return how many fewer people variants reach than the baseline, if really fewer."""
     rows = compared[(compared["scope"] == "run") & (compared["figure"] == "people_reached")]
     return {
         row["variant"]: -row["difference"]
@@ -328,12 +337,12 @@ def _lost(compared: pd.DataFrame) -> dict[str, float]:
 
 
 def frontier(found: Sweep, compared: pd.DataFrame, baseline: str) -> Frontier:
-    """The variants to choose from; those that really reach fewer people are not recommended."""
+    """Return the Pareto front; variants that really reach fewer people are not recommended."""
     return Frontier(found, baseline, frozenset(_lost(compared)))
 
 
 def _answer(choice: Frontier) -> str:
-    """The variant that is recommended, and whether that is more than chance."""
+    """Return the recommended variant, and whether it is better than by chance."""
     if not choice.aims:
         return experiment_text.sweep_headline(choice.found)
     said = f"Recommended: {choice.recommended}"
@@ -342,7 +351,7 @@ def _answer(choice: Frontier) -> str:
 
 
 def _recommended(choice: Frontier) -> Iterator[Fact]:
-    """What speaks for the variant that is recommended, and what it gives up."""
+    """Yield the facts for the recommended variant, and what it is worse in."""
     if not choice.aims:
         return
     name, names = choice.recommended, joined([aim.name for aim in choice.aims])
@@ -361,7 +370,7 @@ def _recommended(choice: Frontier) -> Iterator[Fact]:
 
 
 def _choice_parts(choice: Frontier) -> Iterator[Part]:
-    """The variants that none beats, with what each gives up, and the others."""
+    """Yield the variants on the front, with what each is worse in, and the others."""
     names = joined([aim.name for aim in choice.aims])
     yield (
         f"A variant is beaten by another that is at least as good in {names} on average, and "
@@ -382,7 +391,7 @@ def _choice_parts(choice: Frontier) -> Iterator[Part]:
 
 
 def _facts(found: Sweep, compared: pd.DataFrame, baseline: str) -> Iterator[Fact]:
-    """The best variant by each figure, and how it differs from the baseline."""
+    """Yield the best variant by each figure, and its difference from the baseline."""
     best = _best_variants(found, compared, baseline)
     sooner, lost = _with_shorter_retries(found, baseline), _lost(compared)
     known = _values(found.together, baseline)
@@ -410,7 +419,7 @@ def _facts(found: Sweep, compared: pd.DataFrame, baseline: str) -> Iterator[Fact
 
 
 def _unfinished(found: Sweep) -> Fact:
-    """Where no variant finishes in all its runs: which does most often."""
+    """Return which variant finishes most often, if none finishes in all its runs."""
     table = found.intervals()
     rows = experiment_text.by_variant(table[table["scope"] == "run"])
     done = {
@@ -431,7 +440,7 @@ def _unfinished(found: Sweep) -> Fact:
 
 
 def _price(compared: pd.DataFrame, name: str) -> str:
-    """What reaching most people costs in time, if it does."""
+    """Return by how much later the variant with the largest reach finishes, if it really does."""
     row = _rows(compared).get((name, "finish_seconds"))
     if row is None or not row["real"] or not row["difference"] > 0:
         return ""
@@ -439,17 +448,18 @@ def _price(compared: pd.DataFrame, name: str) -> str:
 
 
 def _with_shorter_retries(found: Sweep, baseline: str) -> set[str]:
-    """The variants that leave less time between attempts than the baseline."""
+    """Return the variants with a shorter retry interval than the baseline."""
     changed = {change.path for variant in found.variants for change in variant.changes}
     if not any(path.endswith(".retryInterval") for path in changed):
-        return set()  # to make a scenario may mean to read a long CSV again
+        # # Making the scenarios may mean reading a long CSV file again
+        return set()
     scenarios = {variant.name: variant.of(found.scenario) for variant in found.variants}
     base = scenarios[baseline]
     return {name for name, varied in scenarios.items() if shortens_retries(varied, base)}
 
 
 def _closer(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Iterator[Fact]:
-    """What holds the baseline back and the best, and what would help there."""
+    """Yield the bottlenecks of the baseline and the best variant, and what would help there."""
     figures = _by_name(found)
     for name, measured in further.items():
         which = f"{name}, the baseline" if name == baseline else name
@@ -479,7 +489,7 @@ def _against(compared: pd.DataFrame, variant: str, figure: str, baseline: str) -
 
 
 def _rows(compared: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
-    """The differences of whole runs by variant and figure."""
+    """Return the differences of whole runs by variant and figure."""
     return experiment_text.by_variant(compared[compared["scope"] == "run"])
 
 
@@ -541,7 +551,7 @@ def _holding_table(found: Sweep) -> FigureTable:
 
 
 def _help_parts(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Iterator[Part]:
-    """The levers of each variant that is looked at more closely."""
+    """Yield the levers of each variant examined more closely."""
     yield from (
         said
         for said in dict.fromkeys(
@@ -561,7 +571,7 @@ def _help_parts(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Ite
 
 
 def _pictures(found: Sweep) -> Iterator[Picture]:
-    """As high as the names take that stand below one another."""
+    """Yield the figures, high enough for the names of all variants."""
     plot = found.plot
     width, height = SIZE
     size = (width, max(height, 1.4 + 0.36 * names_of(found)))

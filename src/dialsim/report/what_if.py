@@ -1,6 +1,6 @@
 """What would help: small changes of a scenario, called levers, measured by further runs.
 
-They meet the same chance as the scenario's own.
+They use common random numbers with the runs of the scenario itself.
 """
 
 from __future__ import annotations
@@ -48,27 +48,28 @@ AS_IT_IS = Variant("as it is", ())
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """The organization to be helped: where it stands, and what became of it in one run."""
+    """The organization to change: its path, its settings, and its figures in one run."""
 
     path: str
     settings: Organization
     figures: ScopeFigures
 
     def schedules(self) -> Iterator[tuple[str, ScheduleRequest]]:
-        """The schedule requests of its campaigns, with their paths."""
+        """Yield the schedule requests of its campaigns, with their paths."""
         for place, campaign in enumerate(self.settings.campaigns):
             if campaign.schedule is not None:
                 yield f"{self.path}.campaigns.{place}.schedule", campaign.schedule
 
 
 def levers(scenario: Scenario, figures: RunFigures, organization: str | None) -> list[Variant]:
-    """What might help an organization: each changes one thing a little.
+    """Return what might help an organization: each lever changes one thing a little.
 
-    More lines, longer windows, another attempt, a shorter retry interval; and where a run of the
-    scenario, which `figures` are of, shows a need for it a shorter queue, a faster pace, a later
-    endDateTime. Where slots and pacing hold that run back together, so that neither helps alone,
-    the last lever changes both. Without a name it is the organization that finishes last. Empty
-    where nothing was scheduled, or the scenario was not loaded from a text.
+    More lines, longer windows, another attempt, a shorter retry interval; if a run of the scenario,
+    whose figures are `figures`, indicates it, also a shorter queue, a faster pace or a later
+    endDateTime. If lines and pacing together are the bottleneck of that run, so that neither helps
+    alone, the last lever changes both. Without a name it is the organization that finishes last.
+    Empty
+    if nothing was scheduled, or if the scenario was not loaded from a text.
     """
     bound = _bound(scenario, figures, organization)
     if bound is None or scenario.origin is None:
@@ -95,11 +96,11 @@ SHORTER_RETRIES = (
     "The model takes the chance of an answer as independent of the time since the last attempt, so "
     "what a shorter retry interval brings is optimistic."
 )
-"""To be said wherever a page advises one."""
+"""Caveat to print wherever a page recommends a shorter retry interval."""
 
 
 def shortens_retries(scenario: Scenario, base: Scenario) -> bool:
-    """Whether a scenario leaves some campaign less time between attempts than `base` does."""
+    """True if some campaign of a scenario has a shorter retry interval than in `base`."""
     pairs = (
         (campaign.schedule, before.schedule)
         for owner, owner_before in zip(scenario.organizations, base.organizations, strict=False)
@@ -131,7 +132,7 @@ def _bound(scenario: Scenario, figures: RunFigures, organization: str | None) ->
 
 
 def _lines(bound: _Bound) -> Iterator[_Lever]:
-    """Two lines more, or a tenth more where that is more, at all times."""
+    """Lever: two lines more, or 10 % more if that is more, at all times."""
     limit = bound.settings.max_concurrent_calls
     more = max(2, round(limit / 10))
     changes = [SettingChange(f"{bound.path}.maxConcurrentCalls", str(limit + more))]
@@ -146,7 +147,7 @@ def _lines(bound: _Bound) -> Iterator[_Lever]:
 
 
 def _windows(bound: _Bound) -> Iterator[_Lever]:
-    """The last window of each day an hour longer, where the day has room for it."""
+    """Lever: the last window of each day is an hour longer, within the day."""
     planned = {
         f"{bound.path}.campaigns.{place}.schedule.timeWindows"
         for place, campaign in enumerate(bound.settings.campaigns)
@@ -189,7 +190,7 @@ def first_interval(scenario: Scenario) -> int:
 
 
 def _attempts(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
-    """One attempt more for everybody."""
+    """Lever: one more attempt for everybody."""
     changes = []
     for path, request in bound.schedules():
         changes.append(SettingChange(f"{path}.maxAttempts", str(request.max_attempts + 1)))
@@ -199,7 +200,7 @@ def _attempts(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
 
 
 def _retries(bound: _Bound) -> Iterator[_Lever]:
-    """Half the time between attempts."""
+    """Lever: half the retry interval."""
     halved = {
         path: max(request.retry_interval // 2, LEAST_RETRY_INTERVAL)
         for path, request in bound.schedules()
@@ -212,7 +213,7 @@ def _retries(bound: _Bound) -> Iterator[_Lever]:
 
 
 def _queue(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
-    """Where calls timed out in the queue: no longer a queue than there are lines."""
+    """Lever, if calls timed out in the queue: a queue no longer than the number of lines."""
     limit = bound.settings.max_concurrent_calls
     if not bound.figures.values["queue_timeouts"] or not limit:
         return
@@ -225,7 +226,7 @@ def _queue(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
 
 
 def _pace(scenario: Scenario) -> Iterator[_Lever]:
-    """Where calls are paced: twice the dials per second, and no wait between releases."""
+    """Lever, if calls are paced: twice the dials per second, and no release interval."""
     engine = scenario.engine
     if engine.calls_per_second is not None:
         double = 2 * engine.calls_per_second
@@ -235,7 +236,7 @@ def _pace(scenario: Scenario) -> Iterator[_Lever]:
 
 
 def _end(bound: _Bound) -> Iterator[_Lever]:
-    """Where people expired: a day more, as long as there is one (T5)."""
+    """Lever, if people expired: endDateTime a day later, within the range of instants (T5)."""
     changes = [
         SettingChange(f"{path}.endDateTime", f'"{format_instant(request.end_date_time + DAY)}"')
         for path, request in bound.schedules()
@@ -245,23 +246,25 @@ def _end(bound: _Bound) -> Iterator[_Lever]:
         yield "endDateTime a day later", changes
 
 
-MOST_PAIRS = 6  # as 2 × 0.5⁶ < 0.05 in the sign test; worked out here, it would load scipy
-"""Where only one run is known: so many that agree are beyond chance, however alike they are."""
+# # 2 × 0.5⁶ < 0.05 in the sign test; a literal, as computing it would import scipy
+MOST_PAIRS = 6
+"""Pairs if only one run is known: the fewest whose agreement is significant."""
 MOST_PAIRS_OF_MANY = 25
-"""Where as many runs are known."""
+"""Pairs, at most, if as many runs are known."""
 BUDGET = 300_000
-"""People called in all runs together that a page takes without being asked."""
+"""People called in all runs together, at most, unless the user sets the number of pairs."""
 _SHARE = 4
-"""Or one in so many of the people called in an experiment's own runs, if that is more."""
+"""Or 1/4 of the people called in an experiment's own runs, if that is more."""
 _IN_THIS_PROCESS = 150_000
 
 
 @dataclass(frozen=True, slots=True)
 class FurtherRuns:
-    """The further runs of a page: how many, by whom, kept where, counted by whom, which engine's.
+    """Options of the further runs of a page: their number, processes, store, progress, engine.
 
-    Each lever is measured by `pairs` pairs of runs (0: not at all; None: as many as a page takes
-    without being asked). The rest is as in `dialsim.experiments.sweep.sweep`.
+    Each lever is measured by `pairs` pairs of runs (0: not at all; None: as many as the default
+    budget
+    allows). The rest is as in `dialsim.experiments.sweep.sweep`.
     """
 
     pairs: int | None = None
@@ -279,7 +282,7 @@ class FurtherRuns:
 
 @dataclass(frozen=True, slots=True)
 class StudiedVariant:
-    """A variant of a scenario that is to be helped, known by some of its runs.
+    """A variant to be improved, with some of its runs.
 
     `organization` is the one to be changed; None for the one that finishes last.
     """
@@ -307,17 +310,17 @@ class MeasuredLever:
 
     @property
     def sooner(self) -> bool:
-        """Whether runs with it are really done earlier."""
+        """True if runs with it finish earlier, significantly."""
         return self.finish.real and self.finish.estimate < 0
 
     @property
     def reaches_more(self) -> bool:
-        """Whether runs with it really reach more people."""
+        """True if runs with it reach more people, significantly."""
         return self.reached.real and self.reached.estimate > 0
 
     @property
     def helps(self) -> bool:
-        """Whether it does either, whatever it costs."""
+        """True if it does either, at whatever price."""
         return self.sooner or self.reaches_more
 
 
@@ -334,25 +337,25 @@ class WhatIf:
 
     @property
     def pairs(self) -> int:
-        """How many runs each lever has."""
+        """Number of runs of each lever."""
         return len(self.base)
 
     @property
     def runs(self) -> int:
-        """How many runs there are in all."""
+        """Number of all runs."""
         return self.pairs * (len(self.levers) + len(self.not_allowed) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class NotMeasured:
-    """What would help was not measured: why, and the `command` that does it, if one does."""
+    """Why it was not measured what would help, and the `command` that measures it, if any."""
 
     why: str
     command: str = ""
 
     @property
     def said(self) -> str:
-        """In a sentence or two."""
+        """The reason and the command in a sentence or two."""
         if not self.command:
             return f"{self.why}."
         return f"{self.why}. {self.command} measures it, DIR being the folder of this page."
@@ -362,7 +365,7 @@ _COMMAND = f"dialsim report DIR --what-if {MOST_PAIRS}"
 _NOT_ASKED = NotMeasured("It was left out, as asked", _COMMAND)
 
 Help = WhatIf | NotMeasured | None
-"""None where nothing could help."""
+"""None if nothing could help."""
 
 
 def what_would_help(
@@ -372,11 +375,13 @@ def what_would_help(
     further: FurtherRuns,
     called: int = 0,
 ) -> list[Help]:
-    """The levers of some variants, all measured at once.
+    """Measure the levers of several variants at once.
 
-    `seed` is that of all runs, None for the scenario's. `called` are the people called in all runs
-    of an experiment. A lever that the scenario can't have is left out. Raises ExperimentError if a
-    CSV of the scenario was changed since it was loaded.
+    `seed` is that of all runs, None for the scenario's. `called` is the number of people called in
+    all
+    runs of an experiment. Levers that are invalid for the scenario are omitted. Raises
+    ExperimentError
+    if a CSV of the scenario was changed since it was loaded.
     """
     if further.pairs == 0:
         return [_NOT_ASKED if _could_help(scenario, place) else None for place in studied]
@@ -420,21 +425,22 @@ def what_would_help(
 
 
 def _could_help(scenario: Scenario, place: StudiedVariant) -> bool:
-    """Whether anything was scheduled, in a scenario of which variants can be made."""
+    """True if anything was scheduled, in a scenario that variants can be made of."""
     finishes = (part.values["finish"] for part in place.runs[0].scopes)
     return scenario.origin is not None and not all(map(isnan, finishes))
 
 
 def people_called(runs: Iterable[RunFigures]) -> int:
-    """How many people some runs called together."""
+    """Return the number of people called by runs together."""
     return int(sum(run.scopes[0].values["people"] for run in runs))
 
 
 def affordable_pairs(people: int, known: int = 1, called: int = 0) -> int:
-    """How many pairs of runs a page takes without being asked; 0 if even the fewest are too many.
+    """Return how many pairs of runs fit into the default budget; 0 if even the fewest don't.
 
-    `people` are those to be called for a pair of each lever, `known` the runs without a lever
-    that there are, `called` as in `what_would_help`.
+    `people` is the number called in one pair of each lever, `known` the number of runs without a
+    lever
+    that exist, `called` as in `what_would_help`.
     """
     pairs = _budget(called) // max(1, people)
     most = max(MOST_PAIRS, min(known, MOST_PAIRS_OF_MANY))
@@ -454,7 +460,7 @@ class _PossibleLever:
 
 
 def _possible(scenario: Scenario, place: StudiedVariant) -> list[_PossibleLever]:
-    """The levers of a place that its scenario can have."""
+    """Return the levers that are valid for the scenario of a variant."""
     varied = place.variant.of(scenario)
     possible = []
     for lever in levers(varied, place.runs[0], place.organization):
@@ -476,7 +482,7 @@ def _measured(
     runs: Iterator[tuple[tuple[RunFigures, ...], Prior]],
     scenario: Scenario,
 ) -> WhatIf:
-    """Take the runs of a place, then those of its levers, and compare them."""
+    """Take the runs of a variant, then those of its levers, and compare them."""
     base, prior = next(runs)
     figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
     measured = []
@@ -496,20 +502,20 @@ def _measured(
 
 
 def _values(figure: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
-    """A figure of whole runs; `finish` in seconds."""
+    """Return a figure of whole runs; `finish` in seconds."""
     values = np.array([run.scopes[0].values[figure] for run in runs], dtype=np.float64)
     return values / 1000 if figure == "finish" else values
 
 
 _SMALL = 0.01
-"""So much of the people reached, or of the time, is no price for more of the other."""
+"""Share of the people reached, or of the time, that counts as no loss."""
 
 
 def best(what_if: WhatIf) -> MeasuredLever | None:
-    """The lever that helps most: to finish, or where runs don't finish, to reach people.
+    """Return the best lever: by finish, or if runs don't finish by people reached; None if none.
 
-    Only real effects count, and none that the other pays for: who is done first because fewer
-    people are reached is not measured. None if no lever helps so.
+    Only significant effects count, and only levers without a loss in the other figure: an earlier
+    finish because fewer people are reached is no improvement.
     """
     sooner, more = _without_price(what_if)
     earliest = min(sooner, key=lambda lever: lever.finish.estimate, default=None)
@@ -518,7 +524,7 @@ def best(what_if: WhatIf) -> MeasuredLever | None:
 
 
 def as_good(what_if: WhatIf, lever: MeasuredLever) -> list[MeasuredLever]:
-    """The levers than which the best one is not really better, pair by pair."""
+    """Return the levers that the best one does not beat significantly in paired differences."""
     sooner, more = _without_price(what_if)
     by_finish = bool(sooner) if _all_finish(what_if) else not more
     figure, sign = ("finish", 1) if by_finish else ("people_reached", -1)
@@ -535,7 +541,7 @@ def _all_finish(what_if: WhatIf) -> bool:
 
 
 def _without_price(what_if: WhatIf) -> tuple[list[MeasuredLever], list[MeasuredLever]]:
-    """The levers that make it sooner, and those that reach more, without loss in the other."""
+    """Return the levers with an earlier finish, and those with more reach, without other losses."""
     return (
         [lever for lever in what_if.levers if lever.sooner and not loses(what_if, lever)],
         [lever for lever in what_if.levers if lever.reaches_more and not _delays(what_if, lever)],
@@ -543,7 +549,7 @@ def _without_price(what_if: WhatIf) -> tuple[list[MeasuredLever], list[MeasuredL
 
 
 def dear(what_if: WhatIf) -> list[MeasuredLever]:
-    """The levers that help in one thing, but cost another: earlier for fewer, or more but later."""
+    """Return the levers with a trade-off: earlier but fewer people, or more people but later."""
     return [
         lever
         for lever in what_if.levers
@@ -553,13 +559,13 @@ def dear(what_if: WhatIf) -> list[MeasuredLever]:
 
 
 def loses(what_if: WhatIf, lever: MeasuredLever) -> bool:
-    """Whether a lever really costs people who would be reached without it."""
+    """True if a lever significantly loses people who would be reached without it."""
     reached = float(np.mean(_values("people_reached", what_if.base)))
     return lever.reached.real and -lever.reached.estimate > _SMALL * reached
 
 
 def _delays(what_if: WhatIf, lever: MeasuredLever) -> bool:
-    """Whether a lever really costs time."""
+    """True if a lever significantly delays the finish."""
     taken = [
         (run.scopes[0].values["finish"] - run.start) / 1000
         for run in what_if.base

@@ -1,4 +1,4 @@
-"""Pages as HTML, with the further runs that they show; a folder's page made anew."""
+"""Write reports as HTML, with the further runs that they need; rebuild the report of a folder."""
 
 from __future__ import annotations
 
@@ -58,12 +58,14 @@ def run_report(
     progress: Progress | None = None,
     engine: Choice = "auto",
 ) -> str:
-    """The page of a run as HTML.
+    """Return the report of a run as HTML.
 
-    What would help is measured by `pairs` runs of each lever (0: not at all; None: as many as a
-    page takes without being asked) with an engine, but not of a run that its scenario alone would
-    not bring back: one that is not over, or was given commands or campaigns from outside.
-    `progress(done, total)` counts them. Raises DialsimError.
+    What would help is measured by `pairs` runs of each lever (0: not at all; None: as many as the
+    default budget allows). It is not measured for a run that its scenario alone does not reproduce:
+    one
+    that is not over, or received commands or campaigns from outside. `progress(done, total)` counts
+    the
+    runs. Raises DialsimError.
     """
     world = result.trace.world
     further = FurtherRuns(pairs, progress=progress, engine=engine)
@@ -81,7 +83,7 @@ _NOT_COMPARABLE = NotMeasured(
 
 
 def _went_as_written(result: Result) -> bool:
-    """Whether a run is over, and nobody gave it a command from outside."""
+    """True if a run is over and received no command from outside."""
     trace = result.trace
     end = trace.world.scenario.clock.end
     over = trace.idle if end is None else trace.end == end
@@ -99,9 +101,9 @@ def write_run(
     without: Sequence[str] = (),
     excel: bool = False,
 ) -> Path:
-    """Write a result with its page; the folder appears when it is complete (`Result.write`).
+    """Write a result with its report; the folder appears when it is complete (`Result.write`).
 
-    `without` are tables to leave out; with `excel` there is a workbook as well.
+    `without` are tables to leave out; with `excel` a workbook is added.
     """
     page = run_report(result, pairs, progress, engine)
 
@@ -114,7 +116,7 @@ def write_run(
 
 
 def put(page: str, folder: Path) -> Path:
-    """Write a page into a folder in one step; returns its path."""
+    """Write a page into a folder atomically and return its path."""
     draft = folder / f".{NAME}"
     draft.write_text(page, encoding="utf-8")
     return draft.replace(folder / NAME)
@@ -124,12 +126,12 @@ _NONE_OF_ITS_OWN = FurtherRuns()
 
 
 def replications_report(runs: Replications, further: FurtherRuns = _NONE_OF_ITS_OWN) -> str:
-    """The page of replications; replication 0 is run again for its pictures."""
+    """Return the report of replications; replication 0 is run again for its figures."""
     return replications_page(runs, *_first_and_help(runs, further)).html()
 
 
 def forecast_report(found: Forecast, further: FurtherRuns = _NONE_OF_ITS_OWN) -> str:
-    """The page of a forecast, as that of its replications."""
+    """Return the report of a forecast, like that of its replications."""
     return forecast_page(found, *_first_and_help(found.runs, further)).html()
 
 
@@ -147,10 +149,11 @@ def sweep_report(
     seed: int | None,
     further: FurtherRuns = _NONE_OF_ITS_OWN,
 ) -> str:
-    """The page of a sweep; `compared` are its differences to the variant `baseline`.
+    """Return the report of a sweep; `compared` are its differences from the variant `baseline`.
 
-    `seed` is what the sweep was given, None for that of each variant. What would help is measured
-    for the baseline, and for the variant that the page recommends.
+    `seed` is the one given to the sweep, None if each variant used its own. What would help is
+    measured
+    for the baseline and for the variant that the page recommends.
     """
     named = dict.fromkeys([baseline, frontier(found, compared, baseline).recommended])
     runs = {variant.name: (variant, figures)
@@ -166,9 +169,9 @@ def sweep_report(
 def plan_report(
     answer: Plan, scenario: Scenario, seed: int | None, further: FurtherRuns = _NONE_OF_ITS_OWN
 ) -> str:
-    """The page of a plan for a scenario, which is run once with the value that it found.
+    """Return the report of a plan for a scenario, which is run once with the value found.
 
-    `seed` is as in `sweep_report`. What else would help is measured there, too.
+    `seed` is as in `sweep_report`. What else would help is measured at that value.
     """
     value = Variant(setting_text(answer), (SettingChange(answer.path, str(answer.evidence.value)),))
     varied = value.of(scenario)
@@ -183,7 +186,7 @@ def plan_report(
 def _with_all_figures(
     answer: Plan, varied: Scenario, seed: int | None, further: FurtherRuns
 ) -> Plan:
-    """An answer with all figures of its runs; those that no store kept have few, and are rerun."""
+    """Return the plan with all figures of its runs; without a store they are run again for that."""
     part = answer.evidence
     if all(run.asked is None for run in part.runs):
         return answer
@@ -200,7 +203,7 @@ def _with_all_figures(
 
 
 def optimum_report(answer: Optimum, scenario: Scenario, seed: int | None) -> str:
-    """The page of an optimum for a scenario, which is run once with the best combination."""
+    """Return the report of an optimum for a scenario, which is run once with the best values."""
     pairs = zip(answer.paths, answer.best.values, strict=True)
     changes = tuple(SettingChange(path, value_text(value)) for path, value in pairs)
     best = Variant(answer.best.name, changes).of(scenario)
@@ -210,10 +213,12 @@ def optimum_report(answer: Optimum, scenario: Scenario, seed: int | None) -> str
 def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = None) -> Path:
     """Make the page of a result's folder anew, and return its path.
 
-    A run is simulated again from the scenario in the folder; many runs come from its store, as
-    they are, and so do those that measured what would help. `pairs` and `progress` are as in
-    `run_report`, but many runs have as many pairs as they were made with. Raises DialsimError if
-    the folder is no finished result, its scenario was changed, or the run comes to another summary.
+    A run is simulated again from the scenario in the folder; those of an experiment come from its
+    store, as do those that measured what would help. `pairs` and `progress` are as in `run_report`,
+    but
+    an experiment keeps the number of pairs it was made with. Raises DialsimError if the folder is
+    not a
+    finished result, its scenario was changed, or the run gives another summary.
     """
     said = read_manifest(folder)
     if "experiment" not in said:
@@ -307,7 +312,7 @@ def _comparison(
 
 
 def _asked_runs(found: dict[str, Any]) -> dict[str, Any]:
-    """How many runs each variant was to have, and what decided whether it needs them all."""
+    """Return the arguments for the number of runs of each variant, and what may stop them early."""
     decided = found.get("decided")
     if decided is None:
         return {"replications": found["replications"]}
@@ -332,5 +337,5 @@ def _optimum(folder: Path, said: dict[str, Any]) -> str:
 
 
 def _given_seed(scenario: Scenario, said: dict[str, Any]) -> int | None:
-    """The seed, but None where it is the scenario's: then a variant may have another."""
+    """Return the seed, None if it is the scenario's: a variant may then have another."""
     return None if said["seed"] == scenario.seed else int(said["seed"])
