@@ -560,7 +560,7 @@ class _Search:
                 return
         low, high = (self._limit(name, best, value, far) for far in (1, self._most[name]))
         if written is None and low == high and {value} == self._lines:
-            # # The number only says what leaving the setting out says
+            # The number only says what leaving the setting out says
             return
         tick, part = (0, 0) if name == "queue_limit" else (1, value // _SHARP)
         if written == value and max(value - low, high - value) <= max(tick, part):
@@ -622,8 +622,8 @@ def _congruent(longest: int, interval: int) -> list[int]:
     """Return `longest` (ms) and shorter spans that differ from it by multiples of `interval`.
 
     A call lost after waiting w was released at a multiple of `interval`, so that only these
-    timeouts
-    are possible. At most `_MOST_TIMEOUTS` of them are returned, thinned out towards the short ones.
+    timeouts are possible. At most `_MOST_TIMEOUTS` of them are returned, thinned out towards the
+    short ones.
     """
     steps = np.arange(ceil(longest / interval))
     if len(steps) > _MOST_TIMEOUTS:
@@ -655,8 +655,7 @@ def _log_density_of_leads(lead: Integers, ending: Integers) -> NDArray[np.float6
     """Return the log density (1/ms) of each call's lead among the other calls of its ending.
 
     A leave-one-out histogram (Stone 1984). A parametric family would not fit the leads of every
-    log,
-    and where it does not fit, wrong settings come out as likely.
+    log, and where it does not fit, wrong settings come out as likely.
     """
     _, at, counts = np.unique(
         ending * _LONGEST_LEAD + np.minimum(lead, _LONGEST_LEAD - 1) // _BIN_MS,
@@ -693,10 +692,8 @@ def _timeouts(record: RecordedCalls) -> list[int]:
     """Return candidate queue timeouts (ms), the likeliest first.
 
     With dials in the log they are the waits of the calls that were lost. Without, they are the
-    times
-    from likely releases to a loss: most calls are released when another call ends, which makes
-    room, or
-    at the start of their campaign.
+    times from likely releases to a loss: most calls are released when another call ends, which
+    makes room, or at the start of their campaign.
     """
     calls = record.calls
     lost = calls.lost != NO_INSTANT

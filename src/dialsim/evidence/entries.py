@@ -75,7 +75,7 @@ class LinesOfFile:
 
     def read(self) -> FileLines:
         """Return the lines; a read error becomes damage."""
-        # # The last line starts within PIECE: if the range holds more than this, that line is too
+        # The last line starts within PIECE: if the range holds more than this, that line is too
         # long
         size = min(self.stop - self.start, PIECE + LONGEST_LINE + 1)
         try:
@@ -166,7 +166,7 @@ def _line_chunks(path: Path, size: int, progress: Progress | None) -> Iterator[C
         if file is not raw:
             yield from _unpacked_lines(file, raw, _told(progress, size))
             return
-        # # Only byte ranges are sent: sending the lines to a process costs a tenth of parsing them
+        # Only byte ranges are sent: sending the lines to a process costs a tenth of parsing them
         stop = len(_MARK) if raw.read(len(_MARK)) == _MARK else 0
         while stop < size:
             start, stop = stop, _line_end(raw, stop + PIECE, size)
@@ -215,7 +215,7 @@ def _piece(file: Any, rest: bytes) -> tuple[bytes, bool, Damaged | None]:
     pieces, size = [rest], 0
     while size < PIECE:
         try:
-            # # read1, not read: of a truncated file it still returns what could be decompressed
+            # read1, not read: of a truncated file it still returns what could be decompressed
             piece = file.read1(PIECE - size)
         except (EOFError, OSError) as error:
             return b"".join(pieces), True, Damaged(f"the packed file breaks off ({error})")
@@ -384,8 +384,7 @@ def _body_in(values: Iterable[object]) -> bytes | Damaged:
     return Damaged("has no body in its columns")
 
 
-# # Databases
-# ----------------------------------------------------------------------------------------
+# Databases ----------------------------------------------------------------------------------------
 
 
 def is_database(source: str | Path) -> bool:
@@ -403,8 +402,7 @@ def database_source(
     """Open the rows of a table or a query, streamed; nothing is ever written.
 
     Raises LogError if SQLAlchemy is missing or the URL is invalid. Reading the chunks raises it if
-    a
-    driver is missing, the database can't be reached, or there is no such table or column.
+    a driver is missing, the database can't be reached, or there is no such table or column.
     """
     try:
         from sqlalchemy import make_url
@@ -420,7 +418,7 @@ def database_source(
             "the log is no URL of a database, such as sqlite:///calls.db or "
             "postgresql://user@server/database"
         ) from None
-    # # Without this the driver that a plain `postgresql:` means depends on SQLAlchemy's version
+    # Without this the driver that a plain `postgresql:` means depends on SQLAlchemy's version
     if url.drivername in {"postgresql", "postgres"}:
         url = url.set(drivername="postgresql+psycopg")
     name = url.set(query={}).render_as_string(hide_password=True)
@@ -446,7 +444,7 @@ def _database_chunks(
         try:
             if query is None:
                 result = connection.execute(_of_table(connection, name, table, column))
-            # # Passed on verbatim: a colon or % in the user's query is no bind parameter
+            # Passed on verbatim: a colon or % in the user's query is no bind parameter
             else:
                 result = connection.execution_options(no_parameters=True).exec_driver_sql(query)
             if not result.returns_rows:
@@ -469,7 +467,7 @@ def _connected(url: URL, name: str) -> Iterator[Connection]:
     from sqlalchemy.pool import NullPool
 
     is_sqlite = url.get_backend_name() == "sqlite"
-    # # SQLite would create a missing file
+    # SQLite would create a missing file
     if is_sqlite and not Path(url.database or "").is_file():
         raise LogError(f"{name}: can't be read (no such file)")
     try:
@@ -514,7 +512,7 @@ def _of_table(
     if not asked:
         listed = ", ".join(columns)
         raise LogError(f"{name}: no column of {table} has texts, JSON or bytes; it has {listed}")
-    # # JSON columns are cast to text: the driver would parse them only for us to write them again
+    # JSON columns are cast to text: the driver would parse them only for us to write them again
     shown = [
         cast(named(one), Text) if isinstance(columns[one], JSON) else named(one) for one in asked
     ]

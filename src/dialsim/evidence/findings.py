@@ -28,7 +28,7 @@ from dialsim.scenario.calendar import range_text
 
 Mask = NDArray[np.bool_]
 
-# # Findings listed per rule; further ones are only counted
+# Findings listed per rule; further ones are only counted
 MOST_LISTED = 100
 
 FAR = 2**62
@@ -88,9 +88,8 @@ class LogColumns:
     """The columns of a log as arrays, for checks.
 
     A scenario adds, by campaign: `most_lines`, the most lines there may be; `told_apart`, the
-    campaigns
-    in which no two people have the same values; `listed_twice`, those in which somebody is listed
-    twice.
+    campaigns in which no two people have the same values; `listed_twice`, those in which somebody
+    is listed twice.
     """
 
     def __init__(self, log: Log) -> None:
@@ -98,7 +97,7 @@ class LogColumns:
         self.most_lines: Mapping[int, int] = {}
         self.told_apart: Container[int] = ()
         self.listed_twice: Collection[int] = ()
-        # # Findings that are counted but not listed, by rule
+        # Findings that are counted but not listed, by rule
         self.omitted: Counter[str] = Counter()
         self._bodies: dict[str, NDArray[Any]] = {}
         self._instants: dict[str, NDArray[np.int64]] = {}

@@ -122,7 +122,7 @@ class _Settings(NamedTuple):
     block: dict[str, Any]
     lines: int | None
     max_attempts: int
-    # # People on its list, 0 if unknown
+    # People on its list, 0 if unknown
     listed: int
 
 
@@ -132,8 +132,7 @@ class _Campaign:
 
     `people` is the table of `_people`; `unseen` counts those on the list whom the log never shows.
     `finish` is when its last call ended; `why_not` says why that is not the end of the campaign,
-    None
-    if it is. `lines` is None if the scenario's organization has them.
+    None if it is. `lines` is None if the scenario's organization has them.
     """
 
     name: str
@@ -160,10 +159,8 @@ def forecast_held_out(
     """Forecast how campaigns continue after a cut, from the calls before it.
 
     `hold_out` is the share of the calls after the cut; `by` is that of `calibrate`. Settings are
-    those
-    of the campaigns of `scenario` with the same id or name; without a scenario those that bodies
-    show.
-    Raises ExperimentError if there are too few runs.
+    those of the campaigns of `scenario` with the same id or name; without a scenario those that
+    bodies show. Raises ExperimentError if there are too few runs.
     """
     calls = dialled_calls(log)
     cut = cut_of(calls["dialled_at"].to_numpy(), hold_out)
@@ -190,7 +187,7 @@ def forecast_held_out(
             found[code] = made
     finished = []
     for code, one in found.items():
-        # # Left alone with all the lines, a campaign would be forecast to finish too early
+        # Left alone with all the lines, a campaign would be forecast to finish too early
         shared = [other for other, at in begins.items()
                   if _owner(log, other) == _owner(log, code) and at < one.finish]  # fmt: skip
         if one.why_not is not None:
@@ -247,7 +244,7 @@ def _campaign(
     unsettled = unseen + int((~people["reached"] & (people["attempts"] < most)).sum())
     shown = calls.loc[calls["setting"] >= 0, "setting"].unique()
     completed = any(log.settings[one].status == "COMPLETED" for one in shown)
-    # # Some calls send no webhook (A2), so that bodies alone may leave a few people unsettled
+    # Some calls send no webhook (A2), so that bodies alone may leave a few people unsettled
     allowed = 0 if log.form == "run" else int(MOST_UNKNOWN * len(people))
     why_not = None
     if not completed and unsettled > allowed:

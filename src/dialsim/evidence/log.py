@@ -149,8 +149,7 @@ def read_log(
       bytes), or with a `query` for such rows.
 
     Text files may be compressed with gzip. Raises LogError if the source is none of these, or with
-    the
-    message of the database if that can't be read.
+    the message of the database if that can't be read.
     """
     if is_database(source):
         return _read(database_source(str(source), table, column, query, progress))
@@ -237,7 +236,7 @@ def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
         return
     from joblib import Parallel, delayed
 
-    # # Imported late: small logs need no worker processes
+    # Imported late: small logs need no worker processes
     from dialsim.experiments.runner import interrupts_held
 
     failures: list[Exception] = []
@@ -245,7 +244,7 @@ def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
     def rest() -> Iterator[Chunk]:
         try:
             yield from chain([following], chunks)
-        # # joblib consumes this generator in a thread of its own, where an exception would hang it
+        # joblib consumes this generator in a thread of its own, where an exception would hang it
         except Exception as error:
             failures.append(error)
 
@@ -331,7 +330,7 @@ def _memory() -> pa.MemoryPool:
 def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
     """Encode a column of texts: codes, -1 for null, and the distinct texts."""
     encoded = compute.dictionary_encode(column, memory_pool=_memory()).combine_chunks()
-    # # A column without chunks stays chunked
+    # A column without chunks stays chunked
     if isinstance(encoded, pa.ChunkedArray):
         encoded = pa.array([], pa.dictionary(pa.int32(), column.type))
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -470,7 +469,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
 
 def _order(*keys: NDArray[Any]) -> NDArray[np.int32]:
     """Return the indices that sort by the last key, ties by the one before it, and so on."""
-    # # int32 halves the memory; no log that fits into it has more than 2**31 rows
+    # int32 halves the memory; no log that fits into it has more than 2**31 rows
     return np.lexsort(keys).astype(np.int32)
 
 
@@ -493,7 +492,7 @@ def _texts(codes: NDArray[Any], values: Any) -> Any:
 
 def _recipients(campaign: NDArray[np.int32], person: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a number per person and campaign, by values; -1 where they are masked."""
-    # # Factorized in two steps: a MultiIndex would make a tuple per row
+    # Factorized in two steps: a MultiIndex would make a tuple per row
     people = pd.factorize(person)[0]
     codes = pd.factorize(people * (campaign.max(initial=0) + 1) + campaign)[0]
     return np.where(person == 0, -1, codes)
@@ -520,7 +519,7 @@ def _attempts(
     known = np.flatnonzero(counted & (recipient >= 0) & (shown > 0))
     order = known[np.lexsort((ended_at[known], recipient[known]))]
     who, number = recipient[order], attempt[order].astype(np.int64)
-    # # min over later calls j of number[j] + place[j], per person, in one pass from the end
+    # min over later calls j of number[j] + place[j], per person, in one pass from the end
     place = np.arange(len(order))
     bound = pd.Series((number - place)[::-1]).groupby(who[::-1], sort=False).cummin().to_numpy()
     attempt[order] = np.maximum(bound[::-1] + place, 1) if len(order) else 0

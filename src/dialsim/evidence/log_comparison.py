@@ -1,10 +1,10 @@
 """Compare a simulation with a real log: distance by distance, against the noise between runs.
 
-Two runs of one model differ too. So the model is run 2K more times, and each distance is
-compared with those between its runs: the noise floor. Floors are simultaneous. The scale of a
-distance is the largest between any two runs of the first half. One common factor is the largest
-ratio of a distance to its scale between any two of the K runs of the second half. A floor is scale
-times factor.
+Two runs of one model differ too. So the model is run 2K more times, and each distance is compared
+with those between its runs: the noise floor. Floors are simultaneous. The scale of a distance is
+the largest between any two runs of the first half. One common factor is the largest ratio of a
+distance to its scale between any two of the K runs of the second half. A floor is scale times
+factor.
 
 If both logs come from the model, they and the K runs are K + 2 exchangeable logs. Call a pair of
 them extreme if its largest ratio exceeds those of all pairs that share no log with it. Any two
@@ -91,10 +91,8 @@ class Compared:
     """A distance between two logs, and what chance alone would give.
 
     `floor` is the simultaneous bound of the distances between two runs of the model. `low` to
-    `high` is
-    the 95 % interval of the distance between the real log and other runs: a parametric bootstrap of
-    the
-    simulated side. All are NaN where there is nothing to compare.
+    `high` is the 95 % interval of the distance between the real log and other runs: a parametric
+    bootstrap of the simulated side. All are NaN where there is nothing to compare.
     """
 
     metric: Metric
@@ -129,9 +127,8 @@ class LogComparison:
     """How far a simulated log is from a real one.
 
     `noise` names the model that the floors come from, which ran `replications` times; `untold` says
-    why
-    some distances are missing. `main` is the distance that explains most, None if none exceeds its
-    floor, and `sentence` states it.
+    why some distances are missing. `main` is the distance that explains most, None if none exceeds
+    its floor, and `sentence` states it.
     """
 
     real: Side
@@ -199,11 +196,9 @@ def compare_logs(
     """Compare a real log with a simulated one, distance by distance.
 
     `scenario` is the model that runs `replications` times to measure the noise. Without it that is
-    the
-    scenario in the folder of the simulated or else the real log; if neither has one, models are
+    the scenario in the folder of the simulated or else the real log; if neither has one, models are
     calibrated on each of the two logs. Raises DialsimError if a log has no calls, or if calibration
-    is
-    impossible.
+    is impossible.
     """
     if replications < FEWEST:
         raise DialsimError(f"replications must be {FEWEST} or more, not {replications}")
@@ -293,7 +288,7 @@ def _floors(runs: Sequence[Profile]) -> Values:
     half = len(runs) // 2
     scale = np.maximum(_apart(runs[:half]).max(axis=0), _least(runs[:half]))
     others = _apart(runs[half:])
-    # # A distance that is always 0 in the first half has no scale: its floor is its own maximum
+    # A distance that is always 0 in the first half has no scale: its floor is its own maximum
     ratio = np.where(scale > 0, others / np.where(scale > 0, scale, 1.0), 0.0)
     floors: Values = np.where(scale > 0, scale * ratio.max(), others.max(axis=0))
     return floors
@@ -324,16 +319,15 @@ def _models(real: Log, simulated: Log) -> tuple[list[Scenario], str]:
     """Return the models whose runs measure the noise, and a description of them.
 
     A model calibrated on one log inherits the chance of that log: if its lines were always busy,
-    say,
-    it tells little about how gaps vary while lines are free. So both logs are used, and the higher
-    floor counts.
+    say, it tells little about how gaps vary while lines are free. So both logs are used, and the
+    higher floor counts.
     """
     for log in (simulated, real):
         if log.form == "run":
             try:
                 return [read_source(Path(log.source))], f"the scenario in {log.source}"
             except DialsimError:
-                # # The scenario was removed from the folder, which is then as good as its webhooks
+                # The scenario was removed from the folder, which is then as good as its webhooks
                 continue
     models = []
     for log in (simulated, real):
@@ -417,8 +411,7 @@ def _main(compared: Sequence[Compared], real: Profile) -> Compared | None:
     """Return the difference that explains most: causes before effects, then by its ratio.
 
     Calls that last longer also end later and delay the retries. So the largest difference is seldom
-    the
-    cause of the others.
+    the cause of the others.
     """
     beyond = [one for one in compared if one.beyond_noise]
     for causes in _CAUSES:
@@ -449,7 +442,7 @@ def _said(key: str, real: Profile, simulated: Profile) -> str:  # noqa: PLR0911 
             here, there = getattr(real, key), getattr(simulated, key)
             return f"{there:,} in SIMULATED, {here:,} in REAL"
         case "shift":
-            # # Random deviations accumulate during a campaign: its beginning shows a shift best
+            # Random deviations accumulate during a campaign: its beginning shows a shift best
             moved = float(np.median((simulated.moments - real.moments)[:_BEGINNING]))
             nearest = round(moved / _STEP) * _STEP if abs(moved) > HOUR else moved
             return f"those of SIMULATED are about {_moved_text(nearest)}"

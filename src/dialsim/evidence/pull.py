@@ -90,8 +90,7 @@ def pull(
 
     `schedules` are the requests that started them: none, one for all, or one each. `lines` is
     maxConcurrentCalls, `agent` the name or id of the calling agent, `now` the instant of the data
-    (ms),
-    by default that of the service's clock. A `log` of the campaigns' webhooks supplies names,
+    (ms), by default that of the service's clock. A `log` of the campaigns' webhooks supplies names,
     schedules, lines and agents that nothing else tells, and when calls ended; if `calibrated`, the
     scenario gets the behaviour estimated from all its calls (`calibrate`).
 

@@ -81,9 +81,8 @@ class PulledRecipient(Answered):
         """Return when the last call ended (ms), None if there was none; `dial` is what the log has.
 
         For a call that has ended it is the last change. A waiting retry was created `retryInterval`
-        after
-        the end of the call before it (R2), or was changed later: that gives the latest possible
-        instant.
+        after the end of the call before it (R2), or was changed later: that gives the latest
+        possible instant.
         """
         if self.latest_call_status in _ENDED:
             return min(self.updated_at, now)
@@ -277,7 +276,7 @@ def write_pulled(
         (draft / MANIFEST).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
         if behaviours is not None:
             (draft / DRAWS).write_text(draws_text(behaviours), encoding="utf-8")
-        # # A folder that can't be loaded must not replace the one that is there
+        # A folder that can't be loaded must not replace the one that is there
         load(draft / SOURCE)
 
 

@@ -61,12 +61,9 @@ class CallTimes:
     """Calls, a row each, sorted by `key`; instants in ms, `NO_INSTANT` if missing.
 
     `key` identifies the call: `campaign` (index among all campaigns), `recipient` (index in the
-    list),
-    `attempt` (the one it is, or would have been), and how many calls of this attempt were lost in
-    the
-    queue before. `queued` is the latest release, `lost` the queue timeout, `over` the end of
-    ringing,
-    answered or not. `ending` is an index into `ENDINGS`.
+    list), `attempt` (the one it is, or would have been), and how many calls of this attempt were
+    lost in the queue before. `queued` is the latest release, `lost` the queue timeout, `over` the
+    end of ringing, answered or not. `ending` is an index into `ENDINGS`.
     """
 
     key: Integers
@@ -104,11 +101,9 @@ class RecordedCalls:
     """Recorded calls of a scenario's people.
 
     `calls` has those whose person is known. `has_dials` says whether instants of releases and dials
-    are
-    known. `until` is the last instant (ms) of the log; up to `horizon` it is complete but for calls
-    without a webhook. `blocks` are all campaigns of the scenario; `notes` are sentences on what the
-    log
-    does not tell.
+    are known. `until` is the last instant (ms) of the log; up to `horizon` it is complete but for
+    calls without a webhook. `blocks` are all campaigns of the scenario; `notes` are sentences on
+    what the log does not tell.
     """
 
     def __init__(self, log: Log, scenario: Scenario) -> None:
@@ -133,7 +128,7 @@ class RecordedCalls:
         earlier = copy(self)
         kept = self.calls.up_to(instant)
         rows = np.searchsorted(self.calls.key, kept.key)
-        # # Kept in full: the script of a call in progress needs how it will end
+        # Kept in full: the script of a call in progress needs how it will end
         earlier.calls = replace(
             kept,
             **{name: getattr(self.calls, name)[rows] for name in ("over", "ended", "ending")},
@@ -198,7 +193,7 @@ class RecordedCalls:
         )  # fmt: skip
         talk = np.where((started != NO_INSTANT) & (ended != NO_INSTANT), ended - started, 0)
         rings = view.instants("ringing_at")
-        # # A call without a RINGING status has none (P1)
+        # A call without a RINGING status has none (P1)
         begins = np.where(rings == NO_INSTANT, times["over"], rings)
         setup = np.where(times["dialled"] == NO_INSTANT, 1, begins - times["dialled"])
         self._count_unknown(log, calls, int((~known).sum()))
@@ -224,7 +219,7 @@ class RecordedCalls:
                         f"{block.people.count}"
                     )
                 if isinstance(self._written(block).recipients, GeneratedRecipients):
-                    # # Generated phone numbers depend on the seed, but the index in the list
+                    # Generated phone numbers depend on the seed, but the index in the list
                     # identifies people
                     continue
             listed = block.people.tels()
@@ -302,8 +297,7 @@ class RecordedCalls:
         """Longest interval (ms) that divides all releases relative to their startAt (Q2).
 
         Without known releases it comes from the calls lost in the queue, all the same time after a
-        release
-        (Q5). 0 if everybody was released at startAt, or nothing is known.
+        release (Q5). 0 if everybody was released at startAt, or nothing is known.
         """
         grid = 0
         for begins, calls in self._scheduled():
@@ -369,8 +363,7 @@ class RecordedCalls:
         """The call after a person's last one in the log.
 
         Bodies don't show conversations that are not analyzed (A2, A4), so it may be one; folders
-        have all
-        calls.
+        have all calls.
         """
         if self.has_dials:
             return self.typical
@@ -413,7 +406,7 @@ class RecordedCalls:
                 int(column[row])
                 for column in (calls.ending, calls.dialled, calls.over, self.setup, self.talk)
             )
-            # # In progress when the log ends
+            # In progress when the log ends
             if ending == NO_ENDING:
                 step = replace(typical, ring=max(typical.ring, self.until - dialled + 1))
             elif self.has_dials:
@@ -462,7 +455,7 @@ def _most_at_once(begins: Integers, ends: Integers) -> int:
     """Return the largest number of overlapping spans [begin, end)."""
     at = np.concatenate([begins, ends])
     change = np.repeat([1, -1], [len(begins), len(ends)])
-    # # Ends sort before begins: a line that is freed can be used in the same ms (T4)
+    # Ends sort before begins: a line that is freed can be used in the same ms (T4)
     order = np.lexsort((change, at))
     return int(np.cumsum(change[order]).max(initial=0))
 
@@ -500,7 +493,7 @@ def _numbered(
         dtype=np.int64,
     )[order] if len(order) else before  # fmt: skip
     number = np.where(own > 0, own, start + before + 1)
-    # # A lost call belongs to the attempt that it was to be: the one after the last that counted
+    # A lost call belongs to the attempt that it was to be: the one after the last that counted
     told = np.where(counts & (own > 0), own + 1, 0)
     for place in np.flatnonzero(lost[order] & (own == 0) & ~begins).tolist():
         before_it = told[first[place] : place]

@@ -43,8 +43,7 @@ class Lead:
     """Time (ms) of setup and ringing of calls of one ending, if no dials are recorded.
 
     `typical` is the middle of the shortest interval with half of the calls, `spread` half its
-    length;
-    values outside `low` to `high` are implausible.
+    length; values outside `low` to `high` are implausible.
     """
 
     low: int
@@ -75,9 +74,8 @@ class Replayed:
 
     Of the recorded `calls`, `agree` are as the model makes them, at every instant that the log has.
     `before` and `agree_after` count those before and after the first difference; `missing` are
-    recorded
-    but not simulated, `extra` simulated but not recorded. `unseen` calls of the model may be
-    conversations without a webhook. `leads` are by ending, for logs without dials.
+    recorded but not simulated, `extra` simulated but not recorded. `unseen` calls of the model may
+    be conversations without a webhook. `leads` are by ending, for logs without dials.
     """
 
     source: str
@@ -110,10 +108,8 @@ class Pairs:
     """Recorded calls paired with simulated ones by key.
 
     `record` and `model` are row numbers, -1 if that side lacks the call. `wrong` has, by event,
-    which
-    pairs differ in it; `at` is the first such instant (`NO_INSTANT` if none). `unseen` are calls of
-    the
-    model that the log need not have.
+    which pairs differ in it; `at` is the first such instant (`NO_INSTANT` if none). `unseen` are
+    calls of the model that the log need not have.
     """
 
     record: Integers
@@ -133,8 +129,7 @@ def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
     """Estimate the time of setup and ringing by ending: from the model's dial to the recorded end.
 
     The estimate is robust: up to half of the simulated dials may be wrong. Endings with few calls
-    get
-    what their behaviour says.
+    get what their behaviour says.
     """
     own, theirs, _ = _paired(record.calls, model)
     both = (own >= 0) & (theirs >= 0)
@@ -230,7 +225,7 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, Lead]
             differs = np.zeros(len(own), dtype=bool)
         wrong[event] = differs
         at = np.where(differs, _earlier(at, _earlier(mine, others)), at)
-    # # Calls that only waited leave no body, so that their absence is no difference
+    # Calls that only waited leave no body, so that their absence is no difference
     if not record.has_dials:
         shown = (own >= 0) | wrong["lost"] | unseen
         known = _earlier(_at(record.calls.ended, own), _at(model.dialled, theirs))
@@ -297,7 +292,7 @@ def _first(
             mine = _dials(record, by_ending, found.record)
         when = _earlier(mine, _at(getattr(model, name), found.model))
         here[event] = found.wrong[event] & (when == at)
-    # # Releases and dials alternate: a call released alike but not dialled is no effect of others
+    # Releases and dials alternate: a call released alike but not dialled is no effect of others
     released_alike = here["dialled"] & ~found.wrong["released"]
     candidates: list[tuple[Event, Mask]] = [
         ("created", here["created"]), ("lost", here["lost"]), ("dialled", released_alike),

@@ -75,10 +75,8 @@ class ServiceClient:
 
     It makes at most `rate` requests per second. Temporary failures (429, 5xx, a timeout, a broken
     connection) are retried up to `retries` times, after the `Retry-After` or after 1 s, 2 s, 4 s
-    and so
-    on up to a minute. `wait(seconds)` sleeps. The key is sent in the header only, and redirects are
-    not
-    followed, so that no other host gets it.
+    and so on up to a minute. `wait(seconds)` sleeps. The key is sent in the header only, and
+    redirects are not followed, so that no other host gets it.
     """
 
     def __init__(

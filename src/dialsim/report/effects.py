@@ -223,8 +223,7 @@ def helpful(measured: GoalWhatIf) -> list[LeverAgainstGoal]:
     """Return the levers that bring the goal closer, or meet it with more margin, the best first.
 
     The effect must be significant for the figure of the clause with the smallest margin. A lever
-    that
-    loses people who would be reached without it does not count.
+    that loses people who would be reached without it does not count.
     """
     margins = [finding.margin for finding in measured.base.findings]
     tightest = margins.index(min(margins))

@@ -183,8 +183,7 @@ def picture(
     """Make a figure of a page with `draw(ax=…)`.
 
     `name` must be unique among the figures of the page: it prefixes the ids inside the SVG.
-    `caption`
-    describes the figure, also to screen readers.
+    `caption` describes the figure, also to screen readers.
     """
     from matplotlib.figure import Figure
 

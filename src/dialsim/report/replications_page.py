@@ -31,7 +31,7 @@ def replications_page(runs: Replications, first: Result, measured: Help) -> Repo
     rows = {row["figure"]: row for row in table[table["scope"] == "run"].to_dict("records")}
     facts = replications_facts(rows, runs)
     if measured:
-        # # Before the cost, which is the only fact that may be missing
+        # Before the cost, which is the only fact that may be missing
         facts.insert(4, help_fact(measured))
     return ReportPage(
         title=runs.scenario.name,
@@ -47,8 +47,7 @@ def replications_facts(rows: Mapping[Any, Any], runs: Replications) -> list[Fact
     """Return the answers to a planner's questions from many runs; `rows` are estimates by figure.
 
     Will it finish, how sure is that, whom does it reach, what is the bottleneck, and, if the
-    scenario
-    has costs, what does it cost.
+    scenario has costs, what does it cost.
     """
     scenario = runs.scenario
     campaigns = sum(len(organization.campaigns) for organization in scenario.organizations)
@@ -160,7 +159,7 @@ def campaign_table(runs: Sequence[RunFigures], currency: str | None) -> FigureTa
         for number, place in enumerate(places)
         if place[0] != "organization"
     ]
-    # # The row of all campaigns comes last
+    # The row of all campaigns comes last
     listed.sort(key=lambda part: part[0][0] == "run")
     finishes = [_sorted("finish", values) for _, values in listed]
     columns: dict[str, list[str]] = {

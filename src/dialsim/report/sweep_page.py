@@ -75,9 +75,9 @@ class Frontier:
     """The variants of a sweep weighed by finish, people reached and, if there is one, cost.
 
     A variant is beaten by another that is at least as good in all of them, and really better in
-    one: the interval of the paired difference excludes 0.
-    `baseline` is the variant that a recommended one may not fall behind in people reached. A
-    variant that breaks a compliance rule more often than the baseline is left out.
+    one: the interval of the paired difference excludes 0. `baseline` is the variant that a
+    recommended one may not fall behind in people reached. A variant that breaks a compliance rule
+    more often than the baseline is left out.
     """
 
     found: Sweep
@@ -107,10 +107,8 @@ class Frontier:
         """Variant of the front closest to the best in everything; the baseline in a tie.
 
         The score is the sum of the relative shortfalls from the best candidate in time to the
-        median
-        finish, people reached, and cost per person reached. Variants that really reach fewer people
-        than
-        the baseline are no candidates.
+        median finish, people reached, and cost per person reached. Variants that really reach fewer
+        people than the baseline are no candidates.
         """
         return min(
             self._candidates, key=lambda name: (self._shortfall(name), name != self.baseline)
@@ -198,7 +196,7 @@ class Frontier:
             amounts = self._middles[aim]
             if aim is FINISH:
                 amounts = {key: at - start for key, at in amounts.items()}
-            # # Per person reached: total cost would favour variants that call fewer people
+            # Per person reached: total cost would favour variants that call fewer people
             elif aim is COST:
                 amounts = {key: cost / reached[key] if reached[key] else inf
                            for key, cost in amounts.items()}  # fmt: skip
@@ -294,8 +292,7 @@ def _best_variants(
     """Return the best variant by each figure in which they differ, the most important one first.
 
     The fastest and the cheapest are not among those that really reach fewer people than the
-    baseline:
-    whoever calls fewer people always finishes sooner.
+    baseline: whoever calls fewer people always finishes sooner.
     """
     lost, best = _lost(compared), {}
     for question, values in _values(found.together, baseline).items():
@@ -451,7 +448,7 @@ def _with_shorter_retries(found: Sweep, baseline: str) -> set[str]:
     """Return the variants with a shorter retry interval than the baseline."""
     changed = {change.path for variant in found.variants for change in variant.changes}
     if not any(path.endswith(".retryInterval") for path in changed):
-        # # Making the scenarios may mean reading a long CSV file again
+        # Making the scenarios may mean reading a long CSV file again
         return set()
     scenarios = {variant.name: variant.of(found.scenario) for variant in found.variants}
     base = scenarios[baseline]

@@ -68,8 +68,7 @@ def levers(scenario: Scenario, figures: RunFigures, organization: str | None) ->
     whose figures are `figures`, indicates it, also a shorter queue, a faster pace or a later
     endDateTime. If lines and pacing together are the bottleneck of that run, so that neither helps
     alone, the last lever changes both. Without a name it is the organization that finishes last.
-    Empty
-    if nothing was scheduled, or if the scenario was not loaded from a text.
+    Empty if nothing was scheduled, or if the scenario was not loaded from a text.
     """
     bound = _bound(scenario, figures, organization)
     if bound is None or scenario.origin is None:
@@ -246,7 +245,7 @@ def _end(bound: _Bound) -> Iterator[_Lever]:
         yield "endDateTime a day later", changes
 
 
-# # 2 × 0.5⁶ < 0.05 in the sign test; a literal, as computing it would import scipy
+# 2 × 0.5⁶ < 0.05 in the sign test; a literal, as computing it would import scipy
 MOST_PAIRS = 6
 """Pairs if only one run is known: the fewest whose agreement is significant."""
 MOST_PAIRS_OF_MANY = 25
@@ -263,8 +262,7 @@ class FurtherRuns:
     """Options of the further runs of a page: their number, processes, store, progress, engine.
 
     Each lever is measured by `pairs` pairs of runs (0: not at all; None: as many as the default
-    budget
-    allows). The rest is as in `dialsim.experiments.sweep.sweep`.
+    budget allows). The rest is as in `dialsim.experiments.sweep.sweep`.
     """
 
     pairs: int | None = None
@@ -378,10 +376,8 @@ def what_would_help(
     """Measure the levers of several variants at once.
 
     `seed` is that of all runs, None for the scenario's. `called` is the number of people called in
-    all
-    runs of an experiment. Levers that are invalid for the scenario are omitted. Raises
-    ExperimentError
-    if a CSV of the scenario was changed since it was loaded.
+    all runs of an experiment. Levers that are invalid for the scenario are omitted. Raises
+    ExperimentError if a CSV of the scenario was changed since it was loaded.
     """
     if further.pairs == 0:
         return [_NOT_ASKED if _could_help(scenario, place) else None for place in studied]
@@ -439,8 +435,7 @@ def affordable_pairs(people: int, known: int = 1, called: int = 0) -> int:
     """Return how many pairs of runs fit into the default budget; 0 if even the fewest don't.
 
     `people` is the number called in one pair of each lever, `known` the number of runs without a
-    lever
-    that exist, `called` as in `what_would_help`.
+    lever that exist, `called` as in `what_would_help`.
     """
     pairs = _budget(called) // max(1, people)
     most = max(MOST_PAIRS, min(known, MOST_PAIRS_OF_MANY))

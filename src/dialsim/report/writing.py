@@ -62,10 +62,8 @@ def run_report(
 
     What would help is measured by `pairs` runs of each lever (0: not at all; None: as many as the
     default budget allows). It is not measured for a run that its scenario alone does not reproduce:
-    one
-    that is not over, or received commands or campaigns from outside. `progress(done, total)` counts
-    the
-    runs. Raises DialsimError.
+    one that is not over, or received commands or campaigns from outside. `progress(done, total)`
+    counts the runs. Raises DialsimError.
     """
     world = result.trace.world
     further = FurtherRuns(pairs, progress=progress, engine=engine)
@@ -152,8 +150,7 @@ def sweep_report(
     """Return the report of a sweep; `compared` are its differences from the variant `baseline`.
 
     `seed` is the one given to the sweep, None if each variant used its own. What would help is
-    measured
-    for the baseline and for the variant that the page recommends.
+    measured for the baseline and for the variant that the page recommends.
     """
     named = dict.fromkeys([baseline, frontier(found, compared, baseline).recommended])
     runs = {variant.name: (variant, figures)
@@ -215,10 +212,8 @@ def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = 
 
     A run is simulated again from the scenario in the folder; those of an experiment come from its
     store, as do those that measured what would help. `pairs` and `progress` are as in `run_report`,
-    but
-    an experiment keeps the number of pairs it was made with. Raises DialsimError if the folder is
-    not a
-    finished result, its scenario was changed, or the run gives another summary.
+    but an experiment keeps the number of pairs it was made with. Raises DialsimError if the folder
+    is not a finished result, its scenario was changed, or the run gives another summary.
     """
     said = read_manifest(folder)
     if "experiment" not in said:

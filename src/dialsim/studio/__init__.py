@@ -1,4 +1,4 @@
-"""The studio: a scenario that is being changed, and estimates of what comes of it."""
+"""The studio: a browser page to change a scenario, with live estimates of the results."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PACKAGES = ("panel", "bokeh", "ruamel.yaml")
 
 
 def explore(scenario: str | PathLike[str] | Scenario | None = None) -> StudioPage:
-    """The studio of a scenario, to be shown in a cell of a notebook.
+    """Return the studio of a scenario, to display in a notebook cell.
 
-    `scenario` is a file or comes from `dialsim.load`; without one the page begins with a list. The
-    scenario itself is not changed. Raises ScenarioError for a file with problems, DialsimError
-    where the extra `studio` is not installed.
+    `scenario` is a file, or comes from `dialsim.load`; without one the page asks for a list of
+    people first. The scenario object is not changed. Raises ScenarioError for a file with problems,
+    DialsimError if the extra `studio` is not installed.
     """
     require_extra("dialsim.explore", PACKAGES, "studio")
     from dialsim.studio.page import in_notebook

@@ -1,4 +1,4 @@
-"""The charts of a studio: Bokeh figures that follow an estimate, and say their values on hover."""
+"""Charts of a studio: Bokeh figures updated with each estimate, with values on hover."""
 
 from __future__ import annotations
 
@@ -49,12 +49,13 @@ _FONT = "Noto Sans, Noto Sans Thai, system-ui, sans-serif"
 
 
 class Chart:
-    """A figure; its inks are those of light paper, and `dress` changes all of them at once."""
+    """A figure in light colours, which `dress` switches to dark and back."""
 
     def __init__(self, name: str, title: str, x: str, y: str, *, time: bool = False) -> None:
         self.name = name
         self.title = title
-        self.figure: Any = figure(  # its types know little of what it has
+        # Any: Bokeh's types lack most attributes of a figure
+        self.figure: Any = figure(
 
             height=250, sizing_mode="stretch_width", toolbar_location=None, tools="",
             x_axis_type="datetime" if time else "auto", x_axis_label=x, y_axis_label=y,
@@ -81,7 +82,7 @@ class Chart:
             )
 
     def _ink(self, model: Any, **inks: str) -> None:
-        """Have parts of the figure follow the paper."""
+        """Set colours of parts of the figure, and register them for dark mode."""
         for part, ink in inks.items():
             setattr(model, part, ink)
             self._inks.append((model, part, ink))
@@ -100,7 +101,7 @@ class Chart:
         self._ink(self.figure.legend[0], label_text_color=TEXT, background_fill_color=PAPER)
 
     def _hover(self, renderer: GlyphRenderer[Any], *tooltips: tuple[str, str], mode: Any) -> None:
-        # names come as values of columns, which Bokeh shows as text
+        # Names are passed as columns, which Bokeh escapes; in a tooltip template they would be HTML
         self.figure.add_tools(
             HoverTool(
                 renderers=[renderer], tooltips=[*tooltips], mode=mode, point_policy="follow_mouse"
@@ -108,7 +109,7 @@ class Chart:
         )
 
     def _fit(self, x: NDArray[np.float64], y: NDArray[np.float64], *, from_zero: bool) -> None:
-        """Have the axes end a little beyond what is shown and known."""
+        """Set the ranges of the axes to the finite values, with a margin."""
         for axis, values, low in (
             (self.figure.x_range, x, None), (self.figure.y_range, y, 0 if from_zero else None),
         ):  # fmt: skip
@@ -118,29 +119,30 @@ class Chart:
                 beyond = 0.04 * (end - start) or max(abs(end) * 1e-6, 1)
                 start = start - beyond if low is None else low
                 ends = {"start": start, "end": end + beyond}
-                # never the other way round, not even between two messages: the browser would make
-                # ticks without end
+                # start <= end must hold even between the two messages: with an inverted range the
+                # browser computes ticks in an endless loop
                 for part in ("end", "start") if start > axis.end else ("start", "end"):
                     setattr(axis, part, ends[part])
 
     def dress(self, dark: bool) -> None:
-        """Have every ink as it is on dark paper, or on light."""
+        """Switch all colours to dark or light mode."""
         for model, part, ink in self._inks:
             setattr(model, part, ON_DARK_PAPER.get(ink, ink) if dark else ink)
 
     def show(self, estimate: Estimate, pins: Sequence[tuple[str, Estimate]], /) -> str:
-        """Show an estimate beside those of pins; returns what the chart says, in words."""
+        """Show an estimate beside those of pins; returns a description in words."""
         raise NotImplementedError
 
 
 def _moved(instants: ArrayLike) -> NDArray[np.float64]:
-    moved = np.asarray(instants, np.float64) + THAI_OFFSET  # Bokeh shows instants in UTC
+    # Bokeh shows instants in UTC, so they are shifted to Thai time
+    moved = np.asarray(instants, np.float64) + THAI_OFFSET
     moved[~np.isfinite(moved)] = np.nan
     return moved
 
 
 class FanChart(Chart):
-    """The share of people reached over time: the middle of the runs, and nine of ten of them."""
+    """Share of people reached over time: median and 90 % interval of the runs."""
 
     def __init__(self) -> None:
         super().__init__("fan", "Progress", "Thai time", "people reached, %", time=True)
@@ -174,7 +176,7 @@ class FanChart(Chart):
         self._legend("bottom_right")
 
     def show(self, estimate: Estimate, pins: Sequence[tuple[str, Estimate]]) -> str:
-        """As `Chart.show`."""
+        """Show an estimate; see `Chart.show`."""
         fan = _from_today(estimate)
         share = fan.share * 100
         self._show_past(estimate)
@@ -217,7 +219,7 @@ class FanChart(Chart):
         )
 
     def _show_past(self, estimate: Estimate) -> None:
-        """Show what has happened until today, where people have histories."""
+        """Show the past until today, if people have histories."""
         standing = estimate.standing
         self._today.visible = self.figure.legend[0].items[3].visible = standing is not None
         self._past.data = {"x": [], "y": []}
@@ -235,7 +237,7 @@ class FanChart(Chart):
 
 
 _MOST_STEPS = 300
-"""A curve of what has happened has so many steps, which is one in each pixel or two."""
+"""Steps of the curve of the past: about one for each pixel or two."""
 
 
 def _people(estimate: Estimate) -> float:
@@ -243,7 +245,7 @@ def _people(estimate: Estimate) -> float:
 
 
 def _from_today(estimate: Estimate) -> Fan:
-    """The fan of an estimate, from the share on that is reached already when it begins."""
+    """Return the quantiles of an estimate from the share that is already reached when it begins."""
     fan, standing = estimate.fan, estimate.standing
     if standing is None or not len(standing.reached):
         return fan
@@ -263,11 +265,11 @@ _NO_LINES: dict[str, Any] = {
     **{name: [float("nan")] for name in ("x", "low", "high", "mean", "allowed")},
     **{name: [""] for name in ("when", "range")},
 }
-"""One point that is not shown: an area of steps without points makes Bokeh draw without end."""
+"""A single hidden point: an area of steps without points sends Bokeh into an endless loop."""
 
 
 class LinesChart(Chart):
-    """Lines in use over time, and how many are allowed."""
+    """Lines in use over time, and their limit."""
 
     def __init__(self) -> None:
         super().__init__("lines", "Lines in use", "Thai time", "lines", time=True)
@@ -288,7 +290,7 @@ class LinesChart(Chart):
         self._legend("top_right")
 
     def show(self, estimate: Estimate, _: Sequence[tuple[str, Estimate]]) -> str:
-        """As `Chart.show`."""
+        """Show an estimate; see `Chart.show`."""
         lines = estimate.lines
         if not len(lines.at):
             self._source.data = _NO_LINES
@@ -314,7 +316,7 @@ class LinesChart(Chart):
 
 
 class ReachChart(Chart):
-    """The share of people reached by attempt 1, 2, …; nine of ten runs lie within the whisker."""
+    """Share of people reached by attempt; whiskers are 90 % intervals of the runs."""
 
     def __init__(self) -> None:
         super().__init__("reach", "Reach by attempt", "attempt", "people reached, %")
@@ -325,7 +327,8 @@ class ReachChart(Chart):
         self._glyph(bars, fill_color=BLUE)
         whisker = Whisker(base="x", lower="low", upper="high", source=self._source, line_width=1.5)
         for head in (whisker.upper_head, whisker.lower_head):
-            assert head is not None  # Bokeh draws them unless told otherwise
+            # A whisker has heads unless they are set to None; the assertion is for mypy
+            assert head is not None
             head.size = 8
             self._ink(head, line_color=BLACK)
         self._ink(whisker, line_color=BLACK)
@@ -336,7 +339,7 @@ class ReachChart(Chart):
         plot.xaxis.formatter = NumeralTickFormatter(format="0")
 
     def show(self, estimate: Estimate, _: Sequence[tuple[str, Estimate]]) -> str:
-        """As `Chart.show`."""
+        """Show an estimate; see `Chart.show`."""
         rows = estimate.reach
         mean = [100 * row["mean"] for row in rows]
         self._source.data = {
@@ -355,7 +358,7 @@ class ReachChart(Chart):
 
 
 class CostChart(Chart):
-    """What each run costs, or whom it reaches where nothing has a price, against its finish."""
+    """Cost of each run (people reached, if the scenario has no costs) against its finish."""
 
     def __init__(self) -> None:
         super().__init__("cost", "Cost against finish", "finish, Thai time", "cost", time=True)
@@ -371,7 +374,7 @@ class CostChart(Chart):
         plot.yaxis.formatter = NumeralTickFormatter(format="0,0")
 
     def show(self, estimate: Estimate, pins: Sequence[tuple[str, Estimate]]) -> str:
-        """As `Chart.show`."""
+        """Show an estimate; see `Chart.show`."""
         costs = estimate.scenario.costs
         what = "people reached" if costs is None else f"cost, {costs.currency}"
         self.figure.yaxis.axis_label = what

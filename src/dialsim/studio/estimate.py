@@ -1,9 +1,9 @@
-"""What comes of a scenario, soon and then better: runs in worker processes, and their estimates.
+"""Progressive estimates of a scenario: runs in worker processes, and what follows from them.
 
-The runs are the replications 0, 1, 2, … of the scenario's seed, so that the figures after N of them
-are those of `dialsim run --replications N`. A session asks with every change; its next question
-cancels the one before. Sessions share the workers and take turns: who has the fewest runs goes
-first, so that a first answer never waits for the refinement of another.
+The runs are replications 0, 1, 2, … of the scenario's seed, so that the figures after N of them are
+those of `dialsim run --replications N`. A session asks after every change, and its next question
+cancels the previous one. Sessions share the workers: the one with the fewest runs goes first, so
+that a first answer never waits while another one is refined.
 """
 
 from __future__ import annotations
@@ -62,20 +62,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LIMIT = 200
-"""So many runs an answer has at the end, unless it is asked for with another limit."""
+"""Runs of a complete answer, unless another limit is given."""
 
 # -- what is known ---------------------------------------------------------------------------------
 
 _WIDTHS = tuple(MINUTE * minutes for minutes in (1, 5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60))
-"""Pieces of time, each of which divides the next, so that runs with different ones can be added."""
+"""Interval widths (ms); each divides the next, so that runs of different widths can be added."""
 _MOST_PIECES = 400
 
 
 @dataclass(frozen=True, slots=True)
 class LineUse:
-    """Lines in use, and allowed, in one run: means over pieces of `width` ms, float32.
+    """Lines in use and their limit in one run: float32 means over intervals of `width` ms.
 
-    `first` is the number of the first piece, counted from the Thai midnight of 1 January 1970.
+    `first` is the number of the first interval, counted from Thai midnight of 1 January 1970.
     """
 
     first: int
@@ -85,7 +85,7 @@ class LineUse:
 
     @classmethod
     def of(cls, result: Result) -> LineUse:
-        """That of all organizations of a run together, from the first start to the last end."""
+        """Measure all organizations of a run together, from the first start to the last end."""
         lives = [life for life in result.reading.lives.values() if life.start is not None]
         start = min((life.start for life in lives if life.start is not None), default=0)
         end = max((life.end for life in lives), default=start)
@@ -105,7 +105,7 @@ class LineUse:
         return cls(first, width, busy, allowed)
 
     def coarser(self, width: int) -> LineUse:
-        """The same in wider pieces; `width` is a multiple of this one's."""
+        """Return the same in wider intervals; `width` is a multiple of the current one."""
         factor = width // self.width
         before = self.first % factor
         after = -(before + len(self.busy)) % factor
@@ -118,9 +118,9 @@ class LineUse:
 
 @dataclass(frozen=True, slots=True)
 class LineBands:
-    """Lines in use over time: `at` are the beginnings of pieces (ms), of equal `width`.
+    """Lines in use over time: `at` are the starts of intervals (ms) of `width` ms.
 
-    `mean` is over all runs; nine of ten runs lie between `low` and `high`; `allowed` is the limit.
+    `mean` is that of all runs, `low` and `high` bound 90 % of the runs, `allowed` is the limit.
     """
 
     at: NDArray[np.int64]
@@ -132,7 +132,7 @@ class LineBands:
 
     @classmethod
     def of(cls, uses: Sequence[LineUse]) -> LineBands:
-        """Those of some runs."""
+        """Combine the use of lines of several runs."""
         width = max(use.width for use in uses)
         uses = [use.coarser(width) for use in uses]
         first = min(use.first for use in uses)
@@ -151,10 +151,10 @@ class LineBands:
 
 @dataclass(frozen=True, slots=True)
 class Fan:
-    """By when a share of the runs had reached a share of the people.
+    """When quantiles of the runs had reached a share of the people.
 
     `share` (float64) are shares of all people; `at` has for 5, 25, 50, 75 and 95 % of the runs the
-    instants (ms, float64), infinite where fewer runs ever did.
+    instants (ms, float64), infinite where fewer runs reached the share.
     """
 
     share: NDArray[np.float64]
@@ -165,10 +165,10 @@ FAN = (5, 25, 50, 75, 95)
 
 
 class Estimate:
-    """What is known of a scenario after some runs: `replications` are all their figures.
+    """Estimate of a scenario after some runs; `replications` has all their figures.
 
-    `limit` is how many runs there will be, `notes` what happened to the workers meanwhile, and
-    `draws` over how many behaviours the runs are shared out, if they are.
+    `limit` is the number of runs planned, `notes` reports on the workers, and `draws` the number of
+    behaviours that the runs are spread over, 0 if there is only one.
     """
 
     def __init__(
@@ -187,22 +187,22 @@ class Estimate:
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario that it is of."""
+        """Scenario of the runs."""
         return self.replications.scenario
 
     @property
     def runs(self) -> int:
-        """How many runs it is made from."""
+        """Number of runs so far."""
         return len(self.replications)
 
     @property
     def is_final(self) -> bool:
-        """Whether no more runs will come."""
+        """True if all runs are done."""
         return self.runs >= self.limit
 
     @cached_property
     def figures(self) -> dict[str, dict[str, Any]]:
-        """The estimates of the whole run by figure, as rows of `Replications.intervals`.
+        """Estimates of the whole run by figure, as rows of `Replications.intervals`.
 
         A row has `mean` and the quantiles `p05` to `p95`, each with `…_low`, `…_high`, `…_enough`.
         """
@@ -218,7 +218,7 @@ class Estimate:
 
     @cached_property
     def _columns(self) -> dict[str, NDArray[np.float64]]:
-        """The figures of the whole run, a value per run, as `Replications.runs` has them."""
+        """Figures of the whole run, a value per run, as `Replications.runs` has them."""
         runs = self.replications.figures
         rows = replication_rows(runs, "run", earliest_start(runs))
         skipped = {"replication", "finish", "final_at"}
@@ -227,8 +227,9 @@ class Estimate:
 
     @cached_property
     def sentence(self) -> str:
-        """When it is done and how sure that is, without a full stop."""
-        from dialsim.report.replications_page import replications_answer  # draws, in no worker
+        """When it is done and how certain that is, without a full stop."""
+        # Imported late: the report imports matplotlib, which workers don't need
+        from dialsim.report.replications_page import replications_answer
 
         finish = self.figures["finish_seconds"]
         if self.runs > 1 or not finish["runs"] or self.replications.prior.calls:
@@ -240,19 +241,19 @@ class Estimate:
 
     @cached_property
     def facts(self) -> list[Fact]:
-        """Will it finish, how sure is that, whom does it reach, what holds it back, the cost?"""
+        """Facts on finish, certainty, reach, bottleneck and cost."""
         from dialsim.report.replications_page import replications_facts
 
         return replications_facts(self.figures, self.replications)
 
     @cached_property
     def standing(self) -> Standing | None:
-        """Where the campaigns stand as it begins; None unless somebody has a history."""
+        """State of the campaigns at the start; None unless somebody has a history."""
         return standing_of(self.scenario)
 
     @cached_property
     def fan(self) -> Fan:
-        """The progress of all runs."""
+        """Progress of all runs."""
         runs = self.replications.figures
         at = {percent: fan(runs, percent / 100) for percent in FAN}
         return Fan(np.arange(MARKS + 1) / MARKS, at)
@@ -264,20 +265,21 @@ class Estimate:
 
     @cached_property
     def reach(self) -> list[dict[str, Any]]:
-        """The estimates of the share of people reached by attempt 1, 2, …: rows of `figures`."""
+        """Estimates of the share of people reached by attempt 1, 2, …: rows of `figures`."""
         return [row for name, row in self.figures.items() if attempt_of(name) is not None]
 
     @cached_property
     def cost_and_finish(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Cost, and finish in ms, of each run; NaN where there is none, infinite for never."""
+        """Cost and finish (ms) of each run; NaN if there is none, infinite for never."""
         scopes = [run.scopes[0].values for run in self.replications.figures]
         cost, finish = (np.array([s[k] for s in scopes], np.float64) for k in ("cost", "finish"))
         return cost, finish
 
     def minus(self, other: Estimate) -> dict[str, Difference]:
-        """This estimate's figures minus another's, pair by pair, over the runs that both have.
+        """Return this estimate's figures minus another's, paired over the runs that both have.
 
-        Both meet the same chance where both have one seed. As `dialsim.compare` has it.
+        With equal seeds both use common random numbers. The differences are those of
+        `dialsim.compare`.
         """
         pairs = min(self.runs, other.runs)
         priors = (self.replications.prior, other.replications.prior)
@@ -310,19 +312,19 @@ class Estimate:
 # -- workers ---------------------------------------------------------------------------------------
 
 _KEPT_PEOPLE = 800_000
-"""So many people's draws does a worker keep for the next change."""
+"""People whose draws a worker caches for the next change."""
 _KEPT_SCENARIOS = 8
 _STALE_SECONDS = 30.0
-"""Draws that were not used for so long are given up before those of one replication earlier."""
+"""Age (s) that counts as much as one replication when cached draws are evicted."""
 
 
 class _Cancelled(Exception):
-    """Nobody wants the run any more."""
+    """The run is not needed any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One run that a worker is to make: `run` is its number in the answer."""
+    """A run for a worker; `run` is its number within the answer."""
 
     number: int
     run: int
@@ -334,7 +336,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of a job: figures and lines in use, or why there are none."""
+    """Result of a job: figures and lines in use, or the error."""
 
     number: int
     figures: RunFigures | None = None
@@ -343,13 +345,14 @@ class _Outcome:
 
 
 _NICE = 5
-"""How much later than a first answer the operating system serves refinement."""
+"""Niceness of refinement: the operating system serves first answers before it."""
 
 
 def _work(connection: Connection, master: int, nice: int) -> None:
-    """Make runs for as long as the other end of the connection is there."""
+    """Make runs until the other end of the connection is closed."""
     end_with(master)
-    with suppress(AttributeError, OSError):  # Windows has no such thing
+    # Windows has no nice
+    with suppress(AttributeError, OSError):
         os.nice(nice)
     with suppress(EOFError, OSError):
         worker = _Worker(connection)
@@ -365,7 +368,7 @@ def _compile(master: int) -> None:
 
 
 class _Worker:
-    """A process that makes runs; it keeps scenarios, lists of people, and draws."""
+    """Worker process that makes runs; it caches scenarios, lists of people, and draws."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -388,13 +391,13 @@ class _Worker:
             return _Outcome(job.number, failure=f"{type(error).__name__}: {error}")
 
     def _look_up(self, _: int, __: int) -> None:
-        """Stop if the master has anything to say: while a job is under way that is only this."""
+        """Stop if a message waits: during a job the only one possible is a cancellation."""
         if self._connection.poll():
             self._connection.recv()
             raise _Cancelled
 
     def _world(self, job: _Job) -> World:
-        """The world of a job, with the draws of the last one that met the same chance."""
+        """Return the world of a job, reusing draws of the last one with the same seed and names."""
         scenario = self._scenario(job.key)
         names = tuple((o.name, *(c.name for c in o.campaigns)) for o in scenario.organizations)
         place = (hash(names), job.seed, job.replication)
@@ -405,9 +408,9 @@ class _Worker:
         return world
 
     def _forget(self) -> None:
-        """Give up draws beyond what may be kept: those of late replications, and old ones, first.
+        """Evict draws beyond the limit: those of high replications and of old use first.
 
-        Each change begins with replication 0 again.
+        Every change starts again with replication 0, so low replications are reused most.
         """
         now = monotonic()
 
@@ -422,7 +425,7 @@ class _Worker:
             del sizes[last], self._worlds[last]
 
     def _scenario(self, key: int) -> Scenario:
-        """A scenario, which is asked for if it isn't known."""
+        """Return a scenario, requested from the master if it is not cached."""
         if key not in self._scenarios:
             if len(self._scenarios) >= _KEPT_SCENARIOS:
                 self._scenarios.popitem(last=False)
@@ -437,7 +440,7 @@ class _Worker:
         return self._scenarios[key]
 
     def _answer(self) -> Any:
-        """What the master answers; that the job is not wanted any more is noticed later."""
+        """Return the master's answer; cancellations that come first are dropped."""
         while isinstance(answer := self._connection.recv(), _Cancel):
             pass
         return answer
@@ -445,14 +448,14 @@ class _Worker:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A worker wants the scenario of its job, or then the lists of people so named."""
+    """Request of a worker for the scenario of its job, or for the lists of people named."""
 
     tables: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Cancel:
-    """The job under way is not wanted any more."""
+    """The running job is cancelled."""
 
 
 _numbers = count(1)
@@ -462,17 +465,18 @@ _numbers = count(1)
 
 _STEPS = frozenset({1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100, 150})
 _OFTEN_SECONDS = 0.5
-"""An estimate is told at these numbers of runs, and whenever the last one is so old."""
+"""Maximum age (s) of the last estimate; otherwise one is made at the run numbers in `_STEPS`."""
 _MOST_DEATHS = 3
-"""A scenario during whose runs so many workers died is given up."""
+"""Worker deaths during the runs of a scenario after which it is given up."""
 
 Told = Callable[["EstimateAnswer"], object]
 
 
 class EstimateAnswer:
-    """The estimates of one scenario, as they come: iterate over them, or be `told` of each.
+    """Sequence of estimates of one scenario: iterate over it, or pass `told` to be called with
+    each.
 
-    `latest` is the newest, `failure` why there will be no more; it is over when `is_over`.
+    `latest` is the newest one, `failure` the error that ended it; `is_over` when no more will come.
     """
 
     def __init__(
@@ -484,7 +488,9 @@ class EstimateAnswer:
         behind: int = 0,
         draws: Sequence[Case] = (),
     ) -> None:
-        """`behind` says by how many runs others go first; `draws` share out the runs, if any."""
+        """Others with up to `behind` more runs go first; `draws` share the runs, if there are
+        any.
+        """
         self.case = case
         self.limit = limit
         self.draws = len(draws)
@@ -496,7 +502,7 @@ class EstimateAnswer:
         self._told = told
         self._news: SimpleQueue[Estimate | None] = SimpleQueue()
         self._behind = behind
-        # what the pool knows of it, under the pool's lock
+        # Shared with the pool and guarded by its lock
         self._cases = [*draws] or [case]
         self._keys = [next(_numbers) for _ in self._cases]
         self.started: set[int] = set()
@@ -507,38 +513,38 @@ class EstimateAnswer:
         self._told_at = -inf
 
     def of_run(self, run: int) -> tuple[Case, int, int]:
-        """Of what a run is: a case, the key of its scenario, and the replication of the case."""
+        """Return the case of a run, the key of its scenario, and its replication."""
         replication, place = divmod(run, len(self._cases))
         return self._cases[place], self._keys[place], replication
 
     @property
     def is_over(self) -> bool:
-        """Whether no more estimates will come."""
+        """True if no more estimates will come."""
         final = self.latest is not None and self.latest.is_final
         return final or self.is_cancelled or self.failure is not None
 
     @property
     def turn(self) -> tuple[int, int]:
-        """Whose turn it is: the least goes first."""
+        """Priority: the smallest goes first."""
         return len(self.started) + self._behind, self.last_turn
 
     @property
     def wants_runs(self) -> bool:
-        """Whether there are runs that nobody has begun."""
+        """True if there are runs that no worker has started."""
         over = self.is_cancelled or self.failure is not None
         return not over and len(self.started) < self.limit
 
     def missing(self, most: int) -> list[int]:
-        """The first of the runs that nobody has begun."""
+        """Return the first runs that no worker has started."""
         return [*islice((k for k in range(self.limit) if k not in self.started), most)]
 
     def cancel(self) -> None:
-        """Have no more runs made for it."""
+        """Cancel the remaining runs."""
         self._pool.cancel(self)
         self._news.put(None)
 
     def __iter__(self) -> Iterator[Estimate]:
-        """The estimates, each as soon as it is there; older ones are skipped.
+        """Yield estimates as they become available; outdated ones are skipped.
 
         Raises ReplicationFailed, or WorkersLost.
         """
@@ -553,7 +559,7 @@ class EstimateAnswer:
             raise self.failure
 
     def final(self) -> Estimate:
-        """Wait for the last estimate. Raises ReplicationFailed, WorkersLost, or StudioError."""
+        """Wait for the last estimate. Raises ReplicationFailed, WorkersLost, or DialsimError."""
         for _ in self:
             pass
         if self.latest is None or not self.latest.is_final:
@@ -561,7 +567,7 @@ class EstimateAnswer:
         return self.latest
 
     def tell(self) -> None:
-        """Make the estimate of the runs that are there, if it is time, and tell of it."""
+        """Make the estimate of the finished runs if it is due, and call `told`."""
         if self.is_cancelled:
             return
         if self.failure is None:
@@ -574,7 +580,8 @@ class EstimateAnswer:
             replications = Replications(case.scenario, case.seed, [run for run, _ in made])
             uses = [use for _, use in made]
             latest = Estimate(replications, self.limit, uses, self.notes, self.draws)
-            _ = latest.sentence, latest.standing  # here, and not where they are shown
+            # Cached here, in this thread, so that showing them is quick
+            _ = latest.sentence, latest.standing
             self.latest, self._told_runs, self._told_at = latest, runs, monotonic()
             self._news.put(latest)
         else:
@@ -584,13 +591,13 @@ class EstimateAnswer:
 
 
 class Pool:
-    """Worker processes that several sessions share."""
+    """Worker processes shared by several sessions."""
 
     def __init__(self, jobs: int | None = None) -> None:
-        """`jobs` is how many processes refine answers; None: one per processor.
+        """Start `jobs` processes that refine answers (None: one per processor), and one more.
 
-        One more makes the first run of each answer: a run under way can't be stopped at any time,
-        and a first answer shall not wait for it.
+        The extra one makes the first run of each answer: a running job can't be stopped at every
+        moment, and a first answer must not wait for it.
         """
         from joblib import cpu_count
 
@@ -609,12 +616,13 @@ class Pool:
 
     @property
     def processes(self) -> list[int]:
-        """The process ids of the workers that are there."""
+        """Process ids of the workers."""
         return [hand.pid for hand in self._hands if hand.pid is not None]
 
     def begin(self, answer: EstimateAnswer) -> None:
-        """Have runs made for an answer. Raises DialsimError if the pool is closed."""
-        _ = answer.of_run(0)[0].packed  # here, so that an error of packing is raised for the client
+        """Start the runs of an answer. Raises DialsimError if the pool is closed."""
+        # Packed here, so that an error is raised in the caller's thread
+        _ = answer.of_run(0)[0].packed
         with self._changed:
             if self._is_closed:
                 raise DialsimError("the studio is closed")
@@ -624,7 +632,7 @@ class Pool:
             self._changed.notify_all()
 
     def cancel(self, answer: EstimateAnswer) -> None:
-        """Have no more runs made for an answer, and stop those under way."""
+        """Cancel the runs of an answer, including running ones."""
         with self._changed:
             answer.is_cancelled = True
             self._leave(answer)
@@ -632,7 +640,7 @@ class Pool:
                 hand.stop(answer)
 
     def close(self) -> None:
-        """End the workers."""
+        """Terminate the workers."""
         with self._changed:
             self._is_closed = True
             self._answers.clear()
@@ -644,7 +652,7 @@ class Pool:
     # -- for the hands ----------------------------------------------------------------------------
 
     def next_job(self, hand: int) -> tuple[EstimateAnswer, _Job] | None:
-        """Wait for a run to be made, by who has had the fewest; None when the pool is closed."""
+        """Wait for the next run, of the answer with the fewest; None when the pool is closed."""
         with self._changed:
             while True:
                 if self._is_closed:
@@ -668,9 +676,9 @@ class Pool:
                 self._changed.wait()
 
     def _job(self, answer: EstimateAnswer, hand: int) -> _Job:
-        """A run of an answer: one whose draws this worker may still have, if that delays nothing.
+        """Choose a run whose draws this worker may have cached, unless it would delay an estimate.
 
-        The figures are those of the first runs, so an early one that is missing holds up all.
+        An estimate is of the first runs without gaps, so that an early missing run holds up all.
         """
         missing = answer.missing(1 + len(self._hands))
         own = (k for k in missing if k % (len(self._hands) - 1) == hand - 1)
@@ -681,7 +689,7 @@ class Pool:
         return _Job(next(_numbers), replication, key, case.seed, of_case, self._engine)
 
     def take(self, answer: EstimateAnswer, job: _Job, outcome: _Outcome) -> None:
-        """Keep what came of a run."""
+        """Store the outcome of a run."""
         with self._changed:
             if outcome.failure is not None:
                 case, _, _ = answer.of_run(job.run)
@@ -699,7 +707,7 @@ class Pool:
             self._changed.notify_all()
 
     def mourn(self, answer: EstimateAnswer, job: _Job) -> None:
-        """Have a run made again whose worker died; not for ever."""
+        """Repeat a run whose worker died; after several deaths give the answer up."""
         with self._changed:
             answer.started.discard(job.run)
             answer.deaths += 1
@@ -719,7 +727,7 @@ class Pool:
             self._answers.remove(answer)
 
     def _tell(self) -> None:
-        """Make estimates, so that no worker waits for that."""
+        """Make estimates in a thread of their own, so that no worker waits for them."""
         import scipy.stats  # noqa: F401 (before the first answer, rather than for it)
 
         while (answer := self._news.get()) is not None:
@@ -729,7 +737,7 @@ class Pool:
                 log.exception("an estimate could not be told")
 
     def _prepare(self) -> None:
-        """Compile the engine in a process of its own, if need be; SimPy serves until then."""
+        """Compile the engine in another process if necessary; until then SimPy makes the runs."""
         if not is_compiled():
             process = loky_context().Process(target=_compile, args=(os.getpid(),), daemon=True)
             process.start()
@@ -738,7 +746,7 @@ class Pool:
 
 
 class _Hand:
-    """The master's side of one worker: a thread that gives it jobs."""
+    """The master's end of one worker: a thread that feeds it jobs."""
 
     def __init__(self, pool: Pool, number: int) -> None:
         self._pool = pool
@@ -751,23 +759,24 @@ class _Hand:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id."""
+        """Process id of the worker."""
         return None if self._process is None else self._process.pid
 
     def makes_the_first_of(self, answer: EstimateAnswer) -> bool:
-        """Whether the worker is at the first run of an answer, which others would only slow."""
+        """True if the worker is at the first run of an answer, which other runs would slow down."""
         return self._busy_with is answer and 0 not in answer.finished
 
     @property
     def is_free(self) -> bool:
-        """Whether the worker waits for a job."""
+        """True if the worker waits for a job."""
         return self._is_waiting
 
     def serve(self) -> None:
-        """Give the worker jobs until the pool is closed; a new one is started when it dies."""
+        """Give the worker jobs until the pool is closed; replace it when it dies."""
         while True:
             while self._connection is None:
-                with suppress(OSError):  # it may be killed while it is being started
+                # It may be killed while it starts
+                with suppress(OSError):
                     self._start()
             self._busy_with, self._is_waiting = None, True
             given = self._pool.next_job(self._number)
@@ -785,13 +794,13 @@ class _Hand:
                 self._pool.take(answer, job, outcome)
 
     def stop(self, answer: EstimateAnswer) -> None:
-        """Have the worker stop if it is busy with an answer."""
+        """Stop the worker if it is busy with an answer."""
         with self._lock, suppress(OSError):
             if self._busy_with is answer and self._connection is not None:
                 self._connection.send(_Cancel())
 
     def end(self) -> None:
-        """Have the worker end, by that nobody listens to it any more."""
+        """Terminate the worker; it also ends by itself once its connection is closed."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -799,7 +808,7 @@ class _Hand:
                 self._process.terminate()
 
     def _made(self, answer: EstimateAnswer, job: _Job) -> _Outcome:
-        """What the worker makes of a job, given what it wants for that."""
+        """Return the worker's outcome of a job, serving its requests meanwhile."""
         connection = self._connection
         assert connection is not None
         with self._lock:
@@ -834,7 +843,7 @@ class _Hand:
 
 
 def loky_context() -> Any:
-    """How processes are started: without what the main program does when it is imported."""
+    """Return joblib's way to start processes, which does not import the main program again."""
     from joblib.externals.loky.backend import get_context
 
     return get_context("loky")
@@ -845,7 +854,7 @@ _sharing = Lock()
 
 
 def shared_pool() -> Pool:
-    """The pool of this program; it is made when it is first asked for, and ends with it."""
+    """Return the program's only pool; it is created on first use and closed at exit."""
     global _shared  # noqa: PLW0603 (there is one per program)
     with _sharing:
         if _shared is None:
@@ -855,16 +864,16 @@ def shared_pool() -> Pool:
 
 
 _BEHIND = 4
-"""So many runs does what is shown get before a baseline or a pin gets its first."""
+"""Runs by which the shown answer is ahead before a baseline or a pin gets its first."""
 _KEPT_ANSWERS = 12
-"""So many scenarios whose runs are kept for when they come back, by undo for instance."""
+"""Scenarios whose runs are cached in case they return, by undo for instance."""
 
 
 class Estimator:
-    """What one session asks: each question cancels the one before in the same place."""
+    """The answers of one session: each question cancels the previous one in the same place."""
 
     def __init__(self, pool: Pool | None = None, limit: int = LIMIT) -> None:
-        """`limit` is how many runs an answer has at the end."""
+        """`limit` is the number of runs of a complete answer."""
         self._pool = shared_pool() if pool is None else pool
         self._limit = limit
         self._asked: dict[str, EstimateAnswer] = {}
@@ -881,12 +890,12 @@ class Estimator:
         seed: int | None = None,
         draws: Sequence[Scenario] = (),
     ) -> EstimateAnswer:
-        """Ask what comes of a scenario, in place of what was asked before in this place.
+        """Estimate a scenario, replacing the previous question in this place.
 
-        `told` is called with the answer, in another thread, whenever it has a new estimate, and
-        when it fails. Places other than `shown`, for a baseline or pins, let that one go first.
-        `seed` is as in `dialsim.replicate`. The runs are shared out over `draws`, if there are any:
-        the same scenario with behaviours that may be the true ones, as in `dialsim.forecast`.
+        `told` is called with the answer, in another thread, on each new estimate and on failure.
+        Places other than `shown`, for a baseline or pins, have lower priority. `seed` is as in
+        `dialsim.replicate`. The runs are spread over `draws`, if there are any: copies of the
+        scenario with plausible behaviours, as in `dialsim.forecast`.
         """
         self.cancel(place)
         case = Case(scenario, seed)
@@ -906,11 +915,11 @@ class Estimator:
         return answer
 
     def cancel(self, place: str = "shown") -> None:
-        """Stop what is asked in a place."""
+        """Cancel the question in a place."""
         if (answer := self._asked.pop(place, None)) is not None:
             answer.cancel()
 
     def close(self) -> None:
-        """Stop all that this session asked."""
+        """Cancel all questions of this session."""
         for place in [*self._asked]:
             self.cancel(place)

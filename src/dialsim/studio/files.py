@@ -1,4 +1,4 @@
-"""What goes into a studio and comes out of it as files: lists, scenarios, pages, workbooks."""
+"""Files that go into a studio or come out of it: lists, scenarios, reports, workbooks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from dialsim.studio.state import (
 
 
 class SavedFile(NamedTuple):
-    """A file for the browser to keep."""
+    """A file for the browser to save."""
 
     name: str
     type: str
@@ -52,7 +52,7 @@ class SavedFile(NamedTuple):
 
 
 def scenario_file(state: StudioState) -> SavedFile:
-    """The scenario as it is now; with its lists, if it has any, as one archive."""
+    """Return the current scenario; with its lists, if it has any, as an archive."""
     text, beside = state.text()
     name = _file_name(state.scenario.name)
     if not beside:
@@ -65,7 +65,7 @@ def scenario_file(state: StudioState) -> SavedFile:
 
 
 def report_file(estimate: Estimate) -> SavedFile:
-    """The page of runs that were made: of a forecast, where people have histories."""
+    """Return the report of the runs made; that of a forecast if people have histories."""
     runs, none = estimate.replications, FurtherRuns(pairs=0)
     if estimate.standing is not None and len(runs) >= FEWEST_RUNS:
         page = forecast_report(Forecast(runs, draws=estimate.draws), none)
@@ -75,7 +75,7 @@ def report_file(estimate: Estimate) -> SavedFile:
 
 
 def excel_file(state: StudioState) -> SavedFile:
-    """The first run of the scenario as it is now, as a workbook."""
+    """Return the first run of the current scenario as a workbook."""
     with TemporaryDirectory() as folder:
         path = write_excel(run(state.scenario, replication=0), Path(folder) / WORKBOOK)
         return SavedFile(f"{_file_name(state.scenario.name)}-{WORKBOOK}", _XLSX, path.read_bytes())
@@ -85,21 +85,21 @@ _XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 def _file_name(name: str) -> str:
-    """A name of which every system makes a file."""
+    """Return a file name that is valid on every system."""
     return re.sub(r"[^\w-]+", "-", name).strip("-")[:60] or "scenario"
 
 
 # -- in --------------------------------------------------------------------------------------------
 
 MOST_BYTES = 200_000_000
-"""A file that is dropped on the page may be so large, and so may what is in an archive."""
+"""Largest upload in bytes, also of an archive when decompressed."""
 ARCHIVE = ".zip"
 
 
 def open_path(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> StudioState:
-    """A studio on a scenario file, on a folder of `dialsim pull`, or on an archive that was saved.
+    """Open a scenario file, a folder of `dialsim pull`, or a saved archive.
 
-    Raises ScenarioError for a file with problems, StudioError for an archive that is none.
+    Raises ScenarioError for a file with problems, StudioError for an invalid archive.
     """
     file = Path(path)
     if file.suffix.lower() == ARCHIVE:
@@ -110,10 +110,11 @@ def open_path(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> St
 def opened(
     name: str, content: bytes, lists: Mapping[str, bytes], overrides: Sequence[str] = ()
 ) -> StudioState:
-    """A studio on a scenario file that was sent, or on an archive that a studio saved.
+    """Open an uploaded scenario file, or an archive that a studio saved.
 
-    The lists of a file must have been sent before; an archive has them. No file of this machine is
-    read: browsers don't say in which folder the scenario lay. Raises as `open_path` does.
+    The lists of a file must have been uploaded before; an archive contains them. No local file is
+    read:
+    browsers don't tell the folder of an upload. Raises as `open_path` does.
     """
     beside, draws = {**lists}, None
     if name.lower().endswith(ARCHIVE):
@@ -131,14 +132,14 @@ def opened(
 
 
 def is_scenario(name: str) -> bool:
-    """Whether a file is a scenario by its name."""
+    """True if the name is that of a scenario file."""
     return name.lower().endswith((".yaml", ".yml"))
 
 
 def unpacked(name: str, content: bytes) -> dict[str, bytes]:
-    """The files in an archive, by their names without folders. Raises StudioError for no archive.
+    """Return the files in an archive by name without folder. Raises StudioError if it is invalid.
 
-    What systems add to archives of their own is left out.
+    Files that operating systems add to archives are skipped.
     """
     try:
         with ZipFile(io.BytesIO(content)) as archive:
@@ -168,7 +169,7 @@ _NUMBERS = {"people": (1, "1000"), "lines": (0, "10"), "attempts": (1, "3")}
 
 
 def faults_of(answers: Mapping[str, str], *, listed: bool) -> dict[str, str]:
-    """What is wrong with the answers to the first questions, by the name of the field."""
+    """Return the errors in the answers to the first questions, by field."""
     faults = {}
     for field, read in _READERS.items():
         try:
@@ -190,7 +191,7 @@ def faults_of(answers: Mapping[str, str], *, listed: bool) -> dict[str, str]:
 
 
 def begun(answers: Mapping[str, str], listed: str, content: bytes | None) -> StudioState:
-    """A studio on answers without `faults_of`, and on a list of people if there is one."""
+    """Start a studio from answers without `faults_of`, and a list of people if there is one."""
     numbers: dict[str, Any] = {
         field: int(answers[field].replace(",", ""))
         for field in _NUMBERS
@@ -209,7 +210,7 @@ def begun(answers: Mapping[str, str], listed: str, content: bytes | None) -> Stu
 
 
 def with_list(state: StudioState, campaign: Position, name: str, content: bytes) -> StudioState:
-    """The state with the people of a list in place of a campaign's, as a change of it."""
+    """Return the state with a list as a campaign's people, as a change that can be undone."""
     name, content, _ = cleaned(name, content)
     origin = state.base.origin
     assert origin is not None

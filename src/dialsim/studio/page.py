@@ -1,9 +1,8 @@
-"""The page of a studio: what a planner sees and does, in a browser or in a cell of a notebook.
+"""The page of a studio, in a browser or in a notebook cell.
 
-Panel carries it. A `StudioPage` is one component whose properties are plain values that Python
-sets, and whose messages Python answers; `page.js` draws it with the elements that browsers have,
-because Panel's sliders have no names for those who listen to a page. The charts are Bokeh's.
-Nothing is loaded from elsewhere.
+It is a Panel component. Python sets properties with plain values on a `StudioPage` and answers its
+messages; `page.js` renders them with native HTML elements, because Panel's sliders have no names
+for screen readers. The charts are Bokeh's. Nothing is loaded from other hosts.
 """
 
 from __future__ import annotations
@@ -73,12 +72,12 @@ _ASSETS = files("dialsim.studio")
 
 
 def asset(name: str) -> str:
-    """The text of a file beside this one."""
+    """Return the text of a file in this folder."""
     return (_ASSETS / name).read_text(encoding="utf-8")
 
 
 class StudioPage(JSComponent):
-    """What is seen, as plain values, and the charts; what is done is told to `hear`."""
+    """State of the page as plain values, and the charts; user actions are passed to `hear`."""
 
     head = param.Dict({})
     groups = param.List([])
@@ -108,25 +107,25 @@ class StudioPage(JSComponent):
         self.hear(data)
 
     def tell(self, message: Mapping[str, Any]) -> None:
-        """Send the page something that is no part of what is seen."""
+        """Send the page a message that is not part of its state."""
         self._send_msg(dict(message))
 
 
 # -- levers ----------------------------------------------------------------------------------------
 
 _SHARES, _DURATIONS = {"share", "answers"}, {"duration": 60_000, "talk": 1_000}
-"""Kinds of levers: those in percent, and those in ms with what one step of their slider is."""
+"""Kinds of levers in percent, and those in ms with the step of their slider."""
 
 
 def _on_slider(lever: Lever, value: float) -> float:
-    """A value as sliders have it: shares in percent, durations in minutes or seconds."""
+    """Convert a value to slider units: shares to percent, durations to minutes or seconds."""
     if lever.kind in _SHARES:
         return round(100 * value, 6)
     return value / _DURATIONS.get(lever.kind, 1)
 
 
 def _given(lever: Lever) -> dict[str, Any]:
-    """How a lever is shown, but for what it is set to."""
+    """Return how a lever is presented, apart from its value."""
     unit = lever.unit
     if lever.kind in _SHARES:
         unit = f"% {unit.removeprefix('share ')}"
@@ -147,7 +146,7 @@ def _given(lever: Lever) -> dict[str, Any]:
 
 
 def _said(lever: Lever) -> dict[str, Any]:
-    """What a lever is set to."""
+    """Return the value of a lever as the page shows it."""
     if lever.value is None:
         return {"text": ""}
     if lever.kind == "windows":
@@ -162,7 +161,7 @@ def _said(lever: Lever) -> dict[str, Any]:
 
 
 def _written(lever: Lever, text: str, number: float | None) -> str:
-    """What a planner wrote at a lever, or where its slider stands, as `--set` takes it."""
+    """Convert an input of the page, a text or a slider position, to a value for `--set`."""
     if number is not None:
         if lever.kind in _DURATIONS:
             return format_duration(round(number * _DURATIONS[lever.kind]))
@@ -180,17 +179,17 @@ def _written(lever: Lever, text: str, number: float | None) -> str:
 # -- a session -------------------------------------------------------------------------------------
 
 _MOST_NAMES = 50
-"""Of more campaigns the first are offered; others are found by their name."""
+"""Campaigns offered, at most; others are found by their name."""
 
 
 class Studio:
-    """One planner's session: a state, what is estimated for it, and the page that shows both.
+    """One planner's session: a state, its estimates, and the page that shows both.
 
-    `page` is what is shown. Whatever the page says is answered in `hear`, which raises nothing.
+    `page` is what is displayed. All messages of the page go to `hear`, which never raises.
     """
 
     def __init__(self, state: StudioState | None, *, served: bool, guest: bool = False) -> None:
-        """`served` is False in a notebook; guests of a server can't have files opened by links."""
+        """`served` is False in a notebook; links of guests of a server can't open files."""
         self._guest = guest
         self._opened = self._state = self._allowed(state) if state is not None else None
         self._estimator = Estimator()
@@ -222,7 +221,7 @@ class Studio:
         self._show_scenario()
 
     def close(self) -> None:
-        """End what runs for this session."""
+        """Stop everything that runs for this session."""
         self._estimator.close()
         if self._inquiry is not None:
             self._inquiry.stop()
@@ -231,7 +230,7 @@ class Studio:
     # -- what the page says -----------------------------------------------------------------------
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """Do what a planner wants; what can't be done is said on the page."""
+        """Handle a message of the page; errors are shown there."""
         do = getattr(self, f"_on_{str(message['kind']).replace('-', '_')}")
         self._guarded(lambda: do(message))
 
@@ -262,7 +261,8 @@ class Studio:
             self._become(state)
             self._errors.pop(lever.path, None)
         except DialsimError as error:
-            self._errors[lever.path] = _PATH.sub("", _reason(error))  # it stands at its field
+            # The field shows the error, so the path in front of it is redundant
+            self._errors[lever.path] = _PATH.sub("", _reason(error))
         self._show_changes()
 
     def _on_reset(self, message: Mapping[str, Any]) -> None:
@@ -296,7 +296,7 @@ class Studio:
         self._show_levers()
 
     def _allowed(self, state: StudioState) -> StudioState:
-        """A state as this planner may have it: guests must not have files read by their names."""
+        """Return a state restricted to what this planner may do: guests can't read local files."""
         return state.without_files() if self._guest else state
 
     def _now(self) -> StudioState:
@@ -309,7 +309,7 @@ class Studio:
     # -- the state --------------------------------------------------------------------------------
 
     def _become(self, state: StudioState) -> None:
-        """Go on with another state; if its scenario is another one, so is the answer."""
+        """Switch to another state; if its scenario changed, ask for a new answer."""
         before, self._state = self._state, state
         if self._campaign not in (position for position, _, _ in campaigns(state.scenario)):
             self._campaign = (0, 0)
@@ -318,7 +318,7 @@ class Studio:
             self._ask_pins()
 
     def _jump(self, state: StudioState) -> None:
-        """Go on with a state that no field shows yet."""
+        """Switch to a state that the fields of the page don't show yet."""
         self._epoch += 1
         self._errors.clear()
         self._become(state)
@@ -326,7 +326,8 @@ class Studio:
         self._show_pins()
 
     def _restore(self, link: str) -> None:
-        if self._guest and self._opened is None:  # the link would name a file of this machine
+        # The link would name a file of this machine
+        if self._guest and self._opened is None:
             raise DialsimError(
                 "this link needs its scenario: open the file here, and then the link again"
             )
@@ -336,7 +337,7 @@ class Studio:
         return levers(self._now().scenario, self._campaign)
 
     def _show_scenario(self) -> None:
-        """Show a scenario that was opened just now."""
+        """Show a scenario that was just opened."""
         if self._state is None:
             self.page.head = {"begun": False}
             return
@@ -353,7 +354,9 @@ class Studio:
         self._show_questions()
 
     def _show_levers(self) -> None:
-        """Show the levers that there are; those that were there keep their bounds."""
+        """Show the levers; existing ones keep their bounds, so that no slider rescales under the
+        hand.
+        """
         if self._state is None:
             return
         groups: dict[str, list[dict[str, Any]]] = {}
@@ -410,7 +413,7 @@ class Studio:
     # -- the answer -------------------------------------------------------------------------------
 
     def _ask(self) -> None:
-        """Ask what comes of the scenario as it is now, in place of what was asked before."""
+        """Ask for the answer to the current scenario, replacing the previous question."""
         waiting = {"how": "Working it out; at the very first time that takes a minute …"}
         self.page.answer = {**(self.page.answer or waiting), "busy": True}
         self._ask_at("shown", self._now().scenario)
@@ -424,7 +427,7 @@ class Studio:
             )
 
     def _ask_pins(self) -> None:
-        """Have what is compared estimated, and nothing else."""
+        """Estimate exactly the variants that are compared."""
         compared = {f"pin {pin.name}": pin.scenario for pin in self._now().pins}
         if self._now().differences:
             compared[_FILE] = self._now().base
@@ -436,10 +439,10 @@ class Studio:
             self._ask_at(place, scenario)
 
     def _told(self, answer: EstimateAnswer) -> None:
-        """Hear of an estimate, in the thread that made it; the newest ones are shown together.
+        """Schedule an update of the page; called in the thread that made the estimate.
 
-        A first estimate is shown at once, and a last one; between them not more often than eyes
-        and browsers can follow.
+        First and last estimates are shown at once; those between are throttled to what eyes and
+        browsers can follow.
         """
         if not self._is_due:
             self._is_due = True
@@ -453,7 +456,8 @@ class Studio:
             return
         answer = self._answers["shown"]
         estimate = answer.latest
-        with hold(self._document):  # one message for all that changes
+        # A single message for all changes
+        with hold(self._document):
             if answer.failure is not None:
                 says = {"sentence": "There is no answer.", "how": _reason(answer.failure)}
                 self.page.answer = {**says, "busy": False, "facts": [], "captions": {}}
@@ -464,7 +468,7 @@ class Studio:
             self._show_pins()
 
     def _compared(self) -> list[tuple[str, Estimate]]:
-        """The file, where anything is changed, and the pins: their estimates, if they have any."""
+        """Return the estimates so far of the file, if anything was changed, and of the pins."""
         return [
             (place.removeprefix("pin "), answer.latest)
             for place, answer in self._answers.items()
@@ -577,7 +581,7 @@ class Studio:
         self._inquiry = Inquiry(question, lambda inquiry: self._soon(lambda: self._heard(inquiry)))
 
     def _heard(self, inquiry: Inquiry) -> None:
-        """Show how far a question is, or its answer."""
+        """Show the progress of a question, or its answer."""
         if inquiry is not self._inquiry:
             return
         done, total = inquiry.progress
@@ -615,7 +619,7 @@ class Studio:
     # -- files ------------------------------------------------------------------------------------
 
     def _on_save(self, message: Mapping[str, Any]) -> None:
-        """Make a file, beside the page, and have the browser keep it."""
+        """Make a file in the background and have the browser save it."""
         state, what = self._now(), str(message["what"])
         answer = self._answers.get("shown")
         estimate = None if answer is None else answer.latest
@@ -673,7 +677,7 @@ class Studio:
             self._beside(lambda: begun(answers, self._listed, content), self._open)
 
     def _open(self, state: StudioState) -> None:
-        """Go on with another scenario."""
+        """Switch to another scenario."""
         self.page.notice = {}
         self._opened = self._state = self._allowed(state)
         self._errors.clear()
@@ -688,7 +692,7 @@ class Studio:
         self.page.notice = {"text": text, "kind": "bad" if bad else ""}
 
     def _soon(self, do: Callable[[], None], wait: int = 0) -> None:
-        """Do something in the page's own thread, after so many ms."""
+        """Call a function in the thread of the page, after `wait` ms."""
         if self._document is None:
             self._loop.call_soon_threadsafe(lambda: self._loop.call_later(wait / 1000, do))
         else:
@@ -697,11 +701,13 @@ class Studio:
             def later() -> None:
                 document.add_timeout_callback(do, wait)
 
-            # the one call of a document that other threads may make
+            # The only method of a document that other threads may call
             document.add_next_tick_callback(later if wait else do)
 
     def _beside(self, make: Callable[[], T], then: Callable[[T], None]) -> None:
-        """Have something made in another thread, so that the page lives on, and then shown."""
+        """Call `make` in another thread, so that the page stays responsive, then `then` with its
+        result.
+        """
 
         def done(made: Future[T]) -> None:
             if not made.cancelled():
@@ -710,7 +716,7 @@ class Studio:
         self._worker.submit(make).add_done_callback(done)
 
     def _guarded(self, do: Callable[[], None]) -> None:
-        """Do something; what can't be done is said on the page, which lives on."""
+        """Call a function; errors are shown on the page."""
         try:
             do()
         except DialsimError as error:
@@ -723,7 +729,7 @@ class Studio:
 
 
 def in_notebook(scenario: str | PathLike[str] | Scenario | None) -> StudioPage:
-    """See `dialsim.explore`."""
+    """Implement `dialsim.explore`."""
     pn.extension(inline=True)
     if isinstance(scenario, str | PathLike):
         state: StudioState | None = open_path(scenario)
@@ -738,14 +744,14 @@ _PATH = re.compile(r"^[\w-]+(\.[\w-]+)+ (?=must )")
 
 
 def _reason(error: DialsimError) -> str:
-    """Why something can't be, without the words of the command line around it."""
+    """Return the messages of an error without the context of the command line."""
     if isinstance(error, ScenarioError):
         return "\n".join(problem.message for problem in error.problems)
     return str(error)
 
 
 def _rest(estimate: Estimate) -> str:
-    """Whom it reaches, what it costs and what holds it back, in a sentence."""
+    """Return reach, cost and bottleneck in a sentence."""
     figures, costs = estimate.figures, estimate.scenario.costs
     reached, share = figures["people_reached"]["mean"], figures["reach_share"]["mean"]
     if not figures["finish_seconds"]["runs"]:
@@ -761,7 +767,7 @@ def _rest(estimate: Estimate) -> str:
 
 
 def _answer(estimate: Estimate, state: StudioState) -> dict[str, Any]:
-    """What an estimate says, in words."""
+    """Return what an estimate shows, in words."""
     runs = f"{estimate.runs:,} runs"
     if not estimate.is_final:
         runs = f"{estimate.runs:,} of {estimate.limit:,} runs so far"
@@ -794,7 +800,7 @@ def _share(text: str) -> float:
 
 
 def _cells(one: Estimate, now: Estimate | None, currency: str | None) -> list[list[str]]:
-    """A variant's figures, and those of what is shown minus them."""
+    """Return a variant's figures, and the differences of the shown ones from them."""
     figures = one.figures
     less = {} if now is None else now.minus(one)
     texts = [
@@ -809,7 +815,7 @@ def _cells(one: Estimate, now: Estimate | None, currency: str | None) -> list[li
 
 
 def _found(inquiry: Inquiry) -> dict[str, Any]:
-    """The answer to a question, as the page shows it."""
+    """Return the answer to a question as the page shows it."""
     reply = inquiry.reply
     assert reply is not None
     return {

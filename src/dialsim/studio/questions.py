@@ -1,7 +1,7 @@
-"""Questions of many runs, asked from a studio: a plan, an optimum, and what would help.
+"""Questions that take many runs, asked from a studio: a plan, an optimum, and what would help.
 
-Each runs in a process of its own, which lets others go first, so that no slider waits for it. It
-tells how far it is, can be stopped, and comes back with its evidence.
+Each runs in a process of its own with a low priority, so that no slider waits for it. It reports
+its progress, can be stopped, and returns its evidence.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ Kind = Literal["plan", "optimum", "help"]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a question: a headline, what is to be said with it, and the evidence.
+    """Answer to a question: a headline, further sentences, and the evidence.
 
-    `lines` are the changes that take it over, as `--set` has them; none where nothing is to be
-    changed. `result` is the Plan, the Optimum, or the WhatIf.
+    `lines` are the changes that apply it, as for `--set`; empty if nothing is to be changed.
+    `result` is the Plan, the Optimum, or the WhatIf.
     """
 
     headline: str
@@ -76,9 +76,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a scenario, in words and as the arguments of what answers it.
+    """Question about a scenario, in words and as arguments of the function that answers it.
 
-    `command` is the line that asks the same in a terminal; empty where none does.
+    `command` is the equivalent command in a terminal; empty if there is none.
     """
 
     kind: Kind
@@ -89,9 +89,9 @@ class Question:
 
 
 def fewest_lines(state: StudioState, deadline: str, organization: int = 0) -> Question:
-    """How many lines it takes to be done by a deadline, such as `Fri 18:00`, in 95 % of all runs.
+    """Ask for the fewest lines that meet a deadline such as `Fri 18:00` in 95 % of runs.
 
-    Raises ExperimentError for a deadline that can't be read.
+    Raises ExperimentError if the deadline can't be parsed.
     """
     scenario = state.scenario
     goal = f"p95(finish) <= {deadline.strip()}"
@@ -108,10 +108,10 @@ def fewest_lines(state: StudioState, deadline: str, organization: int = 0) -> Qu
 def cheapest_reaching(
     state: StudioState, share: float, campaign: tuple[int, int] = (0, 0)
 ) -> Question:
-    """The cheapest number of attempts and lines with which a share of all people is reached.
+    """Ask for the cheapest number of attempts and lines that reaches a share of all people.
 
-    Without costs it is the smallest number of attempts, and then of lines. Raises ExperimentError
-    for a share that is none, and for a campaign that is not scheduled.
+    Without costs it is the fewest attempts, then the fewest lines. Raises ExperimentError for an
+    invalid share, and for a campaign that is not scheduled.
     """
     scenario, o = state.scenario, campaign[0]
     if not 0 < share < 1:
@@ -125,7 +125,7 @@ def cheapest_reaching(
         raise ExperimentError("this campaign is never scheduled: nobody is reached")
     below = f"{path_to_campaign(scenario, campaign)}.schedule"
     if request.max_attempts == 1:
-        # without retries there need be no interval between them
+        # With one attempt retryInterval may be 0, which several attempts don't allow
         scenario = scenario.with_(f"{below}.retryInterval={first_interval(scenario)}")
     lines = scenario.organizations[o].max_concurrent_calls
     choices = sorted({max(1, lines // 2), max(1, lines), max(2, lines * 3 // 2), max(2, 2 * lines)})
@@ -145,7 +145,7 @@ def cheapest_reaching(
 
 
 def what_helps(state: StudioState, organization: int | None = None) -> Question:
-    """Which small change helps most: each is measured by further runs with the same chance."""
+    """Ask which small change helps most; each is measured with common random numbers."""
     name = None if organization is None else state.scenario.organizations[organization].name
     return Question("help", "What would help most", state.scenario, {"organization": name})
 
@@ -214,13 +214,14 @@ def _reply_of_help(
 
 
 _NICE = 10
-"""How much later than everything else the operating system serves a question."""
+"""Niceness of a question's process: everything else goes first."""
 
 
 def _work(connection: Connection, master: int, question: Question) -> None:
-    """Answer a question, and tell the other end of the connection."""
+    """Answer a question and send the result to the other end of the connection."""
     end_with(master)
-    with suppress(AttributeError, OSError):  # Windows has no such thing
+    # Windows has no nice
+    with suppress(AttributeError, OSError):
         os.nice(_NICE)
     with suppress(OSError):
         try:
@@ -237,14 +238,13 @@ def _work(connection: Connection, master: int, question: Question) -> None:
 
 
 class Inquiry:
-    """A question under way: `progress` is how many runs are done, and of how many about.
+    """A question in progress: `progress` is the number of runs done, and about how many there are.
 
-    `known` is what is known so far, `reply` the answer when it is there, `failure` why there is
-    none.
+    `known` is the interim result, `reply` the answer once there is one, `failure` the error.
     """
 
     def __init__(self, question: Question, told: Callable[[Inquiry], object] | None = None) -> None:
-        """Begin. `told` is called in another thread whenever there is something new."""
+        """Start; `told` is called in another thread whenever there is news."""
         self.question = question
         self.progress = 0, 0
         self.known = ""
@@ -265,16 +265,16 @@ class Inquiry:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is a reply, or will be none."""
+        """True if there is a reply or an error."""
         return self._over.is_set()
 
     @property
     def pid(self) -> int:
-        """The process id of the one that works at it."""
+        """Process id of the worker."""
         return int(self._process.pid)
 
     def stop(self) -> None:
-        """End the work at once."""
+        """Terminate the worker."""
         with self._lock:
             if self.is_over:
                 return
@@ -282,7 +282,7 @@ class Inquiry:
         self._process.terminate()
 
     def wait(self, seconds: float | None = None) -> Reply:
-        """Wait for the reply. Raises DialsimError without one."""
+        """Wait for the reply. Raises DialsimError if there is none."""
         self._over.wait(seconds)
         if self.reply is not None:
             return self.reply
@@ -308,7 +308,7 @@ class Inquiry:
         self._tell()
 
     def _take(self, news: object) -> bool:
-        """Keep what the process says; whether it was the last."""
+        """Store a message of the worker; True if it is the last one."""
         match news:
             case (int(done), int(total)):
                 self.progress = done, total

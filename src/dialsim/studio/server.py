@@ -1,4 +1,4 @@
-"""A studio in the browser: Panel's server on an address of this machine, and who may come in."""
+"""The studio as a web server on a local address, with access control."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dialsim.studio.state import StudioState
 
 _LOGIN = "/login"
 _COOKIE_DAYS = 7
-"""For so many days a browser is known again."""
+"""Days for which a browser stays logged in."""
 
 
 class Access(AuthProvider):
-    """Lets in who has the token; without one, who is on this machine and asks for it by its name.
+    """Admit whoever has the token; without one, requests of this machine to its own name.
 
-    A page of somebody else may reach a server of this machine under a name of its choice (DNS
-    rebinding): the name is in the header Host. Whom a request comes from is in Origin.
+    A foreign page can reach a local server under a name of its choice (DNS rebinding); that name is
+    in the header Host. The page that sends a request is in Origin.
     """
 
     def __init__(self, token: ControlToken | None) -> None:
@@ -55,10 +55,10 @@ class Access(AuthProvider):
         known: ControlToken = token
 
         class Login(RequestHandler):
-            """Asks for the token, and gives the browser a cookie for it."""
+            """Asks for the token and sets a cookie for it."""
 
             def get(self) -> None:
-                """Ask, or take the token out of the address."""
+                """Ask, or take the token from the URL."""
                 offered = self.get_query_argument("token", None)
                 if offered is None:
                     self._ask()
@@ -66,7 +66,7 @@ class Access(AuthProvider):
                     self._take(offered)
 
             def post(self) -> None:
-                """Take what was written."""
+                """Take the token from the form."""
                 self._take(self.get_body_argument("token", ""))
 
             def _take(self, offered: str) -> None:
@@ -100,7 +100,7 @@ class Access(AuthProvider):
 
 
 def _cookie_name(handler: RequestHandler) -> str:
-    """One per port: cookies are shared by all that listens on a machine."""
+    """Return the name of the cookie with the port: browsers share cookies between ports."""
     return f"dialsim_studio_{handler.request.host.rpartition(':')[2]}"
 
 
@@ -108,10 +108,10 @@ def server(
     state: StudioState | None, host: str = "127.0.0.1", port: int = 0,
     token: ControlToken | None = None,
 ) -> Server:  # fmt: skip
-    """A server that listens; everybody who opens its page has their own session.
+    """Return a listening server, with a session for everybody who opens its page.
 
-    Port 0 takes a free one. Raises DialsimError where other machines reach the address and there is
-    no token, or the port can't be had.
+    Port 0 takes a free one. Raises DialsimError if other machines can reach the address and there
+    is no token, or if the port is not available.
     """
     address = checked_host(host, token)
 
@@ -122,11 +122,13 @@ def server(
         page.add_panel("studio", studio.page)
         return page
 
-    logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # it warns of the *
+    # It warns of websocket_origin="*"
+    logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)
     try:
         made: Server = get_server(
             {"/": session}, port=port, address=address, title="dialsim studio",
-            auth_provider=Access(token), websocket_origin="*",  # Access looks at it
+            # Access checks the origin, which may be any name that leads to this server
+            auth_provider=Access(token), websocket_origin="*",
             websocket_max_message_size=2 * MOST_BYTES, show=False,
         )  # fmt: skip
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The state of a studio: a scenario, what was changed of it, and what can be changed.
+"""The state of a studio: a scenario, its changes, and what can be changed.
 
-A state is a value: changes make a new one, so that what is shown, pinned, undone and linked can't
-be changed behind anybody's back. Changes are texts as `--set` takes them.
+States are immutable: a change makes a new one, so that pins, undo and links stay as they were.
+Changes are texts as for `--set`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from dialsim.scenario.units import format_duration, parse_duration, parse_offset
 from dialsim.scenario.week import instant_in_words, read_windows, week_text, windows_of
 
 MOST_STEPS = 200
-"""So many steps can be undone."""
+"""Number of steps that can be undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A variant that is kept beside the one being changed."""
+    """A variant kept beside the current one."""
 
     name: str
     differences: tuple[str, ...]
@@ -54,9 +54,9 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class BehaviourDraws:
-    """Behaviours that the log of a campaign allows as well, by name, as `dialsim pull` draws them.
+    """Plausible behaviours by name, the posterior draws that `dialsim pull` writes.
 
-    `text` is what `draws.yaml` says.
+    `text` is the content of `draws.yaml`.
     """
 
     text: str
@@ -64,12 +64,14 @@ class BehaviourDraws:
 
     @classmethod
     def of(cls, text: str, base: Scenario) -> BehaviourDraws:
-        """Those of a file for a scenario. Raises StudioError for what is no behaviour."""
+        """Parse a file of draws for a scenario. Raises StudioError unless it has behaviours
+        only.
+        """
         variants = variants_in(text, DRAWS)
         for path in (change.path for variant in variants for change in variant.changes):
             if not path.startswith("behaviours."):
                 raise StudioError(f"{DRAWS}: a studio takes draws of behaviours, not of {path}")
-        # without the people, who need not be read again for each
+        # Parsed in a scenario without people, whose lists would be read again for each draw
         nobody = {"version": 1, "organizations": [{"name": "Nobody", "maxConcurrentCalls": 1}]}
         written = document_of(base).get("behaviours") or {}
         kept = {} if base.origin is None else base.origin.kept
@@ -84,8 +86,8 @@ class BehaviourDraws:
 class StudioState:
     """A base scenario and its differences, `PATH=VALUE` each; `scenario` is both together.
 
-    `past` and `future` are what `undo` and `redo` go back and on to, the nearest last. `draws` are
-    behaviours over which runs are shared out.
+    `past` and `future` are the states for `undo` and `redo`, the nearest last. `draws` are
+    behaviours that runs are spread over.
     """
 
     base: Scenario
@@ -104,12 +106,12 @@ class StudioState:
     def of(
         cls, scenario: str | os.PathLike[str] | Scenario, draws: str | None = None
     ) -> StudioState:
-        """Begin with a scenario file, or with a scenario from `dialsim.load` or `dialsim.loads`.
+        """Start with a scenario file, or with a scenario from `dialsim.load` or `dialsim.loads`.
 
-        The lists of people are kept from then on, so that a file that vanishes hurts nobody.
-        `draws` is the text of a file with behaviours that may be the true ones; by default that of
-        `draws.yaml` beside the scenario's file, if `dialsim pull` wrote one. Raises ScenarioError
-        for a file with problems, DialsimError for a scenario made by hand.
+        Lists of people are kept in memory from then on, so that their files may vanish. `draws` is
+        the text of a file of plausible behaviours; by default that of `draws.yaml` beside the
+        scenario, if `dialsim pull` wrote one. Raises ScenarioError for a file with problems,
+        DialsimError for a scenario built in Python.
         """
         base = scenario if isinstance(scenario, Scenario) else load(scenario)
         origin = base.origin
@@ -136,9 +138,9 @@ class StudioState:
         return cls.of(loads(text, name="new scenario", files={name: content}))
 
     def without_files(self) -> StudioState:
-        """The same for somebody who may not have files of this machine read, a guest of a server.
+        """Return the same state for a guest of a server, who may not read local files.
 
-        The lists that it has stay; a change that names another file is refused.
+        Lists already loaded stay; a change that names another file is refused.
         """
         origin = self.base.origin
         assert origin is not None
@@ -149,9 +151,9 @@ class StudioState:
         return replace(self, base=base, scenario=scenario, past=(), future=())
 
     def drawn(self, scenario: Scenario) -> tuple[Scenario, ...]:
-        """A scenario of this state with each behaviour that the log allows as well.
+        """Return a scenario of this state once with each of the plausible behaviours.
 
-        There is none where the behaviour was changed: then it counts, in all runs.
+        Empty if the behaviour was changed: then that one applies to all runs.
         """
         draws = self._draws_of(scenario)
         return tuple(
@@ -165,14 +167,14 @@ class StudioState:
     # -- changes ----------------------------------------------------------------------------------
 
     def set(self, path: str, text: str) -> StudioState:
-        """Replace the value at a path, long or short; `PATH+` adds to a list, `PATH-` takes away.
+        """Replace the value at a path, full or short; `PATH+` adds to a list, `PATH-` removes.
 
-        Raises ScenarioError, whose text says why, for a value that the scenario can't have.
+        Raises ScenarioError, whose text says why, if the scenario refuses the value.
         """
         return self.with_lines(f"{path}={text}")
 
     def with_lines(self, *lines: str) -> StudioState:
-        """The state after several changes at once, which one `undo` takes back."""
+        """Return the state after several changes, which are one step for `undo`."""
         differences = self.differences
         for line in lines:
             path, equals, text = line.partition("=")
@@ -184,21 +186,21 @@ class StudioState:
         return self._changed(differences)
 
     def reset(self, path: str) -> StudioState:
-        """Take every change of a path back: the value is again the one of the file."""
+        """Undo all changes at a path: its value is again that of the file."""
         return self._changed(
             tuple(old for old in self.differences if not self._replaces(path, old))
         )
 
     def without(self, line: str) -> StudioState:
-        """Take one of the differences back."""
+        """Remove one of the differences."""
         return self._changed(tuple(old for old in self.differences if old != line))
 
     def clear(self) -> StudioState:
-        """Take all differences back."""
+        """Remove all differences."""
         return self._changed(())
 
     def undo(self) -> StudioState:
-        """The state before the last change; the same one if there is none."""
+        """Return the state before the last change; the same one if there is none."""
         if not self.past:
             return self
         *past, (differences, scenario) = self.past
@@ -208,7 +210,7 @@ class StudioState:
         )
 
     def redo(self) -> StudioState:
-        """The state before the last `undo`; the same one if there is none."""
+        """Return the state before the last `undo`; the same one if there is none."""
         if not self.future:
             return self
         *future, (differences, scenario) = self.future
@@ -218,7 +220,7 @@ class StudioState:
         )
 
     def in_one_step_with(self, before: StudioState) -> StudioState:
-        """The same, where one `undo` takes the change before this one back as well."""
+        """Return this state, merged with the change before it into one step for `undo`."""
         return self if self is before else replace(self, past=before.past)
 
     def _changed(self, differences: tuple[str, ...]) -> StudioState:
@@ -229,7 +231,7 @@ class StudioState:
         return replace(self, differences=differences, scenario=scenario, past=past, future=())
 
     def _replaces(self, path: str, line: str) -> bool:
-        """Whether a difference is about the same path."""
+        """True if a difference is about this path."""
         old, _, _ = line.partition("=")
         return self._full(path) == self._full(old)
 
@@ -238,14 +240,15 @@ class StudioState:
         try:
             return _with_item_names(long_path(self.scenario, path), self.scenario)
         except DialsimError:
-            return path  # which the scenario refuses, or which a difference that is gone had added
+            # The scenario refuses this path, or a removed difference had added what it leads to
+            return path
 
     # -- particular changes -----------------------------------------------------------------------
 
     def turn(self, lever: Lever, text: str) -> StudioState:
-        """Give a lever another value: as `set` does, for most; a share of answers, a mean time too.
+        """Set a lever: like `set`, but also for a share of answers and for a mean time.
 
-        Raises ScenarioError for a value that the scenario can't have.
+        Raises ScenarioError if the scenario refuses the value.
         """
         if lever.kind not in ("answers", "talk"):
             return self.set(lever.path, text)
@@ -253,7 +256,7 @@ class StudioState:
         written = document_of(self.scenario).get("behaviours") or {}
         lines = []
         if name not in written:
-            # a behaviour that is written has only what is written, the built-in one has people
+            # A written behaviour lacks the people of the built-in one, so they are written with it
             people = BUILT_IN.model_dump(mode="json", by_alias=True)["people"]
             shown = {key: people[key] for key in ("deadNumbers", "concentration")}
             lines.append(f"behaviours.{name}={json.dumps({'people': shown})}")
@@ -264,15 +267,16 @@ class StudioState:
             talk = behaviour.talk_time
             changed = talk.model_dump(mode="json", by_alias=True, exclude_none=True)
             changed |= {"mean": text}
-            if isinstance(talk, Lognormal | Gamma | Weibull):  # it is spread as before
+            # The coefficient of variation stays
+            if isinstance(talk, Lognormal | Gamma | Weibull):
                 share = _milliseconds(text, lever.value) / lever.value
                 changed["sd"] = format_duration(round(talk.sd * share))
         return self.with_lines(*lines, f"{lever.path}={json.dumps(changed)}")
 
     def pause(self, campaign: Position, since: str, until: str) -> StudioState:
-        """Have somebody pause a campaign for a while; instants as `Tue 12:00`, or in ISO 8601.
+        """Pause a campaign for a while; instants such as `Tue 12:00`, or in ISO 8601.
 
-        `without` takes the new difference back. Raises ScenarioError.
+        `without` removes the new difference. Raises ScenarioError.
         """
         name = campaign_at(self.scenario, campaign).name
         actions = [
@@ -283,7 +287,7 @@ class StudioState:
         return self.set(f"{path}.timeline+", json.dumps(actions, ensure_ascii=False))
 
     def add_campaign(self, name: str, people: int, like: Position = (0, 0)) -> StudioState:
-        """Add a campaign for made-up people, scheduled as another one of its organization.
+        """Add a campaign with made-up people and the schedule of another one of its organization.
 
         Raises ScenarioError.
         """
@@ -302,7 +306,7 @@ class StudioState:
     # -- pins -------------------------------------------------------------------------------------
 
     def pin(self, name: str = "") -> StudioState:
-        """Keep the scenario as it is now under a name, `variant 1` and so on by default."""
+        """Keep the current scenario under a name, by default `variant 1` and so on."""
         taken = {pin.name for pin in self.pins}
         if not name:
             name = next(n for k in range(1, len(taken) + 2) if (n := f"variant {k}") not in taken)
@@ -310,11 +314,11 @@ class StudioState:
         return replace(self, pins=(*kept, Pin(name, self.differences, self.scenario)))
 
     def unpin(self, name: str) -> StudioState:
-        """Forget a pin."""
+        """Remove a pin."""
         return replace(self, pins=tuple(pin for pin in self.pins if pin.name != name))
 
     def restore(self, name: str) -> StudioState:
-        """Go back to a pin, as a change that can be undone. Raises StudioError without one."""
+        """Return to a pin, as a change that can be undone. Raises StudioError if there is none."""
         pin = next((pin for pin in self.pins if pin.name == name), None)
         if pin is None:
             raise StudioError(f"there is no pin {name}")
@@ -323,11 +327,11 @@ class StudioState:
     # -- telling it on ----------------------------------------------------------------------------
 
     def set_lines(self) -> list[str]:
-        """The differences as options that can be pasted behind a command."""
+        """Return the differences as options to paste after a command."""
         return [f"--set {shlex.quote(line)}" for line in self.differences]
 
     def command(self) -> str:
-        """The command that makes the same runs."""
+        """Return the command that makes the same runs."""
         origin = self.base.origin
         assert origin is not None
         verb = "forecast" if self._draws_of(self.scenario) else "run"
@@ -337,10 +341,10 @@ class StudioState:
         return shlex.join(words)
 
     def text(self) -> tuple[str, dict[str, bytes]]:
-        """The scenario as the text of one file, and the files that must lie beside it, by name.
+        """Return the scenario as one file, and the files that belong beside it, by name.
 
-        These are its lists, and `draws.yaml`. The differences are folded in; comments stay where
-        what they are about does.
+        These are its lists, and `draws.yaml`. The differences are merged in; comments stay with
+        what they are about.
         """
         origin = self.base.origin
         assert origin is not None
@@ -356,14 +360,14 @@ class StudioState:
             return f"{json.dumps(new, ensure_ascii=False, indent=2)}\n", beside
         text = _merged(origin.text, old, new)
         if document_of(loads(text, files={**origin.kept, **beside})) != new:
-            # anchors, for instance, stand for several places of which one was changed
+            # A merge fails on anchors, for instance, if only one of their uses was changed
             import yaml
 
             text = yaml.safe_dump(new, allow_unicode=True, sort_keys=False, width=100)
         return text, beside
 
     def link(self) -> str:
-        """The differences and pins in a form that a URL's fragment can have."""
+        """Return the differences and pins, encoded for the fragment of a URL."""
         origin = self.base.origin
         assert origin is not None
         file = None if origin.file is None else str(origin.file.absolute())
@@ -379,18 +383,18 @@ class StudioState:
 
     @property
     def _digest(self) -> str:
-        """What the scenario and the draws say, in short."""
+        """Digest of the scenario and the draws."""
         if self.draws is None:
             return self.base.digest
         return sha256(f"{self.base.digest}\n{self.draws.text}".encode()).hexdigest()
 
     @classmethod
     def from_link(cls, link: str, opened: StudioState | None = None) -> StudioState:
-        """Restore the state of a link, whose file must say what it said then.
+        """Restore the state of a link, whose file must be unchanged.
 
-        With `opened` the link must be to the scenario that is open there, and no file is read; that
-        is for servers, whose guests must not name files. Raises StudioError for a link that can't
-        be read, or whose scenario has changed or vanished, ScenarioError for a file with problems.
+        With `opened` the link must be to the scenario opened there, and no file is read: guests of
+        a server must not name files. Raises StudioError if the link is invalid, or its scenario was
+        changed or removed, ScenarioError for a file with problems.
         """
         content = _unpacked(link)
         base = _base_of(content, opened)
@@ -408,7 +412,7 @@ class StudioState:
 
 
 def _milliseconds(text: str, otherwise: int) -> int:
-    """A duration; `otherwise` for what the scenario is to refuse."""
+    """Parse a duration; `otherwise` if it is invalid, for the scenario to refuse."""
     try:
         return parse_duration(text)
     except ValueError:
@@ -416,14 +420,15 @@ def _milliseconds(text: str, otherwise: int) -> int:
 
 
 def _is_json(text: str) -> bool:
-    """Whether a scenario's text is JSON."""
+    """True if the text of a scenario is JSON."""
     return text.lstrip()[:1] == "{"
 
 
 def _outcomes(behaviour: Behaviour, text: str) -> dict[str, float] | str:
-    """The outcomes with another share of answers; failures stay, the others share the rest.
+    """Return outcomes with another share of answers; the share of failures stays.
 
-    A text that is no share is left for the scenario to refuse.
+    The remaining outcomes are scaled. A text that is no share is returned for the scenario to
+    refuse.
     """
     now = behaviour.outcomes
     try:
@@ -442,7 +447,7 @@ _LONGEST_LINK = 200_000
 
 
 def _unpacked(link: str) -> dict[str, Any]:
-    """What a link says."""
+    """Decode a link."""
     broken = StudioError("this link is not one of a studio, or a part of it is missing")
     try:
         padded = link.strip().lstrip("#") + "=" * (-len(link.strip().lstrip("#")) % 4)
@@ -476,12 +481,12 @@ def _base_of(content: Mapping[str, Any], opened: StudioState | None) -> StudioSt
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """Something that can be changed, and how.
+    """A setting that can be changed, and its range.
 
     `kind` is number, share, duration, instant, windows or list. `value` is a number (a duration in
     ms, an instant in ms since 1970), a week `{day: ((first, last minute), …)}` with days from 1, or
-    a tuple of texts; None where nothing is set. `text` is the same as `--set` takes it. `low`,
-    `high` and `step` are what a slider offers, and not all that is possible.
+    a tuple of texts; None if unset. `text` is the same as for `--set`. `low`, `high` and `step` are
+    the range of a slider, beyond which other values are possible.
     """
 
     path: str
@@ -498,12 +503,11 @@ class Lever:
 
 
 Position = tuple[int, int]
-"""The places of an organization and of a campaign in it, from 0."""
+"""Indices of an organization and of a campaign in it."""
 
 
 def campaigns(scenario: Scenario) -> Iterator[tuple[Position, str, int]]:
-    """Each campaign: its position, its name (with the organization's where there are several), and
-    how many people it has."""
+    """Yield each campaign: position, name (with the organization's if there are several), size."""
     several = len(scenario.organizations) > 1
     for o, organization in enumerate(scenario.organizations):
         for c, campaign in enumerate(organization.campaigns):
@@ -512,9 +516,9 @@ def campaigns(scenario: Scenario) -> Iterator[tuple[Position, str, int]]:
 
 
 def levers(scenario: Scenario, campaign: Position = (0, 0)) -> list[Lever]:
-    """The levers of a campaign, of its organization, and of the behaviour of its people.
+    """Return the levers of a campaign, its organization, and the behaviour of its people.
 
-    None of what the scenario doesn't have: without a campaign only those of the organization.
+    Only those that the scenario has: without a campaign those of the organization.
     """
     o, c = campaign
     if o >= len(scenario.organizations):
@@ -530,19 +534,19 @@ def levers(scenario: Scenario, campaign: Position = (0, 0)) -> list[Lever]:
 
 
 def path_to_organization(scenario: Scenario, organization: int) -> str:
-    """The full path of an organization, as `--set` takes it."""
+    """Return the full path of an organization, as for `--set`."""
     return _part("organizations", scenario.organizations[organization].name, organization)
 
 
 def path_to_campaign(scenario: Scenario, campaign: Position) -> str:
-    """The full path of a campaign, as `--set` takes it."""
+    """Return the full path of a campaign, as for `--set`."""
     o, c = campaign
     name = campaign_at(scenario, campaign).name
     return f"{path_to_organization(scenario, o)}.{_part('campaigns', name, c)}"
 
 
 def campaign_at(scenario: Scenario, position: Position) -> Campaign:
-    """The campaign at a position. Raises StudioError if there is none."""
+    """Return the campaign at a position. Raises StudioError if there is none."""
     o, c = position
     found = scenario.organizations[o].campaigns if o < len(scenario.organizations) else ()
     if c >= len(found):
@@ -551,7 +555,7 @@ def campaign_at(scenario: Scenario, position: Position) -> Campaign:
 
 
 def _with_item_names(path: str, scenario: Scenario) -> str:
-    """The path with organizations and campaigns by their names and not by their numbers."""
+    """Return the path with names of organizations and campaigns instead of indices."""
     found = re.match(r"organizations\.(\d{1,6})(?:\.campaigns\.(\d{1,6}))?(?=\.|$)", path)
     if found is None or int(found[1]) >= len(scenario.organizations):
         return path
@@ -563,7 +567,7 @@ def _with_item_names(path: str, scenario: Scenario) -> str:
 
 
 def _part(key: str, name: str, place: int) -> str:
-    """The part of a path that leads to an item of a list: by its name, where that is plain."""
+    """Return the part of a path for an item of a list: its name if it needs no escaping."""
     plain = name.strip() == name and name and not (set(name) & set("=\n")) and not name.isdigit()
     return f"{key}.{name if plain and name[-1] not in '+-' else place}"
 
@@ -631,13 +635,15 @@ def _of_behaviour(
 
 
 def _behaviour_of(campaign: Campaign, organization: Organization) -> str:
-    """The name of the behaviour of a campaign's people."""
+    """Return the name of the behaviour of a campaign's people."""
     agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
     return agent.behaviour
 
 
 def pauses(scenario: Scenario, campaign: Position) -> list[tuple[int, int | None]]:
-    """When somebody pauses a campaign and resumes it (ms); None where that is not said."""
+    """Return the pauses of a campaign as instants (ms) of pause and resume; None if it stays
+    paused.
+    """
     name, found = campaign_at(scenario, campaign).name, list[tuple[int, int | None]]()
     actions = [a for a in scenario.organizations[campaign[0]].timeline if a.campaign == name]
     for action in sorted(actions, key=lambda action: action.at):
@@ -655,9 +661,9 @@ MOST_FOUND = 200
 
 
 def complete(scenario: Scenario, prefix: str = "") -> list[tuple[str, str]]:
-    """Paths that begin so, with what stands there now: one level at a time.
+    """Return paths that complete a prefix by one level, with their current values.
 
-    Of a list with thousands of items the first `MOST_FOUND` that fit are found.
+    Of a list with thousands of items at most `MOST_FOUND` matches are returned.
     """
     above, _, begun = prefix.rpartition(".")
     value: object = scenario
@@ -677,7 +683,7 @@ def complete(scenario: Scenario, prefix: str = "") -> list[tuple[str, str]]:
 
 
 def _step(value: object, parts: Sequence[str], at: int) -> tuple[object, int] | None:
-    """Go down by one name, which may have dots in it; None where there is no such."""
+    """Descend by one name, which may contain dots; None if there is none."""
     names = dict(_below(value))
     for end in range(len(parts), at, -1):
         name = ".".join(parts[at:end])
@@ -689,11 +695,12 @@ def _step(value: object, parts: Sequence[str], at: int) -> tuple[object, int] | 
 
 
 def _below(value: object) -> Iterator[tuple[str, object]]:
-    """What is below a value, by the names that paths use."""
+    """Yield what is below a value, by the names in paths."""
     if isinstance(value, BaseModel):
         fields = type(value).model_fields
         leaves = {name for name in fields if isinstance(getattr(value, name), str | int | float)}
-        written = value.model_dump(mode="json", include=leaves)  # instants as files have them
+        # Instants and durations as files have them
+        written = value.model_dump(mode="json", include=leaves)
         for name, declared in fields.items():
             yield declared.alias or name, written.get(name, getattr(value, name))
     elif isinstance(value, Mapping):
@@ -708,7 +715,7 @@ _LONGEST = 60
 
 
 def _shown(value: object) -> str:
-    """A value in a line; how many there are of what has parts."""
+    """Format a value on a line; collections as their size."""
     if isinstance(value, BaseModel):
         return ""
     if isinstance(value, tuple | Mapping) and len(value) > 3:
@@ -728,7 +735,7 @@ def _name(item: object) -> str:
 
 
 def _with_names(value: Any, names: Mapping[str, str]) -> Any:
-    """A document whose files have other names."""
+    """Return a document with files renamed."""
     if isinstance(value, dict):
         return {
             key: names.get(below, below)
@@ -740,7 +747,7 @@ def _with_names(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _merged(text: str, old: Any, new: Any) -> str:
-    """A document's text with new values, its comments and its order kept."""
+    """Merge new values into the text of a document, keeping comments and order."""
     from ruamel.yaml import YAML
 
     yaml = YAML()
@@ -756,7 +763,7 @@ def _merged(text: str, old: Any, new: Any) -> str:
 
 
 def _merge(tree: Any, old: Any, new: Any) -> None:
-    """Change a tree where a document has changed, and nowhere else."""
+    """Change a tree where a document has changed, and only there."""
     if isinstance(new, dict):
         for key in [key for key in tree if str(key) not in new]:
             del tree[key]
@@ -804,7 +811,7 @@ class NewScenario:
     deadline: str = ""
 
     def text(self, file: str = "campaign.yaml") -> str:
-        """The scenario file, whose name is to be `file`. Raises StudioError for bad answers."""
+        """Return the scenario file, to be named `file`. Raises StudioError for invalid answers."""
         begin = new_instant(self.start)
         end = new_deadline(self.deadline, begin)
         windows = "".join(f"            - {_flow(day)}\n" for day in new_windows(self.windows))
@@ -869,7 +876,7 @@ def cleaned(name: str, content: bytes) -> tuple[str, bytes, Mapping[str, str]]:
 
 
 def new_instant(text: str, first_day: int | None = None) -> int:
-    """An instant in words or in ISO 8601; days of the week count from today, or from a day.
+    """Parse an instant in words or ISO 8601; days of the week count from today or `first_day`.
 
     Raises StudioError for anything else.
     """
@@ -882,7 +889,7 @@ def new_instant(text: str, first_day: int | None = None) -> int:
 
 
 def new_deadline(text: str, begin: int) -> int | None:
-    """A deadline in words, None for no text. Raises StudioError unless it is after `begin`."""
+    """Parse a deadline in words, None if empty. Raises StudioError unless it is after `begin`."""
     if not text.strip():
         return None
     end = new_instant(text, day_start(begin))
@@ -894,7 +901,7 @@ def new_deadline(text: str, begin: int) -> int | None:
 
 
 def new_windows(text: str) -> list[dict[str, object]]:
-    """Windows in words, as a file has them. Raises StudioError for others."""
+    """Parse windows in words to those of a file. Raises StudioError."""
     try:
         return windows_of(read_windows(text))
     except ValueError as error:
@@ -902,7 +909,7 @@ def new_windows(text: str) -> list[dict[str, object]]:
 
 
 def new_interval(text: str) -> int:
-    """A retry interval in ms. Raises StudioError for what is no duration."""
+    """Parse a retry interval to ms. Raises StudioError if it is no duration."""
     try:
         return parse_duration(text)
     except ValueError as error:
@@ -914,6 +921,6 @@ def _quoted(text: str) -> str:
 
 
 def _flow(day: dict[str, object]) -> str:
-    """A day's windows as YAML writes them in one line."""
+    """Return a day's windows in YAML flow style."""
     times = json.dumps(day["time"]).replace('"start"', "start").replace('"end"', "end")
     return f"{{dayOfWeek: {day['dayOfWeek']}, time: {times}}}"
