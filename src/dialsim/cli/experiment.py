@@ -557,11 +557,11 @@ def _find_value(
     path = _full(loaded, path)
     limits = ends(path, span, loaded.first_day)
     check_variants(limits, loaded)
-    read_goal(goal, loaded)
+    wanted = read_goal(goal, loaded)
     experiment = Experiment("plan", [loaded], options, {"vary": vary, "goal": goal, **asked})
     # The most lines are done first, so a bound for them also holds for fewer.
     lines = path.endswith(".maxConcurrentCalls")
-    announce(loaded, options.form, limits[-1].of(loaded) if lines else None)
+    announce(loaded, options.form, limits[-1].of(loaded) if lines else None, wanted)
     answer = experiment.simulate(find, loaded, path, span, goal, **asked)
 
     def report(further: FurtherRuns) -> str:
@@ -596,12 +596,11 @@ def _find_optimum(
     for path, values in vary.items():
         check_axis(path)
         check_variants(crossed({path: [values[0], values[-1]][: len(values)]}), loaded)
-    if goals:
-        read_goal(" and ".join(goals), loaded)
+    wanted = read_goal(" and ".join(goals), loaded) if goals else None
     read_objective(asked["maximize"], asked["minimize"], loaded)
     known = {"vary": vary, "goal": list(goals), **asked}
     experiment = Experiment("optimum", [loaded], options, known)
-    announce(loaded, options.form)
+    announce(loaded, options.form, goal=wanted)
     answer = experiment.simulate(optimize, loaded, vary, goals, **asked)
 
     def report(_: FurtherRuns) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from dialsim.engine.engines import Choice
+    from dialsim.experiments.goal import Goal
     from dialsim.scenario.scenario import Scenario
 
 
@@ -284,16 +285,23 @@ def say_back(scenario: Scenario) -> None:
         click.echo(f"--set {one.override}: {'; '.join(said)}")
 
 
-def announce(scenario: Scenario, form: str, bounded: Scenario | None = None) -> None:
+def announce(
+    scenario: Scenario, form: str, bounded: Scenario | None = None, goal: Goal | None = None
+) -> None:
     """Print, for people, what is known before the simulation.
 
-    That is the reading of overrides, and the workload bound, of `bounded` if given.
+    That is the reading of overrides, a start or a goal on a closed day, and the workload bound, of
+    `bounded` if given.
     """
     from dialsim.results.workload import workload_text
+    from dialsim.scenario.closed_days import closed_deadlines, closed_starts
 
     if form != "text":
         return
     say_back(scenario)
+    deadlines = () if goal is None else goal.deadlines
+    for text in (*closed_starts(scenario), *closed_deadlines(scenario, deadlines)):
+        click.echo(text)
     bound = workload_text(bounded or scenario)
     if bound is not None:
         click.echo(bound)

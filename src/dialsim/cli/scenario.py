@@ -74,15 +74,18 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
             _print_json(valid=False, problems=error.problems, warnings=())
             raise click.exceptions.Exit(2) from error
         raise ScenarioError([*error.problems, *_cleaning(error)]) from None
+    from dialsim.scenario.closed_days import closed_starts
+
+    warnings = (*closed_starts(loaded), *loaded.warnings)
     if form == "json":
         from dialsim.scenario.compiled_plan import compiled_plan, holidays_listed
 
         plan = {"compiled": compiled_plan(loaded).to_dict()} if compiled else {}
         named = {str(day): name for day, name in holidays_listed(loaded).items()}
         listed = {} if loaded.calendar is None else {"holidays": named}
-        _print_json(valid=True, problems=(), warnings=loaded.warnings, **listed, **plan)
+        _print_json(valid=True, problems=(), warnings=warnings, **listed, **plan)
         return
-    for warning in loaded.warnings:
+    for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     say_back(loaded)
     click.echo(f"{scenario} is good: {_contents(loaded)}.")

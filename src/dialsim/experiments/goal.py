@@ -21,7 +21,7 @@ import numpy as np
 from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Breach
 from dialsim.experiments.expression import Expression, pointed, read_expression
-from dialsim.experiments.figure_names import FigureName
+from dialsim.experiments.figure_names import FigureName, Place
 from dialsim.experiments.intervals import (
     Interval,
     Support,
@@ -175,6 +175,15 @@ class Goal:
         """Names of the figures that its evaluation needs."""
         asked = (figure.name for clause in self.clauses for figure in clause.figure.figures)
         return OF_EVIDENCE | frozenset(asked)
+
+    @property
+    def deadlines(self) -> list[tuple[int, Place]]:
+        """Instants (ms) by which something is to be done, and of which campaign."""
+        return [
+            (round(clause.bound.value), clause.figure.place)
+            for clause in self.clauses
+            if clause.figure.is_instant and clause.bound.upper and not clause.bound.after_start
+        ]
 
 
 OF_EVIDENCE = frozenset({"cost", "people", "people_lost", "reach_share"})

@@ -40,6 +40,19 @@ def union(parts: Iterable[Spans]) -> Spans:
     return np.stack([pairs[begins, 0], reach[np.append(begins[1:], True)]], axis=1)
 
 
+def minus(spans: Spans, taken: Spans) -> Spans:
+    """Return the time of `spans` that none of `taken` covers."""
+    edges = np.unique(np.concatenate([spans.ravel(), taken.ravel()]))
+    pieces = np.stack([edges[:-1], edges[1:]], axis=1) if len(edges) else no_spans()
+    return union([pieces[_covers(spans, pieces[:, 0]) & ~_covers(taken, pieces[:, 0])]])
+
+
+def _covers(spans: Spans, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return True for instants that a span covers."""
+    index = np.searchsorted(spans[:, 0], at, side="right") - 1
+    return (index >= 0) & (at < np.append(spans[:, 1], 0)[index])
+
+
 def length(spans: Spans) -> int:
     """Return the total length in ms."""
     return int((spans[:, 1] - spans[:, 0]).sum())
@@ -56,8 +69,9 @@ class CampaignTimeline:
     `people` counts the uploaded recipients; `removed` are the positions (from 0) of those whom the
     request dropped (D3). `start` is the effective startAt (F3). `final_at` is the instant of the
     first final status, `end` the same or else the last instant of the run. `open` and `paused` are
-    the spans, inside [start, end), in which windows were open and in which it was PAUSED. Its
-    finish depends on the people as well (`RunView.finishes`).
+    the spans, inside [start, end), in which windows were open and in which it was PAUSED; of the
+    open ones, `callable` leaves out the holidays and closed days of its calling hours, which are
+    compiled to pauses (T6). Its finish depends on the people as well (`RunView.finishes`).
     """
 
     position: Position
@@ -73,6 +87,7 @@ class CampaignTimeline:
     stalled: bool
     open: Spans
     paused: Spans
+    callable: Spans
 
     @property
     def full_name(self) -> str:
@@ -98,6 +113,13 @@ def _life(part: CampaignTrace, changes: list[CampaignChange]) -> CampaignTimelin
     final_at = next((change.at for change in changes if change.to_status.final), None)
     end = part.trace.end if final_at is None else final_at
     start = None if effective is None else effective.start_at
+    windows = (
+        no_spans()
+        if effective is None
+        else Windows.of(effective.request.time_windows).open_spans(effective.start_at, end)
+    )
+    paused = no_spans() if start is None else _paused(changes, start, end)
+    closed = _closed(part, end)
     return CampaignTimeline(
         position=(part.organization, part.campaign),
         name=part.block.name,
@@ -110,11 +132,28 @@ def _life(part: CampaignTrace, changes: list[CampaignChange]) -> CampaignTimelin
         final_at=final_at,
         end=end,
         stalled=part.stalled,
-        open=no_spans()
-        if effective is None
-        else Windows.of(effective.request.time_windows).open_spans(effective.start_at, end),
-        paused=no_spans() if start is None else _paused(changes, start, end),
+        open=windows,
+        paused=paused,
+        # An operator may have resumed the campaign on a closed day.
+        callable=minus(windows, minus(closed, minus(closed, paused))) if len(closed) else windows,
     )
+
+
+def _closed(part: CampaignTrace, end: int) -> Spans:
+    """Return the time that the compiled calling hours of a campaign close by pauses (T6)."""
+    scenario, spans, since = part.trace.world.scenario, [], None
+    owners = scenario.organizations[part.organization : part.organization + 1]
+    for action in (action for owner in owners for action in owner.planned):
+        if action.campaign != part.block.name:
+            continue
+        if action.action == "pause" and since is None:
+            since = action.at
+        elif action.action == "resume" and since is not None:
+            spans.append((since, action.at))
+            since = None
+    if since is not None and since < end:
+        spans.append((since, end))
+    return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
 def _paused(changes: list[CampaignChange], start: int, end: int) -> Spans:

@@ -193,7 +193,7 @@ class CampaignPart(Part):
     def occupancy(self) -> Occupancy:
         """Use of lines by the campaign's calls while its windows were open."""
         allowed = self.reading.slots[self._position[0]].allowed
-        return Occupancy.of(self.reading.busy[self._position], allowed, self.life.open)
+        return Occupancy.of(self.reading.busy[self._position], allowed, self.life.callable)
 
     @cached_property
     def held_back(self) -> Bottleneck:
@@ -247,7 +247,7 @@ class OrganizationPart(Part):
     def occupancy(self) -> Occupancy:
         """Use of lines while a window of any campaign was open."""
         slots = self.reading.slots[self.block.position]
-        return Occupancy.of(slots.busy, slots.allowed, union(life.open for life in self.lives))
+        return Occupancy.of(slots.busy, slots.allowed, union(life.callable for life in self.lives))
 
 
 class RunPart(Part):

@@ -187,7 +187,7 @@ def with_plans(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario
                 continue
             if not part.time_windows:
                 place = root.at("organizations", o, "campaigns", c, "plan")
-                first = thai_date(_start(campaign)).isoformat()
+                first = thai_date(start_of(campaign)).isoformat()
                 last = thai_date(part.horizon.at - 1).isoformat()
                 problems.add(place, f"leaves no time for any call from {first} to {last}")
             schedule = campaign.schedule.model_copy(update={"time_windows": part.time_windows})
@@ -223,7 +223,7 @@ def _last_year(scenario: Scenario) -> int:
     return thai_date(max(ends)).year
 
 
-def _start(campaign: Campaign) -> int:
+def start_of(campaign: Campaign) -> int:
     """Return the effective start of a campaign that the file schedules (C1)."""
     assert campaign.schedule is not None
     return max(campaign.scheduled_at or 0, campaign.schedule.start_date_time)
@@ -237,7 +237,7 @@ def _campaign(
 ) -> CompiledCampaign:
     plan = campaign.plan
     assert plan is not None
-    start, horizon = _start(campaign), horizon_of(scenario, campaign)
+    start, horizon = start_of(campaign), horizon_of(scenario, campaign)
     if plan.holiday is None and not scenario.has_closed_dates:
         weekly = {number: plan.of_weekday(number) for number in range(1, 8)}
         return CompiledCampaign(owner.name, campaign.name, horizon, time_windows(weekly), ())
@@ -267,7 +267,7 @@ def horizon_of(scenario: Scenario, campaign: Campaign) -> Horizon:
     if clock_end is not None:
         # T5: the instant of clock.end is simulated as well
         return Horizon(clock_end + 1, "clock.end")
-    first = midnight(thai_date(_start(campaign)))
+    first = midnight(thai_date(start_of(campaign)))
     return Horizon(first + WEEKS * 7 * DAY, f"{WEEKS} weeks")
 
 
@@ -464,11 +464,11 @@ def _on_campaign(
     schedule = campaign.schedule
     assert schedule is not None
     where = f"Campaign {campaign.name} of {owner.name}"
-    first = thai_date(_start(campaign))
-    last = thai_date(max(_start(campaign), horizon_of(scenario, campaign).at - 1))
+    first = thai_date(start_of(campaign))
+    last = thai_date(max(start_of(campaign), horizon_of(scenario, campaign).at - 1))
     if not scenario.compliance:
         return
-    called = {day: _called(campaign, day, days) for day in days_between(first, last)}
+    called = {day: called_on(campaign, day, days) for day in days_between(first, last)}
     for rule in scenario.compliance:
         if rule.contact is not None:
             outside: dict[tuple[str, str], list[date]] = defaultdict(list)
@@ -494,7 +494,7 @@ def _on_campaign(
                 )
 
 
-def _called(campaign: Campaign, day: date, days: Days) -> tuple[Range, ...]:
+def called_on(campaign: Campaign, day: date, days: Days) -> tuple[Range, ...]:
     """Return the ranges in which a campaign may call people on a date."""
     if campaign.plan is not None:
         return planned(campaign.plan, day, days)

@@ -485,8 +485,8 @@ class Scope:
 
     @property
     def open(self) -> Spans:
-        """Time in which at least one of the campaigns had an open window."""
-        return union(life.open for life in self.lives)
+        """Time in which at least one of the campaigns could call; closed days are left out."""
+        return union(life.callable for life in self.lives)
 
     def slots(self) -> SlotUse:
         """Return the use of lines of all organizations together."""
