@@ -123,6 +123,7 @@ def hand_trace(
                 position=o,
                 name=names[o],
                 settings=SimpleNamespace(
+                    planned=(),
                     webhook=None,
                     retention=None,
                     agents=(_AGENT,),

@@ -141,9 +141,8 @@ def _life(part: CampaignTrace, changes: list[CampaignChange]) -> CampaignTimelin
 
 def _closed(part: CampaignTrace, end: int) -> Spans:
     """Return the time that the compiled calling hours of a campaign close by pauses (T6)."""
-    scenario, spans, since = part.trace.world.scenario, [], None
-    owners = scenario.organizations[part.organization : part.organization + 1]
-    for action in (action for owner in owners for action in owner.planned):
+    spans, since = [], None
+    for action in part.owner.settings.planned:
         if action.campaign != part.block.name:
             continue
         if action.action == "pause" and since is None:
