@@ -57,7 +57,7 @@ _TOLD, _SURE = 0.6, 0.03
 error of a share.
 """
 _LOG_MOST = log(300.0)
-"""Logarithm of the concentration from which people count as equal."""
+"""Logarithm of the smallest concentration at which people count as equal."""
 _CHANCE, _NEVERS, _DEADS, _ALIKE, _FAILING = range(5)
 _MIXTURE = 5
 _ATTEMPT = 2
@@ -84,7 +84,7 @@ _BY_CHANCE = 0.01
 """Significance level of the test for fatigue."""
 _STEP = 1e-3
 _SURELY, _MATTERS = 5.0, 0.02
-"""Standard errors, and share of calls, from which answers contradict figures."""
+"""Standard errors, and share of calls, at which answers contradict figures."""
 
 
 class DialHistory:
@@ -824,7 +824,7 @@ def _sign_of_wear(fit: _Fit, unworn: Floats) -> Floats | None:
     standard errors in favour of fatigue.
     """
     starts, signs = [], []
-    nearly = -8.0  # so little fatigue that its score is that of none
+    nearly = -8.0  # nearly = -8.0  # so little fatigue that its score equals the score of none
     for recovery in np.log(_RECOVERIES):
         parameters = np.concatenate([unworn, [nearly, recovery]])
         model, score = AnsweringModel(fit.layout, parameters), 0.0
@@ -861,7 +861,7 @@ def _answering(
         above, below = (_figures(parameters + sign * step, ringing) for sign in (1.0, -1.0))
         slopes[:, column] = (above - below) / 2e-5
     variance = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
-    # The split of calls that neither answer nor fail has a binomial variance of its own.
+    # The split of calls that neither answer nor fail has a binomial variance as well.
     split = ringing * (1.0 - ringing) / max(no_answer + busy, 1)
     variance[1:3] += (values[1] + values[2]) ** 2 * split
     errors = np.sqrt(variance)

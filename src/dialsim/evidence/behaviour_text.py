@@ -28,7 +28,7 @@ DRAWS = 50
 _SEED = 1
 _NO_SETUP = "1ms"
 _EVERYBODY = 0.99999
-"""Share of reachable people from which it counts as all."""
+"""Smallest share of reachable people that counts as all."""
 
 
 def yaml_text(calibration: Calibration) -> str:

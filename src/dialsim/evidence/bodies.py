@@ -26,7 +26,7 @@ from dialsim.interface.payload import NO_CONVERSATION, UNKNOWN
 from dialsim.interface.status import CallStatus, CampaignStatus
 
 NO_INSTANT = np.iinfo(np.int64).min
-"""Value for an unknown instant; its bits are those of NaT."""
+"""Value for an unknown instant; its bits equal NaT."""
 
 STATUSES = tuple(CallStatus)
 CAMPAIGN_STATUSES = tuple(CampaignStatus)

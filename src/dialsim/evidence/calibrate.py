@@ -56,7 +56,7 @@ _RATES = {"silent": "no_conversation", "notRecorded": "not_analyzed",
 _LATE_TIMES, _LATE_MS = 10, 300_000
 """A result is late (A4) beyond this multiple of the median delay, and beyond this time in ms."""
 _MOST_VALUES = 20
-"""Most values of a field for which shares are estimated; others are free text."""
+"""Most distinct values of a field with estimated shares; fields with more are free text."""
 NEVER_SATURATED = (
     "the lines were never saturated for long, so the log does not show how long calls are set up "
     "and ring. They are the default's, and the finish rests on them"
@@ -428,7 +428,7 @@ def _share(count: int, total: int) -> PointEstimate:
 def _analyses(
     log: Log, answered: pd.DataFrame, latency: NDArray[np.int64]
 ) -> tuple[dict[str, PointEstimate], NDArray[np.int64], NDArray[np.int64]]:
-    """Return failure rates, the delays of analyses, and those of late results (ms)."""
+    """Return failure rates, and the delays (ms) of analyses and of late results."""
     kinds = answered["analysis"].astype(object)
     judged = answered[kinds.notna() & (kinds != "pending")]
     if not len(judged):

@@ -93,7 +93,7 @@ def contents(log: Log) -> Contents:
 
 
 def _not_received(log: Log) -> int:
-    """Count the calls with POSTs in the log, none of which the receiver accepted."""
+    """Count the calls whose POSTs in the log all failed to be accepted."""
     if not len(log.bodies):
         return 0
     posted = log.bodies.loc[log.bodies["post"] > 0, "call"].unique()

@@ -50,7 +50,7 @@ _GRAM = 3
 # 0 stands before a person's first call and after the last one.
 _SIGNS = len(OUTCOMES) + 1
 _MOST_ATTEMPTS = 10
-"""Attempt from which on attempts are counted together."""
+"""First of the attempts that are counted together."""
 _SOONEST = 0.01
 """Quantile of the gaps between attempts that represents the shortest one."""
 _PARTS = (np.arange(99) + 1) / 100.0
@@ -97,9 +97,7 @@ _NOTHING = Events(_NO_ONE, np.empty(0, np.int8), _NO_ONE, _NO_ONE, _NO_ONE)
 
 
 def events_of(log: Log, *, told: bool) -> Events:
-    """Return the events of a log; with `told` only those that a log of webhooks contains as
-    well.
-    """
+    """Return the events of a log; if `told`, without events that webhooks don't show."""
     # The person of a masked call is unknown, so each masked call counts as another person.
     calls = log.calls
     codes = {status.value: code for status, code in _OUTCOME_OF.items()}
@@ -135,7 +133,7 @@ def events_of_run(reading: RunView, *, told: bool) -> Events:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Data of a log from which distances are computed.
+    """Data of a log, the input of distances.
 
     `grams` counts all sequences of three outcomes; `attempts` counts by attempt and outcome;
     `answering` by hour of the day: calls, and answered ones; `week` counts starts and ends by day

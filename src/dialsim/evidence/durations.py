@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 """Levels at which quantiles of a family are compared with the measurements."""
 OFF = 0.1
-"""Relative error of a quantile from which a family is rejected."""
+"""Largest relative error of a quantile for a family to be accepted."""
 ENOUGH = 100
 """Fewest durations for a comparison of quantiles; below, likelihood alone selects the family."""
 _LISTED = 400
@@ -200,7 +200,7 @@ def _made(
 
 
 def _bounds(values: Floats) -> tuple[float | None, float | None]:
-    """Return bounds to which durations were clipped: many are equal to them, and few are close."""
+    """Return bounds where durations were clipped: many are equal to them, and few are close."""
     low, high = values[0], values[-1]
     at_low, at_high = (values == low).sum(), (values == high).sum()
     width = max(0.05 * low, 1.0), 0.05 * high

@@ -560,7 +560,7 @@ class _Search:
                 return
         low, high = (self._limit(name, best, value, far) for far in (1, self._most[name]))
         if written is None and low == high and {value} == self._lines:
-            # The number only says what leaving the setting out says
+            # The number has the same effect as leaving the setting out
             return
         tick, part = (0, 0) if name == "queue_limit" else (1, value // _SHARP)
         if written == value and max(value - low, high - value) <= max(tick, part):
@@ -667,7 +667,7 @@ def _log_density_of_leads(lead: Integers, ending: Integers) -> NDArray[np.float6
 
 
 def _log_density_of_losses(late: Integers) -> NDArray[np.float64]:
-    """Return the unnormalized log density of how late losses are.
+    """Return the unnormalized log density of the delays of losses.
 
     It is Student's t with 3 degrees of freedom, mixed with a little uniform mass for outliers.
     """

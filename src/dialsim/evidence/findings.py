@@ -43,7 +43,7 @@ No telephone network lets a call ring for ten minutes.
 
 @dataclass(frozen=True, order=True, slots=True)
 class Finding:
-    """A rule that a log breaks: at which instant (ms, None if unknown), by which call, and how.
+    """A violation of a rule in a log: instant (ms, None if unknown), call and description.
 
     `line` is the line of the body, 0 if the finding comes from a table of calls.
     """

@@ -62,7 +62,7 @@ def assumed_holds() -> tuple[Floats, Floats]:
 class HoldTimes:
     """Mean hold times (ms) by outcome, from `saturated` ms of saturated lines.
 
-    `covariance` is that of the four means: a block that leaves more to one outcome leaves less to
+    `covariance` belongs to the four means: a block that leaves more to one outcome leaves less to
     the others.
     """
 
@@ -192,7 +192,7 @@ def _limit(calls: _Calls, low: int, high: int) -> int:
 def _saturated(
     log: Log, part: pd.DataFrame, over: Integers, ended: Integers
 ) -> tuple[Integers, Integers]:
-    """Return spans in which somebody who might have been called at once had to wait."""
+    """Return saturated spans: a recipient that could be called at once had to wait."""
     origin = int(over.min()) - _LONGEST
     size = (int(ended.max()) - origin) // _STEP + 2
     saturated = np.zeros(size, dtype=bool)

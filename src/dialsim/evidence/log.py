@@ -244,7 +244,7 @@ def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
     def rest() -> Iterator[Chunk]:
         try:
             yield from chain([following], chunks)
-        # joblib consumes this generator in a thread of its own, where an exception would hang it
+        # joblib consumes this generator in another thread, where an exception would hang it
         except Exception as error:
             failures.append(error)
 
@@ -384,7 +384,7 @@ def _campaigns(
 
 
 def _repeats(bodies: pd.DataFrame) -> NDArray[np.bool_]:
-    """Return which bodies repeat all that an earlier body of their call says."""
+    """Return a mask of the bodies that repeat an earlier body of their call."""
     key = ["call", "status", "digest", "started_at", "ended_at", "session"]
     said = bodies[key].assign(again=bodies["marks"].to_numpy() & Mark.RE_ANALYSIS)
     repeats: NDArray[np.bool_] = said.duplicated().to_numpy()
@@ -544,7 +544,7 @@ def _read_folder(folder: Path, progress: Progress | None) -> Log:
 
 
 def _joined(log: Log, table: pd.DataFrame) -> Log:
-    """Return the table of calls of a run, joined with what the bodies of its webhooks say."""
+    """Return the table of calls of a run, joined with the data of its webhooks."""
     of_call = pd.Index(log.calls["call_id"]).get_indexer(table["call_id"])
     has_body = of_call >= 0
     pairs = pd.MultiIndex.from_frame(table[["organization", "campaign"]].astype(str))

@@ -68,16 +68,16 @@ from dialsim.scenario.scenario import Scenario
 FEWEST = 40
 """Fewest runs: with fewer the floors would be too low too often."""
 _FIRST_REPLICATION = 1_000_000
-"""First replication of the extra runs, so that no log is compared with a run of its own seed."""
+"""First replication of the extra runs, so that no log is compared with itself."""
 _SAMPLE = 1_024
 """Values kept per sample of a run: distances between runs need no more precision."""
 _WORTH_WORKERS = 200_000
-"""Calls from which on runs are spread over processes, whose start takes time."""
+"""Calls that justify worker processes, whose start takes time."""
 _INTERVAL = (2.5, 97.5)
 _LEAST_SHIFT_MIN = 10.0
 _LEAST_MOVE_H = 0.01
 _BEGINNING = 10
-"""How many of the percentiles are the beginning of a log."""
+"""Number of percentiles that make up the beginning of a log."""
 _STEP = HOUR // 12
 """Shifts are reported in steps of five minutes: random variation moves calls too."""
 _LEAST_PART = {"people": 0.01, "retryInterval": 0.05, "talkTime": 0.03}
@@ -124,11 +124,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class LogComparison:
-    """How far a simulated log is from a real one.
+    """Distances of a simulated log from a real one.
 
-    `noise` names the model that the floors come from, which ran `replications` times; `untold` says
-    why some distances are missing. `main` is the distance that explains most, None if none exceeds
-    its floor, and `sentence` states it.
+    `noise` names the model that the floors come from, which ran `replications` times; `untold`
+    gives the reason for missing distances. `main` is the distance that explains most, None if none
+    exceeds its floor, and `sentence` states it.
     """
 
     real: Side
@@ -319,8 +319,8 @@ def _models(real: Log, simulated: Log) -> tuple[list[Scenario], str]:
     """Return the models whose runs measure the noise, and a description of them.
 
     A model calibrated on one log inherits the chance of that log: if its lines were always busy,
-    say, it tells little about how gaps vary while lines are free. So both logs are used, and the
-    higher floor counts.
+    say, it contains little on gaps while lines are free. So both logs are used, and the higher
+    floor counts.
     """
     for log in (simulated, real):
         if log.form == "run":

@@ -1,8 +1,8 @@
 """Read a running campaign from the service and write it as a scenario to forecast from.
 
-What the interface tells goes into `people.csv`: how often each person was called, and with what
-result. Comments in `scenario.yaml` say what it does not tell, which is an option or a guess there.
-Pages are cached beside the folder, in `.DIR.pull`, so that an interrupted command resumes.
+The interface's data go into `people.csv`: how often each person was called, and the result. What it
+does not show is an option or a guess, with a comment in `scenario.yaml`. Pages are cached beside
+the folder, in `.DIR.pull`, so that an interrupted command resumes.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ from dialsim.results.folder import check_place
 from dialsim.results.progress import Progress
 
 FRESH_SECONDS = 900
-"""How long (s) cached pages of an interrupted command are used; then they are outdated."""
+"""How long (s) cached pages of an interrupted command are used; people have moved on by then."""
 _LONGEST_SILENCE = 7 * 86_400_000
-"""Longest time (ms) from the newest change to the service's clock for which both can belong
-together.
+"""Longest time (ms) from the newest change to the service's clock that is plausible.
 
-A clock further ahead is not the one of the data.
+A clock further ahead is a different one, such as a sandbox's virtual clock.
 """
 
 
@@ -91,8 +90,8 @@ def pull(
     `schedules` are the requests that started them: none, one for all, or one each. `lines` is
     maxConcurrentCalls, `agent` the name or id of the calling agent, `now` the instant of the data
     (ms), by default that of the service's clock. A `log` of the campaigns' webhooks supplies names,
-    schedules, lines and agents that nothing else tells, and when calls ended; if `calibrated`, the
-    scenario gets the behaviour estimated from all its calls (`calibrate`).
+    schedules, lines and agents that are missing elsewhere, and when calls ended; if `calibrated`,
+    the scenario gets the behaviour estimated from all its calls (`calibrate`).
 
     The folder is written completely or, if an error is raised, not touched. Raises ServiceError,
     OutputError, ScenarioError.
@@ -141,7 +140,7 @@ def _checked_ids(campaigns: Sequence[str]) -> list[str]:
 
 
 def _logged(log: Log, campaign: PulledCampaign) -> LoggedCampaign:
-    """Return what the log says of a campaign; raises ServiceError if it has no call of it."""
+    """Return the log's data on a campaign; raises ServiceError if it has no call of it."""
     shared = numbers_of_several(campaign.recipients)
     found = LoggedCampaign.of(log, campaign.id, shared)
     if found is None:
@@ -291,7 +290,7 @@ def _instant(
     """Return the instant of the data (ms), and notes about it.
 
     It is the clock in the service's answers, but not before the newest change. If that clock is far
-    ahead of every change it is not the one of the data: a sandbox has a virtual clock.
+    ahead of every change, the newest change is used instead: a sandbox has a virtual clock.
     """
     newest = max((p.updated_at for part in found for p in part.recipients), default=None)
     if now is not None:

@@ -1,7 +1,7 @@
-"""What `dialsim pull` reads of campaigns, and the folder that it writes.
+"""Campaign data that `dialsim pull` reads, and the folder that it writes.
 
-A campaign is what the service tells of it: its recipients, and where each of them stands. The
-folder has a scenario, a list of people, and comments on what is not known.
+The service shows the recipients of a campaign and the state of each of them. The folder has a
+scenario, a list of people, and comments on what is not known.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ENDED = REACHED | {CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED, Ca
 
 
 def _known_status(value: object) -> object:
-    """Map a status that the interface does not define to that of a call in progress."""
+    """Map a status that the interface does not define to INITIATED, a call in progress."""
     named = isinstance(value, str) and value in {status.value for status in CallStatus}
     return CallStatus.INITIATED if isinstance(value, str) and not named else value
 
@@ -112,9 +112,9 @@ class LoggedDial(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoggedCampaign:
-    """What a log of webhooks says of a campaign; `dials` are by phone number.
+    """Data on a campaign in a log of webhooks; `dials` are by phone number.
 
-    People who share a number are left out: the number does not tell which of them was called.
+    People who share a number are left out: by the number alone their calls can't be assigned.
     """
 
     name: str | None
@@ -125,7 +125,7 @@ class LoggedCampaign:
 
     @classmethod
     def of(cls, log: Log, identifier: str, shared: frozenset[str]) -> LoggedCampaign | None:
-        """Return what the log says of the campaign with an id, None if it is not in the log.
+        """Return the log's data on the campaign with an id, None if it is not in the log.
 
         `shared` are phone numbers of several people. Of settings that changed the last ones count.
         """
@@ -187,7 +187,7 @@ def numbers_of_several(people: list[PulledRecipient]) -> frozenset[str]:
 
 @dataclass(slots=True)
 class PulledCampaign:
-    """A campaign as far as the service tells it; recipients in upload order."""
+    """A campaign as far as the service shows it; recipients in upload order."""
 
     id: str
     recipients: list[PulledRecipient]
@@ -198,7 +198,7 @@ class PulledCampaign:
 
     @property
     def name(self) -> str:
-        """Name for the scenario, from the log if it has one: the interface does not tell it."""
+        """Name for the scenario, from the log if it has one: the interface does not show it."""
         return (self.logged and self.logged.name) or f"Campaign {self.id[:8]}"
 
     def last_dial(self, person: PulledRecipient) -> LoggedDial | None:
@@ -214,13 +214,15 @@ class PulledCampaign:
 
     @property
     def most_attempts(self) -> int:
-        """Largest number of attempts that anybody has had."""
+        """Largest number of attempts to one person."""
         return max((person.call_attempt for person in self.recipients), default=0)
 
 
 @dataclass(slots=True)
 class Pulled:
-    """What was written: `at` is the instant of the data (ms), `notes` say what is a guess."""
+    """Summary of what was written: `at` is the instant of the data (ms), `notes` list the
+    guesses.
+    """
 
     folder: Path
     at: int
@@ -241,7 +243,7 @@ class Pulled:
 DRAWS = "draws.yaml"
 """File of the posterior draws of the behaviours, in the folder that is written."""
 DEFAULT_LINES = 10
-"""Value of maxConcurrentCalls if neither an option nor the log tells it."""
+"""Value of maxConcurrentCalls if neither an option nor the log gives it."""
 _NUMBER = re.compile(PHONE_PATTERN[1:-1])
 CARRIED_OVER = (
     "startDateTime", "endDateTime", "timeWindows", "maxAttempts", "retryInterval", "callerIds"
@@ -276,7 +278,7 @@ def write_pulled(
         (draft / MANIFEST).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
         if behaviours is not None:
             (draft / DRAWS).write_text(draws_text(behaviours), encoding="utf-8")
-        # A folder that can't be loaded must not replace the one that is there
+        # A folder that can't be loaded must not replace the existing one
         load(draft / SOURCE)
 
 
@@ -438,7 +440,7 @@ def _agent_text(name: str, campaigns: Sequence[PulledCampaign]) -> str:
 def _fitting(
     schema: Mapping[str, ParamSchema], people: Sequence[PulledRecipient]
 ) -> dict[str, Any]:
-    """Return the schema entries that everybody satisfies; people with masked data are not
+    """Return the schema entries that all people satisfy; people with masked data are not
     checked.
     """
     faulty = {fault.path[0] for p in people for fault in check_agent_params(schema, p.agent_params)}

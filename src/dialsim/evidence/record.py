@@ -103,7 +103,7 @@ class RecordedCalls:
     `calls` has those whose person is known. `has_dials` says whether instants of releases and dials
     are known. `until` is the last instant (ms) of the log; up to `horizon` it is complete but for
     calls without a webhook. `blocks` are all campaigns of the scenario; `notes` are sentences on
-    what the log does not tell.
+    what the log lacks.
     """
 
     def __init__(self, log: Log, scenario: Scenario) -> None:

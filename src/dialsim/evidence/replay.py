@@ -23,7 +23,7 @@ from dialsim.scenario.service import EngineSettings
 from dialsim.scenario.units import format_duration
 
 FEW = 20
-"""Fewest calls of an ending from which the time of setup and ringing is estimated."""
+"""Fewest calls of an ending to estimate the time of setup and ringing."""
 _BELOW, _ABOVE = 3, 6
 """Plausible leads end this many widths of the shortest half below and above it."""
 _LEAST_WIDTH_MS = 500
@@ -34,7 +34,9 @@ Event = Literal["created", "lost", "released", "dialled"]
 _COLUMNS: dict[Event, str] = {
     "created": "created", "lost": "lost", "released": "queued", "dialled": "dialled"
 }  # fmt: skip
-"""What may differ, in the order within an instant (T4), with its column of `CallTimes`."""
+"""Events that may differ, in the order within an instant (T4), with their columns of
+`CallTimes`.
+"""
 _SHARING_RULES = {"priority": "Q7", "weighted": "Q8", "deadline": "Q9"}
 
 
@@ -189,7 +191,7 @@ def _at(column: Integers, rows: Integers) -> Integers:
 
 
 def _earlier(one: Integers, other: Integers) -> Integers:
-    """Return the earlier of two instants, either of which may be missing."""
+    """Return the earlier of two instants; either may be missing."""
     return np.where(
         one == NO_INSTANT, other, np.where(other == NO_INSTANT, one, np.minimum(one, other))
     )
@@ -314,7 +316,7 @@ def _dials(record: RecordedCalls, by_ending: Mapping[int, Lead], rows: Integers)
 
 
 class _Scene:
-    """The situation at the first difference, from which the deciding rule is inferred."""
+    """The situation at the first difference, to infer the deciding rule."""
 
     def __init__(
         self,

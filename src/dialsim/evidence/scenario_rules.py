@@ -18,7 +18,7 @@ from dialsim.scenario.scenario import Scenario
 
 
 class Expected:
-    """What a scenario says of the campaigns of a log.
+    """Scenario's view of the campaigns of a log.
 
     `blocks` has the scenario's campaign for each one of the log, None if there is none.
     """
@@ -104,7 +104,7 @@ def _people(view: LogColumns, expected: Expected) -> Iterator[Finding]:
 
 
 def _settings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
-    """Check that the settings in bodies are those of the request (F3)."""
+    """Check that the settings in bodies equal the request (F3)."""
     setting = view.body("setting") if len(view.log.bodies) else np.empty(0, dtype=np.int32)
     campaign = view.body("campaign") if len(view.log.bodies) else setting
     _, first = np.unique(setting, return_index=True)

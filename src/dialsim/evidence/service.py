@@ -90,7 +90,7 @@ class ServiceClient:
         allow_http: bool = False,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Raise ServiceError if httpx is missing or `url` can't be that of a service."""
+        """Raise ServiceError if httpx is missing or `url` is invalid."""
         if find_spec("httpx") is None:
             raise ServiceError(
                 "pull needs httpx: pip install '.[sandbox]' in the folder of dialsim"

@@ -185,7 +185,7 @@ class GoalWhatIf:
 
 
 def asked_of(answer: Plan) -> tuple[str | None, str | None]:
-    """Return the organization and campaign of a goal; None for what is not unique or not named."""
+    """Return the organization and campaign of a goal; None if not named or not unique."""
     studied = {finding.clause.figure.place for finding in answer.evidence.findings}
     if len(studied) == 1:
         return studied.pop()
@@ -240,7 +240,7 @@ def helpful(measured: GoalWhatIf) -> list[LeverAgainstGoal]:
 
 
 def _closeness(part: Evidence) -> tuple[float, ...]:
-    """Order evidence by whether a goal is met, how close it is, and how much there is to spare."""
+    """Sort key of evidence: whether the goal is met, the distance to it, and the margin."""
     shortfall = (-distance for distance in part.shortfall)
     return part.met, *shortfall, min(finding.margin for finding in part.findings)
 
@@ -325,7 +325,9 @@ def _effect_text(figure: Expression, effect: Difference) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Bottleneck that `count` of `runs` runs share; `example` is that of the first such run."""
+    """Bottleneck that `count` of `runs` runs share; `example` is the bottleneck of the first
+    one.
+    """
 
     example: Bottleneck
     count: int
@@ -338,7 +340,7 @@ class Holding:
 
     @property
     def how_often(self) -> str:
-        """How many runs: `in all 50 runs`, `in 48 of 50 runs`."""
+        """Number of runs in words: `in all 50 runs`, `in 48 of 50 runs`."""
         if self.count == self.runs:
             return f"in all {self.runs} runs"
         return f"in {self.count} of {self.runs} runs"
@@ -350,7 +352,7 @@ class Holding:
 
     @property
     def detail(self) -> str:
-        """How many runs, and the explanation of the first."""
+        """Number of runs, and the explanation of the first."""
         often = f"{self.how_often[0].upper()}{self.how_often[1:]}"
         return f"{often}; in the first of them {self.said}"
 
@@ -358,7 +360,8 @@ class Holding:
 def holding(
     runs: Sequence[RunFigures], organization: str | None = None, campaign: str | None = None
 ) -> Holding | None:
-    """Return the most frequent bottleneck of runs or of a part of them; None if nobody was to call.
+    """Return the most frequent bottleneck of runs or of a part of them; None if there was nothing
+    to do.
 
     Without names it is the bottleneck of the campaign that finishes last.
     """

@@ -322,7 +322,7 @@ def _draw_sides(
     logs: _Logs,
     drawstyle: str = "default",
 ) -> None:
-    """Draw a curve of each log on top of those of the extra runs."""
+    """Draw a curve of each log on top of the curves of the extra runs."""
     for number, run in enumerate(logs.others):
         label = None if number else "other runs"
         ax.plot(*curve(run), color=GREY, linewidth=0.5, alpha=0.6, drawstyle=drawstyle, label=label)

@@ -46,7 +46,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Figures of which one is shown, chosen by its label; at first the first one.
+    """Figures shown one at a time, chosen by label; initially the first one.
 
     `name` must be unique among the choices of the page; `asked` is the label of the choice.
     """
@@ -143,9 +143,9 @@ def _unbroken(text: str) -> str:
 
 
 _PHONE = 44
-"""Total width (characters) of a table's columns up to which they fit on a phone."""
+"""Total width (characters) of the columns that fit on a phone."""
 _SENTENCE = 54
-"""Cell length (characters) from which on a table is text, which is left-aligned."""
+"""Cells with more characters than this make a table left-aligned, as text."""
 
 
 def _table_class(table: FigureTable) -> str:

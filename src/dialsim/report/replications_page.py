@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def replications_page(runs: Replications, first: Result, measured: Help) -> ReportPage:
-    """Return the report of replications; `first` is replication 0, of which it shows figures."""
+    """Return the report of replications; `first` is replication 0, for its figures."""
     table = runs.intervals()
     rows = {row["figure"]: row for row in table[table["scope"] == "run"].to_dict("records")}
     facts = replications_facts(rows, runs)
@@ -90,7 +90,7 @@ def _finishes(rows: Mapping[Any, Any]) -> Fact:
 
 
 def _sure(finish: Mapping[Any, Any], runs: Replications) -> Fact:
-    """Return the fact on the median finish, and on the time by which 95 % of runs are done."""
+    """Return the fact on the median finish, and on their 95 % quantile."""
     half, late = (experiment_text.when_text(finish[part], runs) for part in ("p50", "p95"))
     said = f"Half of the runs are done by {half}."
     if not isfinite(finish["p95"]):
@@ -187,7 +187,7 @@ def _sorted(figure: str, values: Sequence[Mapping[str, float]]) -> list[float]:
 
 
 def _done_by(finishes: Sequence[float], share: float) -> ValueText:
-    """Return the time by which a share of the runs is done."""
+    """Return the quantile of the finishes for a share of the runs."""
     instant = finishes[rank(len(finishes), share) - 1]
     return ValueText(short_text(round(instant)) if isfinite(instant) else "never", instant)
 
@@ -209,7 +209,7 @@ def _pictures(runs: Replications) -> list[Any]:
 
 
 def forecast_page(found: Forecast, first: Result, measured: Help) -> ReportPage:
-    """Return the report of a forecast; `first` and `measured` are those of `replications_page`."""
+    """Return the report of a forecast; `first` and `measured` as in `replications_page`."""
     page = replications_page(found.runs, first, measured)
     if found.figures is None:
         return page
@@ -226,7 +226,7 @@ def forecast_page(found: Forecast, first: Result, measured: Help) -> ReportPage:
 def forecast_facts(found: Forecast, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts of a forecast: when and whom replace the corresponding facts of its runs.
 
-    `facts` are those of `replications_facts`; something must be scheduled.
+    `facts` come from `replications_facts`; something must be scheduled.
     """
     _, _, _, *others = facts
     reach = found.reach_text().removeprefix("it will reach ")

@@ -325,7 +325,7 @@ def made_from(scenario: str, which: str) -> str:
 
 
 _MOST_CAMPAIGNS, _MOST_OWNERS = 12, 6
-"""Campaigns and organizations with figures of their own, at most; there may be hundreds."""
+"""Campaigns and organizations with separate figures, at most; there may be hundreds."""
 
 _MOST_ATTEMPTS = 3
 """Attempts with a heat map of answers, at most."""
@@ -335,7 +335,7 @@ _Drawing = tuple[str, Callable[..., "Axes"], str]
 
 @dataclass(frozen=True, slots=True)
 class _Drawings:
-    """Figures of which the reader chooses one by its label."""
+    """Figures for the reader to choose from by label."""
 
     asked: str
     options: tuple[tuple[str, _Drawing], ...]
@@ -386,7 +386,7 @@ def _made(name: str, drawing: _Drawing | _Drawings) -> Picture | Choice:
 
 
 def _left_out(kind: str, names: Sequence[str], most: int, drawing: str) -> str:
-    """Return which have no figure of their own and how to get one; empty if all have."""
+    """Return a note on the parts without a figure and how to get one; empty if all have one."""
     if len(names) <= most:
         return ""
     return (

@@ -367,7 +367,7 @@ def _recommended(choice: Frontier) -> Iterator[Fact]:
 
 
 def _choice_parts(choice: Frontier) -> Iterator[Part]:
-    """Yield the variants on the front, with what each is worse in, and the others."""
+    """Yield the variants on the front, with their disadvantages, and the others."""
     names = joined([aim.name for aim in choice.aims])
     yield (
         f"A variant is beaten by another that is at least as good in {names} on average, and "
@@ -437,7 +437,7 @@ def _unfinished(found: Sweep) -> Fact:
 
 
 def _price(compared: pd.DataFrame, name: str) -> str:
-    """Return by how much later the variant with the largest reach finishes, if it really does."""
+    """Return the delay of the finish in the variant with the largest reach, if it is real."""
     row = _rows(compared).get((name, "finish_seconds"))
     if row is None or not row["real"] or not row["difference"] > 0:
         return ""

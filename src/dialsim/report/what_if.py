@@ -1,4 +1,4 @@
-"""What would help: small changes of a scenario, called levers, measured by further runs.
+"""Levers: small changes of a scenario whose effects are measured by further runs.
 
 They use common random numbers with the runs of the scenario itself.
 """
@@ -189,7 +189,7 @@ def first_interval(scenario: Scenario) -> int:
 
 
 def _attempts(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
-    """Lever: one more attempt for everybody."""
+    """Lever: one more attempt for all people."""
     changes = []
     for path, request in bound.schedules():
         changes.append(SettingChange(f"{path}.maxAttempts", str(request.max_attempts + 1)))
@@ -292,7 +292,7 @@ class StudiedVariant:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLever:
-    """A lever, its runs, and its effects; `cost` is None where the scenario names none.
+    """A lever, its runs, and its effects; `cost` is None if the scenario has no costs.
 
     `shortens_retries` says that it leaves less time between attempts. `breaches` are the compliance
     rules that it breaks more often.
@@ -375,7 +375,7 @@ def what_would_help(
 ) -> list[Help]:
     """Measure the levers of several variants at once.
 
-    `seed` is that of all runs, None for the scenario's. `called` is the number of people called in
+    `seed` applies to all runs, None for the scenario's. `called` is the number of people called in
     all runs of an experiment. Levers that are invalid for the scenario are omitted. Raises
     ExperimentError if a CSV of the scenario was changed since it was loaded.
     """
@@ -477,7 +477,7 @@ def _measured(
     runs: Iterator[tuple[tuple[RunFigures, ...], Prior]],
     scenario: Scenario,
 ) -> WhatIf:
-    """Take the runs of a variant, then those of its levers, and compare them."""
+    """Compare the runs of a variant with the runs of its levers."""
     base, prior = next(runs)
     figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
     measured = []

@@ -129,7 +129,7 @@ def replications_report(runs: Replications, further: FurtherRuns = _NONE_OF_ITS_
 
 
 def forecast_report(found: Forecast, further: FurtherRuns = _NONE_OF_ITS_OWN) -> str:
-    """Return the report of a forecast, like that of its replications."""
+    """Return the report of a forecast."""
     return forecast_page(found, *_first_and_help(found.runs, further)).html()
 
 
@@ -208,12 +208,12 @@ def optimum_report(answer: Optimum, scenario: Scenario, seed: int | None) -> str
 
 
 def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = None) -> Path:
-    """Make the page of a result's folder anew, and return its path.
+    """Rebuild the page in the folder of a result and return its path.
 
-    A run is simulated again from the scenario in the folder; those of an experiment come from its
-    store, as do those that measured what would help. `pairs` and `progress` are as in `run_report`,
-    but an experiment keeps the number of pairs it was made with. Raises DialsimError if the folder
-    is not a finished result, its scenario was changed, or the run gives another summary.
+    A run is simulated again from the scenario in the folder; the runs of an experiment and of its
+    levers come from its store. `pairs` and `progress` are as in `run_report`, but an experiment
+    keeps the number of pairs it was made with. Raises DialsimError if the folder is not a finished
+    result, its scenario was changed, or the run gives another summary.
     """
     said = read_manifest(folder)
     if "experiment" not in said:

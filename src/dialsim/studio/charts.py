@@ -130,7 +130,7 @@ class Chart:
             setattr(model, part, ON_DARK_PAPER.get(ink, ink) if dark else ink)
 
     def show(self, estimate: Estimate, pins: Sequence[tuple[str, Estimate]], /) -> str:
-        """Show an estimate beside those of pins; returns a description in words."""
+        """Show an estimate beside the pinned ones; returns a description in words."""
         raise NotImplementedError
 
 

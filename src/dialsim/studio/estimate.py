@@ -151,7 +151,7 @@ class LineBands:
 
 @dataclass(frozen=True, slots=True)
 class Fan:
-    """When quantiles of the runs had reached a share of the people.
+    """Times at which quantiles of the runs had reached a share of the people.
 
     `share` (float64) are shares of all people; `at` has for 5, 25, 50, 75 and 95 % of the runs the
     instants (ms, float64), infinite where fewer runs reached the share.
@@ -227,7 +227,7 @@ class Estimate:
 
     @cached_property
     def sentence(self) -> str:
-        """When it is done and how certain that is, without a full stop."""
+        """Finish and its certainty as a sentence, without a full stop."""
         # Imported late: the report imports matplotlib, which workers don't need
         from dialsim.report.replications_page import replications_answer
 
@@ -248,7 +248,7 @@ class Estimate:
 
     @cached_property
     def standing(self) -> Standing | None:
-        """State of the campaigns at the start; None unless somebody has a history."""
+        """State of the campaigns at the start; None unless people have histories."""
         return standing_of(self.scenario)
 
     @cached_property
@@ -278,7 +278,7 @@ class Estimate:
     def minus(self, other: Estimate) -> dict[str, Difference]:
         """Return this estimate's figures minus another's, paired over the runs that both have.
 
-        With equal seeds both use common random numbers. The differences are those of
+        With equal seeds both use common random numbers. The differences are computed as in
         `dialsim.compare`.
         """
         pairs = min(self.runs, other.runs)
@@ -408,7 +408,7 @@ class _Worker:
         return world
 
     def _forget(self) -> None:
-        """Evict draws beyond the limit: those of high replications and of old use first.
+        """Evict draws beyond the limit: high replications and old ones first.
 
         Every change starts again with replication 0, so low replications are reused most.
         """
@@ -473,8 +473,7 @@ Told = Callable[["EstimateAnswer"], object]
 
 
 class EstimateAnswer:
-    """Sequence of estimates of one scenario: iterate over it, or pass `told` to be called with
-    each.
+    """Sequence of estimates of one scenario: iterate over it, or pass a callback as `told`.
 
     `latest` is the newest one, `failure` the error that ended it; `is_over` when no more will come.
     """
@@ -567,7 +566,7 @@ class EstimateAnswer:
         return self.latest
 
     def tell(self) -> None:
-        """Make the estimate of the finished runs if it is due, and call `told`."""
+        """Make the estimate of the finished runs if it is due, and call the callback."""
         if self.is_cancelled:
             return
         if self.failure is None:
@@ -727,7 +726,7 @@ class Pool:
             self._answers.remove(answer)
 
     def _tell(self) -> None:
-        """Make estimates in a thread of their own, so that no worker waits for them."""
+        """Make estimates in a separate thread, so that no worker waits for them."""
         import scipy.stats  # noqa: F401 (before the first answer, rather than for it)
 
         while (answer := self._news.get()) is not None:
@@ -800,7 +799,7 @@ class _Hand:
                 self._connection.send(_Cancel())
 
     def end(self) -> None:
-        """Terminate the worker; it also ends by itself once its connection is closed."""
+        """Terminate the worker; it would also end once its connection is closed."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -864,7 +863,7 @@ def shared_pool() -> Pool:
 
 
 _BEHIND = 4
-"""Runs by which the shown answer is ahead before a baseline or a pin gets its first."""
+"""Runs that the shown answer gets before a baseline or a pin gets its first."""
 _KEPT_ANSWERS = 12
 """Scenarios whose runs are cached in case they return, by undo for instance."""
 

@@ -65,7 +65,7 @@ def scenario_file(state: StudioState) -> SavedFile:
 
 
 def report_file(estimate: Estimate) -> SavedFile:
-    """Return the report of the runs made; that of a forecast if people have histories."""
+    """Return the report of the runs made; if people have histories, as a forecast."""
     runs, none = estimate.replications, FurtherRuns(pairs=0)
     if estimate.standing is not None and len(runs) >= FEWEST_RUNS:
         page = forecast_report(Forecast(runs, draws=estimate.draws), none)
@@ -114,7 +114,7 @@ def opened(
 
     The lists of a file must have been uploaded before; an archive contains them. No local file is
     read:
-    browsers don't tell the folder of an upload. Raises as `open_path` does.
+    browsers don't send the folder of an upload. Raises as `open_path` does.
     """
     beside, draws = {**lists}, None
     if name.lower().endswith(ARCHIVE):
@@ -132,7 +132,7 @@ def opened(
 
 
 def is_scenario(name: str) -> bool:
-    """True if the name is that of a scenario file."""
+    """True if this is the name of a scenario file."""
     return name.lower().endswith((".yaml", ".yml"))
 
 

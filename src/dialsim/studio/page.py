@@ -296,7 +296,9 @@ class Studio:
         self._show_levers()
 
     def _allowed(self, state: StudioState) -> StudioState:
-        """Return a state restricted to what this planner may do: guests can't read local files."""
+        """Return a state restricted to this planner's permissions: guests can't read local
+        files.
+        """
         return state.without_files() if self._guest else state
 
     def _now(self) -> StudioState:

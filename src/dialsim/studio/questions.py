@@ -244,7 +244,7 @@ class Inquiry:
     """
 
     def __init__(self, question: Question, told: Callable[[Inquiry], object] | None = None) -> None:
-        """Start; `told` is called in another thread whenever there is news."""
+        """Start; the callback runs in another thread on every update."""
         self.question = question
         self.progress = 0, 0
         self.known = ""

@@ -22,14 +22,14 @@ from dialsim.studio.state import StudioState
 
 _LOGIN = "/login"
 _COOKIE_DAYS = 7
-"""Days for which a browser stays logged in."""
+"""Lifetime of a login (days)."""
 
 
 class Access(AuthProvider):
     """Admit whoever has the token; without one, requests of this machine to its own name.
 
-    A foreign page can reach a local server under a name of its choice (DNS rebinding); that name is
-    in the header Host. The page that sends a request is in Origin.
+    A foreign page can reach a local server under a name of its choice (DNS rebinding); the header
+    Host has that name, and Origin the page that sends the request.
     """
 
     def __init__(self, token: ControlToken | None) -> None:
@@ -108,7 +108,7 @@ def server(
     state: StudioState | None, host: str = "127.0.0.1", port: int = 0,
     token: ControlToken | None = None,
 ) -> Server:  # fmt: skip
-    """Return a listening server, with a session for everybody who opens its page.
+    """Return a listening server, with a session per visitor of its page.
 
     Port 0 takes a free one. Raises DialsimError if other machines can reach the address and there
     is no token, or if the port is not available.

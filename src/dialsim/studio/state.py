@@ -169,7 +169,7 @@ class StudioState:
     def set(self, path: str, text: str) -> StudioState:
         """Replace the value at a path, full or short; `PATH+` adds to a list, `PATH-` removes.
 
-        Raises ScenarioError, whose text says why, if the scenario refuses the value.
+        Raises ScenarioError, with the reason if the scenario refuses the value.
         """
         return self.with_lines(f"{path}={text}")
 
@@ -186,7 +186,7 @@ class StudioState:
         return self._changed(differences)
 
     def reset(self, path: str) -> StudioState:
-        """Undo all changes at a path: its value is again that of the file."""
+        """Undo all changes at a path: its value is again the one in the file."""
         return self._changed(
             tuple(old for old in self.differences if not self._replaces(path, old))
         )
@@ -901,7 +901,7 @@ def new_deadline(text: str, begin: int) -> int | None:
 
 
 def new_windows(text: str) -> list[dict[str, object]]:
-    """Parse windows in words to those of a file. Raises StudioError."""
+    """Parse windows in words to the form of a file. Raises StudioError."""
     try:
         return windows_of(read_windows(text))
     except ValueError as error:
