@@ -10,7 +10,8 @@ import pytest
 
 import dialsim
 from dialsim.engine.chance import Draws, Purpose
-from dialsim.engine.own_chance import DEAD, Odds, own_chances
+from dialsim.engine.own_chance import Odds, own_chances
+from dialsim.engine.rules import DEAD
 from dialsim.engine.world import World
 from dialsim.testing import Sketch
 from oracle.given import DAY, HOUR, MINUTE, instant

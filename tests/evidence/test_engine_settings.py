@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import dialsim
 from dialsim.cli import commands
-from dialsim.engine.dialler import dial_gap
+from dialsim.engine.rules import dial_gap
 from dialsim.evidence.engine_settings import (
     EngineEstimate,
     SettingEstimate,

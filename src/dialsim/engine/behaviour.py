@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from math import exp, lgamma, log, pow, sqrt
+from math import exp, lgamma, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 
 import numpy as np
@@ -24,7 +24,8 @@ from dialsim.engine.chance import (
     Values,
     gamma_quantiles,
 )
-from dialsim.engine.own_chance import DEAD, Odds, own_chances
+from dialsim.engine.own_chance import Odds, own_chances
+from dialsim.engine.rules import ENDINGS, REACHED, ending, fatigue
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
@@ -131,40 +132,7 @@ def _triangular(low: float, mode: float, high: float) -> Quantile:
     return at
 
 
-ENDINGS = (CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
-"""Statuses in which a dialled call can end (P2)."""
-
-_ANSWERED = ENDINGS[0]
-
-
-def with_odds(chance: float, factor: float) -> float:
-    """Return the probability whose odds are the odds of `chance` times `factor`."""
-    # Odds do not move certainties; only factor 0 turns 1 into 0. Factor 1 returns `chance`
-    # unrounded, so that both engines agree to the last bit.
-    if factor == 1.0 or chance in (0.0, 1.0):
-        return chance if factor else 0.0
-    return chance * factor / (1.0 - chance + chance * factor)
-
-
-def fatigue(per1000: float, uses: float) -> float:
-    """Return the factor on the odds of an answer after a number of uses of the caller ID."""
-    return pow(per1000, uses / 1000.0)
-
-
-def ending(own: float, odds: float, draw: float, no_answer: float, busy: float) -> int:
-    """Return the end of a dial as an index into `ENDINGS` (P2).
-
-    `own` is the recipient's own probability to answer, `odds` the factor on its odds, `draw` a
-    uniform. `no_answer` and `busy` are the cumulative shares of these ends among unanswered dials.
-    """
-    if own == DEAD:
-        return 3  # FAILED, always (P7)
-    answered = with_odds(own, odds)
-    if draw < answered:
-        return 0
-    # The same draw decides between the other ends: rescaled, it is uniform again.
-    rest = (draw - answered) / (1.0 - answered)
-    return 1 if rest < no_answer else 2 if rest < busy else 3
+_ANSWERED = ENDINGS[REACHED]
 
 
 class Reaction(NamedTuple):

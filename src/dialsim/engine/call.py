@@ -1,7 +1,7 @@
 """A call from its release to its end (rules P), and the choices of its dial.
 
-A dial chooses caller ID (P3), voice (P4), and the script of a number (P6). Both engines use the
-plain functions, one of them compiled. The life of a dialled call is a SimPy process (P1, P2).
+A dial chooses caller ID (P3), voice (P4), and the script of a number (P6). The life of a dialled
+call is a SimPy process (P1, P2).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from bisect import insort
 from collections.abc import Generator, Iterable
-from math import exp
 from typing import TYPE_CHECKING
 
 from simpy.events import Event
@@ -17,6 +16,7 @@ from simpy.exceptions import Interrupt
 
 from dialsim.engine import trace
 from dialsim.engine.chance import Draws, Purpose
+from dialsim.engine.rules import DIAL, ENDINGS, chosen, decayed, dials
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
@@ -30,34 +30,6 @@ if TYPE_CHECKING:
 
 
 NONE = -1
-DIAL = 1_000_000_000
-"""One dial in the fixed-point unit in which dials are summed."""
-
-
-def decayed(uses: int, elapsed: int, recovery: int) -> int:
-    """Return the rest of a sum of dials (in units of 1 / `DIAL`) after `elapsed` ms of
-    exponential decay.
-    """
-    return uses if elapsed == 0 else round(uses * exp(-elapsed / recovery))
-
-
-def dials(uses: int) -> float:
-    """Return a fixed-point sum of dials as a number: n of `byCallerIdUse`."""
-    # Each withdrawal is rounded on its own, so a sum can fall slightly below 0.
-    return max(0, uses) / float(DIAL)
-
-
-def chosen(count: int, avoided: int, draw: float) -> int:
-    """Return the index of the caller ID that a dial shows among `count` numbers (P3).
-
-    `avoided` is the index of the number that a retry avoids, or -1. `draw` is a uniform.
-    """
-    if count == 1:
-        return 0
-    if avoided < 0:
-        return int(draw * count)
-    place = int(draw * (count - 1))
-    return place + 1 if place >= avoided else place
 
 
 class CallerIds:
@@ -351,4 +323,4 @@ class Call:
                 yield clock.timeout(reaction.talk_ms)
         self.status = reaction.outcome  # P2
         log.append(clock.now, key | trace.ENDED[self.status])
-        campaign.call_ended(self, reached=self.status is _ANSWERED)
+        campaign.call_ended(self, ENDINGS.index(self.status))

@@ -18,6 +18,15 @@ from dialsim.engine import trace
 from dialsim.engine.call import Call, DialChoice
 from dialsim.engine.clock import At, Clock, Step, Timer
 from dialsim.engine.continuation import Continuation
+from dialsim.engine.rules import (
+    LOST_IN_QUEUE,
+    REACHED,
+    calls_again,
+    is_release_instant,
+    lines_held,
+    order_classes,
+    retry_due,
+)
 from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
 from dialsim.engine.windows import Windows
 from dialsim.errors import Refused
@@ -127,8 +136,7 @@ class WaitingList:
 
     def __init__(self, order: str) -> None:
         """`order` is `due`, `freshFirst` or `retriesFirst` (Q3)."""
-        self._fresh_rank = 1 if order == "retriesFirst" else 0
-        self._retry_rank = 1 if order == "freshFirst" else 0
+        self._fresh_rank, self._retry_rank = order_classes(order)
         # First calls are all due at startAt and go in upload order. An entry per call would cost
         # memory and a heap operation for each of a million recipients.
         self._due = 0
@@ -313,9 +321,7 @@ class Campaign:
         return (
             self.status is _RUNNING
             and len(self.waiting) > 0
-            and (
-                not self._release_interval or (now - self._first_due) % self._release_interval == 0
-            )
+            and (is_release_instant(now, self._first_due, self._release_interval))
             and self._windows.is_open(now)
         )
 
@@ -334,7 +340,7 @@ class Campaign:
         reserved = self.block.share.reserved
         if not reserved or self.status is not _RUNNING or not self._windows.is_open(now):
             return 0
-        return min(reserved, self.block.people.count - self.people_done)
+        return lines_held(reserved, self.block.people.count, self.people_done)
 
     def release(self, now: int) -> Call:
         """SCHEDULED → QUEUED for the next call in order (Q2, Q3)."""
@@ -377,19 +383,20 @@ class Campaign:
         self._under_way += 1
         self._outgoing.counted(call)
 
-    def call_ended(self, call: Call, *, reached: bool) -> None:
+    def call_ended(self, call: Call, ending: int) -> None:
         """Register the end of a dialled call: count the attempt (P5), and plan a retry (R1, R3)."""
         recipient = call.recipient
         self._attempts[recipient] += 1
         self._under_way -= 1
-        if reached:
+        if ending == REACHED:
             self._dialler.reached.note(self.block, recipient, self.clock.now)
         self._dialler.slot_freed()
-        if reached or self._attempts[recipient] >= self._request.max_attempts or self._closed:
+        most = self._request.max_attempts
+        if calls_again(ending, self._attempts[recipient], most) and not self._closed:
+            self._retry_later(recipient, ending)
+        else:
             self.people_done += 1
             self._check_final()
-        else:
-            self._retry_later(recipient)
 
     def queue_timeout(self, call: Call) -> None:
         """QUEUED → CANCELLED without counting an attempt, so that a further call follows (Q5,
@@ -398,7 +405,7 @@ class Campaign:
         self.log.append(self.clock.now, call.key | trace.QUEUE_TIMEOUT)
         call.status = CallStatus.CANCELLED
         del self._open[call.recipient]
-        self._retry_later(call.recipient)
+        self._retry_later(call.recipient, LOST_IN_QUEUE)
 
     # -- timers ---------------------------------------------------------------------------------
 
@@ -496,8 +503,8 @@ class Campaign:
             raise all_duplicates()
         return removed
 
-    def _retry_later(self, recipient: int) -> None:
-        due = self.clock.now + self._request.retry_interval  # R2
+    def _retry_later(self, recipient: int, ending: int) -> None:
+        due = retry_due(self.clock.now, self._request.retry_interval, ending)
         heappush(self._retries, (due, recipient))
         self._await_retry()
 

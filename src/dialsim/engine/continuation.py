@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.engine.rules import ENDINGS, LOST_IN_QUEUE, REACHED, calls_again, retry_due
+
 if TYPE_CHECKING:
     from dialsim.engine.world import CampaignBlock, World
     from dialsim.interface.schedule import ScheduleRequest
+    from dialsim.scenario.campaign import Past
 
 _Integers = NDArray[np.int64]
 _NO_NUMBER = -1
@@ -58,12 +61,22 @@ class Continuation:
             number = past.last_caller_id
             shown = _NO_NUMBER if number is None else world.number(number)
             people.append((recipient, past.call_attempt, shown))
-            if not past.reached and past.call_attempt < request.max_attempts:
-                next_calls.append((past.last_ended_at + request.retry_interval, recipient))  # R2
+            ending = _ending(past)
+            if calls_again(ending, past.call_attempt, request.max_attempts):
+                due = retry_due(past.last_ended_at, request.retry_interval, ending)
+                next_calls.append((due, recipient))
         recipients, attempts, caller_ids = _columns(people, 3)
         due, called_again = _columns(sorted(next_calls), 2)
         first_due = request.start_date_time if block.continues else start_at
         return cls(first_due, recipients, attempts, caller_ids, called_again, due)
+
+
+def _ending(past: Past) -> int:
+    """Return how the last call of a history ended, as an ending of `rules`."""
+    if past.reached:
+        return REACHED
+    status = past.latest_call_status
+    return ENDINGS.index(status) if status in ENDINGS else LOST_IN_QUEUE
 
 
 def _columns(rows: Sequence[tuple[int, ...]], count: int) -> _Integers:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from fractions import Fraction
-from math import ceil, inf
+from functools import reduce
+from math import inf
 from typing import TYPE_CHECKING
 
 from simpy.events import Event
@@ -12,6 +12,7 @@ from simpy.events import Event
 from dialsim.engine.call import NumberUse
 from dialsim.engine.campaign import Campaign, ReachedPeople
 from dialsim.engine.clock import At, Clock, Step, Timer
+from dialsim.engine.rules import dial_gap, goes_before_by_weight
 from dialsim.engine.trace import CallLog, LimitChange, Trace, UrlChange
 from dialsim.interface.status import CallStatus
 
@@ -185,7 +186,7 @@ class Dialler:
             case "fifo":
                 return min(ready, key=_fifo_key)
             case "weighted":
-                return min(ready, key=_weighted_key)
+                return reduce(_first_by_weight, ready)
             case "deadline":
                 return min(ready, key=_deadline_key)
             case _:
@@ -274,24 +275,15 @@ class Dialler:
             campaign.await_release(now if room else None)
 
 
-def dial_gap(calls_per_second: float | None) -> int:
-    """Return the minimum time in ms between two dials of an organization (Q4); 0 without a
-    limit.
-    """
-    if calls_per_second is None:
-        return 0
-    # The decimal as written: the binary value of 0.1 is a little larger, and ceil would return
-    # another gap.
-    return ceil(1000 / Fraction(repr(calls_per_second)))
-
-
 def _fifo_key(campaign: Campaign) -> tuple[int, int, int, int]:
     rank, due, recipient, _ = campaign.waiting.first()
     return (rank, due, campaign.block.position, recipient)
 
 
-def _weighted_key(campaign: Campaign) -> tuple[Fraction, int]:  # Q8
-    return Fraction(campaign.lines + 1, campaign.block.share.weight), campaign.block.position
+def _first_by_weight(first: Campaign, later: Campaign) -> Campaign:  # Q8
+    lines, weight = later.lines, later.block.share.weight
+    before = goes_before_by_weight(lines, weight, first.lines, first.block.share.weight)
+    return later if before else first
 
 
 def _deadline_key(campaign: Campaign) -> tuple[float, int]:  # Q9

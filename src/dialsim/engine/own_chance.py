@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.chance import BLOCK_BITS, Column, Draws, Purpose, Same, Values, beta_quantiles
-from dialsim.engine.windows import Windows, on_holiday, week_position
+from dialsim.engine.rules import DEAD, on_holiday, week_position
+from dialsim.engine.windows import Windows
 from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEK
 from dialsim.interface.status import CallStatus
 
@@ -221,9 +222,6 @@ class _Hours:
         since: Floats = weeks[:, np.newaxis] * self._open_before[-1] + np.stack(within, axis=1)
         return since
 
-
-DEAD = -1.0
-"""Value in place of a probability for a dead number, which fails on every attempt."""
 
 # Edges of the cells within which the weight of a history is taken as constant. For all odds it
 # changes over about one unit of the log odds of the probability, and a cell is a sixteenth of a

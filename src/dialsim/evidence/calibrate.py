@@ -17,7 +17,8 @@ import orjson
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.engine.windows import Windows, week_position
+from dialsim.engine.rules import week_position
+from dialsim.engine.windows import Windows
 from dialsim.errors import DialsimError
 from dialsim.evidence.answering import (
     ANSWERED,

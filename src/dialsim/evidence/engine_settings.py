@@ -20,9 +20,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.behaviour import ENDINGS
-from dialsim.engine.dialler import dial_gap
 from dialsim.engine.engines import Engine, choose
+from dialsim.engine.rules import ENDINGS, dial_gap
 from dialsim.evidence.bodies import NO_INSTANT
 from dialsim.evidence.record import NO_ENDING, CallTimes, Integers, RecordedCalls
 from dialsim.evidence.replay import leads, pairs

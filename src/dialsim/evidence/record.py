@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.behaviour import ENDINGS
 from dialsim.engine.calls import TIMES_OUT, Calls, past_of
 from dialsim.engine.engines import Engine, run_world
+from dialsim.engine.rules import ENDINGS
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import ReplayError
 from dialsim.evidence.bodies import NO_INSTANT, STATUSES

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.behaviour import ENDINGS, durations
-from dialsim.engine.dialler import dial_gap
+from dialsim.engine.behaviour import durations
 from dialsim.engine.engines import choose
+from dialsim.engine.rules import ENDINGS, dial_gap
 from dialsim.engine.windows import Windows
 from dialsim.engine.world import CampaignBlock
 from dialsim.evidence.bodies import NO_INSTANT

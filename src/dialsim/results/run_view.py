@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import ANSWERS, NEVER, SLOTS, Calls, rows_of
-from dialsim.engine.dialler import dial_gap
+from dialsim.engine.rules import dial_gap
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import DialsimError

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.engine.behaviour import durations, with_odds
+from dialsim.engine.behaviour import durations
+from dialsim.engine.rules import with_odds
 from dialsim.engine.windows import Windows
 from dialsim.interface.instants import HOUR, MINUTE, WEEK, minute_text, thai
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dialsim.engine import behaviour as _behaviour
-from dialsim.engine import call as _call
+from dialsim.engine import rules as _rules
 from dialsim.engine import trace as _trace
-from dialsim.engine import windows as _windows
 from dialsim.engine.behaviour import ColumnKind
 from dialsim.engine.chance import BLOCK, BLOCK_BITS
 from dialsim.engine.compiled.jit import rule, shared
 from dialsim.engine.compiled.queue import (
     call_again,
+    calls_again,
     push,
     remove_first,
     replace_first,
@@ -31,13 +30,12 @@ from dialsim.engine.compiled.state import (
     write,
 )
 from dialsim.interface.instants import HOUR
-from dialsim.interface.status import CallStatus
 
 DIALLED = _trace.DIALLED
 RINGS = _trace.RINGING
 ANSWERED = _trace.ANSWERED
-ENDED = tuple(_trace.ENDED[status] for status in _behaviour.ENDINGS)
-REACHED = _behaviour.ENDINGS.index(CallStatus.COMPLETED)
+ENDED = tuple(_trace.ENDED[status] for status in _rules.ENDINGS)
+REACHED = _rules.REACHED
 
 DIALLING, RINGING, TALKING = range(3)
 
@@ -54,15 +52,15 @@ RING, TALK, NUMBER, VOICE = (
     ColumnKind.VOICE.value,
 )
 
-# Arithmetic of chance, caller IDs and days, shared with the SimPy engine.
-with_odds = shared(_behaviour.with_odds)
-fatigue = shared(_behaviour.fatigue)
-ending = shared(_behaviour.ending, with_odds=with_odds)
-chosen = shared(_call.chosen)
-decayed = shared(_call.decayed)
-on_holiday = shared(_windows.on_holiday)
-dials = shared(_call.dials)
-ONE_DIAL = _call.DIAL
+# The rules that both engines share.
+with_odds = shared(_rules.with_odds)
+fatigue = shared(_rules.fatigue)
+ending = shared(_rules.ending, with_odds=with_odds)
+chosen = shared(_rules.chosen)
+decayed = shared(_rules.decayed)
+on_holiday = shared(_rules.on_holiday)
+dials = shared(_rules.dials)
+ONE_DIAL = _rules.DIAL
 
 
 # -- Q4: dialling ----------------------------------------------------------------------------------
@@ -290,11 +288,11 @@ def end(s: State, line: int) -> None:
     if ending_of_call == REACHED and dialler.notes_reached:
         s.reached_at[person] = dialler.now  # D3
     attempts = int(s.people[person].attempts)
-    if ending_of_call == REACHED or attempts >= campaign.max_attempts or campaign.closed:
+    if calls_again(ending_of_call, attempts, campaign.max_attempts) and not campaign.closed:
+        call_again(s, person, ending_of_call)
+    else:
         campaign.settled += 1
         dialler.completing = 1  # C3: the campaign may be complete
-    else:
-        call_again(s, person)
 
 
 # -- Q1: slots -------------------------------------------------------------------------------------

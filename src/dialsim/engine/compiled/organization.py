@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine import trace as kinds
-from dialsim.engine.behaviour import ENDINGS, ColumnKind
+from dialsim.engine.behaviour import ColumnKind
 from dialsim.engine.call import NONE, shown_numbers, spoken_voices
 from dialsim.engine.campaign import (
     all_duplicates,
@@ -48,7 +48,7 @@ from dialsim.engine.compiled.state import (
     records,
 )
 from dialsim.engine.continuation import Continuation
-from dialsim.engine.dialler import dial_gap
+from dialsim.engine.rules import ENDINGS, dial_gap, order_classes
 from dialsim.engine.trace import (
     CallLog,
     CampaignChange,
@@ -284,8 +284,7 @@ class Organization:
         dialler.gap = dial_gap(engine.calls_per_second)
         dialler.dialled_last = -1
         dialler.sharing = SHARING.index(engine.sharing)
-        dialler.fresh_rank = engine.order == "retriesFirst"  # Q3
-        dialler.retry_rank = engine.order == "freshFirst"
+        dialler.fresh_rank, dialler.retry_rank = order_classes(engine.order)
         dialler.notes_reached = settings.duplicate_call_alert is not None
 
         def integers(count: int) -> NDArray[np.int64]:

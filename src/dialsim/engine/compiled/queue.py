@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.engine import rules as _rules
 from dialsim.engine import trace as _trace
-from dialsim.engine import windows as _windows
 from dialsim.engine.compiled.jit import rule, shared
 from dialsim.engine.compiled.state import (
     DEADLINE,
@@ -87,19 +87,25 @@ def restore(keys: Integers, items: Integers, base: int, size: int) -> None:
 
 # Compiled functions treat global numbers as constants.
 CREATED_RETRY = _trace.RETRY
+LOST_IN_QUEUE = _rules.LOST_IN_QUEUE
 RELEASED = _trace.RELEASED
 TIMED_OUT = _trace.QUEUE_TIMEOUT
 WINDOW_CLOSED = _trace.WINDOW_CLOSED
 
 _RANK_SHIFT = 62  # instants and durations together stay below this bit
 
-# Arithmetic of windows, shared with the SimPy engine.
-week_position = shared(_windows.week_position)
-range_at = shared(_windows.range_at)
-first_multiple = shared(_windows.first_multiple)
-next_open = shared(_windows.next_open, week_position=week_position)
+# The rules that both engines share.
+calls_again = shared(_rules.calls_again)
+retry_due = shared(_rules.retry_due)
+is_release_instant = shared(_rules.is_release_instant)
+goes_before_by_weight = shared(_rules.goes_before_by_weight)
+lines_held = shared(_rules.lines_held)
+week_position = shared(_rules.week_position)
+range_at = shared(_rules.range_at)
+first_multiple = shared(_rules.first_multiple)
+next_open = shared(_rules.next_open, week_position=week_position)
 next_open_on_grid = shared(
-    _windows.next_open_on_grid, week_position=week_position, first_multiple=first_multiple
+    _rules.next_open_on_grid, week_position=week_position, first_multiple=first_multiple
 )
 
 
@@ -107,11 +113,11 @@ next_open_on_grid = shared(
 
 
 @rule
-def call_again(s: State, person: int) -> None:
-    """Plan another call, `retryInterval` after the end of the one before (R2)."""
+def call_again(s: State, person: int, ended: int) -> None:
+    """Plan another call after one that ended so (R2); `ended` as for `retry_due`."""
     dialler = s.dialler
     campaign = s.campaigns[int(s.people[person].campaign)]
-    due = dialler.now + campaign.retry_interval
+    due = retry_due(dialler.now, campaign.retry_interval, ended)
     push(s.retry_due, s.retry_people, 0, dialler.retries, due, person)
     dialler.retries += 1
     campaign.retries += 1
@@ -231,11 +237,10 @@ def wait(s: State, person: int, due: int) -> None:
 @rule
 def can_release(s: State, campaign: Record) -> bool:
     """Return True if a call of this campaign may be released now (Q2), given room in the queue."""
-    interval = s.dialler.release_interval
     return (
         campaign.status == RUNNING
         and waiting(campaign) > 0
-        and (interval == 0 or (s.dialler.now - campaign.first_due) % interval == 0)
+        and is_release_instant(s.dialler.now, campaign.first_due, s.dialler.release_interval)
         and is_open(s, campaign)
     )
 
@@ -289,7 +294,7 @@ def goes_before(s: State, c: int, other: int) -> bool:
     if sharing == FIFO:
         return first_key(s, c) < first_key(s, other)
     if sharing == WEIGHTED:  # Q8, multiplied crosswise to stay with integers
-        return (lines(mine) + 1) * others.weight < (lines(others) + 1) * mine.weight
+        return goes_before_by_weight(lines(mine), mine.weight, lines(others), others.weight)
     if sharing == DEADLINE:  # Q9
         return mine.end_at < others.end_at
     if mine.priority != others.priority:  # Q7
@@ -312,7 +317,7 @@ def held_lines(s: State, campaign: Record) -> int:
     """Return the number of lines kept for a campaign, in use or not (Q11)."""
     if campaign.reserved == 0 or campaign.status != RUNNING or not is_open(s, campaign):
         return 0
-    return min(campaign.reserved, campaign.people - campaign.settled)
+    return lines_held(campaign.reserved, campaign.people, campaign.settled)
 
 
 @rule
@@ -383,7 +388,7 @@ def time_out(s: State) -> bool:
         person = call.person
         take_first_in_queue(s)
         write(s, person, TIMED_OUT)
-        call_again(s, person)
+        call_again(s, person, LOST_IN_QUEUE)
         dialler.woken = 1
     return True
 
