@@ -156,7 +156,8 @@ OF_COMPILED = (
     Mutant("Q10", "compiled.queue", "s.dialler.slots_in_use + s.dialler.queue_length < s.dialler",
            "s.dialler.slots_in_use < s.dialler"),
     Mutant("Q11", "compiled.queue", "max(0, held_lines(s, other) - lines(other))", "0"),
-    Mutant("Q11", "compiled.queue", "lines_held(campaign.reserved, campaign.people, campaign.settled)",
+    Mutant("Q11", "compiled.queue",
+           "lines_held(campaign.reserved, campaign.people, campaign.settled)",
            "campaign.reserved"),
     Mutant("Q11", "compiled.queue", "            campaign.releases_at = campaign.shuts\n"
            "            look_at(s, campaign.shuts)\n", "            pass\n"),
