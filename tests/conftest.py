@@ -68,9 +68,9 @@ def pytest_collection_modifyitems(
 
 
 def _put_compiled_engine_behind(items: list[pytest.Item]) -> None:
-    """Have the tests of the compiled engine come behind the other tests of engines.
+    """Move the tests of the compiled engine after the other tests of engines.
 
-    By then a test of the program has had it compiled, which two processes would do at once.
+    By then a test of the program has compiled it, which two processes would otherwise do at once.
     """
     places = [place for place, item in enumerate(items) if "engine" in item.path.parts]
     if places:
@@ -85,7 +85,7 @@ def _minutes(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: a full collection of garbage need not look at it each time."""
+    """Freeze the imported objects, so that full garbage collections skip them."""
     gc.collect()
     gc.freeze()
 
@@ -102,7 +102,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 _CHROMIUM = ["--no-sandbox", "--disable-renderer-backgrounding"]
-"""As root there is no sandbox; a page that nobody sees is otherwise served last."""
+"""Chromium has no sandbox as root; a page in the background would be painted last."""
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def agreed() -> Callable[..., Any]:
-    """Takes a sketch or what a file says, and returns what all readings say of it."""
+    """Run a sketch or a scenario text through all readings, and return their common trace."""
     from engine.readings import agreed
 
     return agreed

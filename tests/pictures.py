@@ -1,4 +1,4 @@
-"""Pictures that are not rendered, or not drawn, for tests of what stands around them on a page."""
+"""Figures that are not rendered, or not drawn, for tests of the rest of a page."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _save = Figure.savefig
 
 @contextmanager
 def unrendered() -> Iterator[None]:
-    """Figures saved as SVG have the right size, and of what is drawn a digest alone.
+    """Patch the rendering: SVG files have the right size, and only a digest of the drawing.
 
-    Three quarters of the time that a page takes goes into outlines of letters and the layout.
+    Three quarters of the time of a page goes into outlines of letters and the layout.
     """
     with patch.object(Figure, "savefig", _save_digest):
         yield

@@ -1,4 +1,4 @@
-"""The Containerfile: what it names is there, and where containers can be run, its image serves."""
+"""The Containerfile: its paths exist, and its image serves if containers can be run."""
 
 from __future__ import annotations
 

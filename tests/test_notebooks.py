@@ -28,7 +28,7 @@ def shown(outputs: list[Any]) -> Iterator[tuple[str, str]]:
 
 
 def is_empty(output: Any) -> bool:
-    """Whether this is what a bar leaves that was taken away."""
+    """True if this is the empty output that a removed bar leaves."""
     return output.get("data", {}).get("text/html") == ""
 
 

@@ -155,7 +155,7 @@ def test_who_did_not_answer_by_wednesday_is_harder_to_reach_than_who_was_never_c
     answered = everything["status"] == "COMPLETED"
     first = everything["attempt"] == 1
     second = (everything["attempt"] == 2) & (everything["call"] == 1)
-    # By the default behaviour (docs/default-behaviour.md) 50 % and then 35 % answer.
+    # With the default behaviour (docs/default-behaviour.md) 50 % and then 35 % answer.
     for chosen, share in ((first, 0.5), (second, 0.349)):
         error = (share * (1 - share) / chosen.sum()) ** 0.5
         assert abs(answered[chosen].mean() - share) < 4 * error

@@ -1,4 +1,4 @@
-"""The `dialsim` program, called in this process or run as one of its own."""
+"""The `dialsim` program, called in this process or run as a separate one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Done = subprocess.CompletedProcess[str]
 def dialsim(*arguments: str | Path, cwd: Path = ROOT) -> Done:
     """Call the program in this process; output is text, in 80 columns and without a terminal.
 
-    A process of its own takes a second for its imports alone: see `dialsim_process`.
+    A separate process takes a second for its imports alone: see `dialsim_process`.
     """
     out, error = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     status = 0

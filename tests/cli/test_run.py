@@ -24,7 +24,7 @@ TABLES = ("calls", "transitions", "recipients", "campaigns")
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Of every file but the manifest, which tells the wall time."""
+    """Return digests of every file but the manifest, which contains the wall time."""
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.iterdir())
@@ -72,7 +72,7 @@ def test_both_engines_say_the_same_and_which_of_them_ran(tmp_path: Path) -> None
 
 
 def test_without_numba_simpy_runs_and_says_so() -> None:
-    # numba has no wheels for some platforms; None in sys.modules is how Python says "not there"
+    # numba has no wheels for some platforms; None in sys.modules makes its import fail
     code = (
         "import sys, importlib.util as util\n"
         "real = util.find_spec\n"
@@ -280,7 +280,7 @@ def test_ctrl_c_ends_a_run_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     os.close(terminal)
     stdout, _ = process.communicate(timeout=600)
     assert process.returncode == 130
-    # the bound was said before, and nothing else
+    # stdout contains the bound printed before, and nothing else
     assert stdout.startswith(b"150,000 people need at least ")
     assert stdout.count(b"\n") == 1
     assert b"Traceback" not in shown

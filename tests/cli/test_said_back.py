@@ -1,4 +1,4 @@
-"""What commands say before they simulate: overrides in full, and what the workload rules out."""
+"""Output of commands before they simulate: overrides in full, and limits from the workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dialsim serve` as a process of its own."""
+"""`dialsim serve` as a separate process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def serve(*options: str, **variables: str) -> subprocess.Popen[str]:
 
 
 def said_until_it_serves(server: subprocess.Popen[str]) -> str:
-    """What a server prints until it serves."""
+    """Return the output of a server until it serves."""
     said = ""
     assert server.stdout is not None
     for line in server.stdout:

@@ -1,4 +1,4 @@
-"""`dialsim serve --journal` and `dialsim run --from-journal` as processes of their own."""
+"""`dialsim serve --journal` and `dialsim run --from-journal` as separate processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCENARIO = Path(__file__).parents[2] / "scenarios" / "scripted.yaml"
 
 
 class Server:
-    """`dialsim serve` on a free port; what it prints until it serves is in `said`."""
+    """`dialsim serve` on a free port; its output until it serves is in `said`."""
 
     def __init__(self, *arguments: str | Path) -> None:
         self.journal = arguments[-1]
@@ -48,7 +48,7 @@ class Server:
         return now
 
     def stop(self, how: signal.Signals) -> tuple[int, str, str]:
-        """Stop it by a signal; its exit status, and what else it has said."""
+        """Stop it by a signal; returns its exit status and the rest of its output."""
         self.process.send_signal(how)
         said, complained = self.process.communicate(timeout=600)
         return self.process.returncode, said, complained
@@ -71,7 +71,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def journal(tmp_path: Path, killed: Path) -> Path:
-    """A copy of that journal, with what a kill leaves beside it."""
+    """Return a copy of that journal, with the files that a kill leaves beside it."""
     for file in killed.iterdir():
         shutil.copy(file, tmp_path)
     return tmp_path / "team.journal"
@@ -88,7 +88,7 @@ def gone_on(killed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def told_end(journal: Path) -> str:
-    """When the run is over that a journal tells of."""
+    """Return the end of the run that a journal records."""
     told = dialsim("run", "--from-journal", journal, "--format", "json")
     end: str = json.loads(told.stdout)["end"]
     return end

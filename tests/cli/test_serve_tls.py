@@ -19,7 +19,7 @@ from cli.program import dialsim as program
 
 @contextmanager
 def serving(*options: str) -> Iterator[list[str]]:
-    """What a server prints until it serves; it is stopped in the end."""
+    """Yield the output of a server until it serves; stop it at the end."""
     command = [sys.executable, "-m", "dialsim", "serve", SCRIPTED, "--port", "0", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert server.stdout is not None

@@ -33,7 +33,7 @@ def broad_scenario(seed: int, people: int = 25) -> Scenario:
 
 
 def broad_scenarios() -> st.SearchStrategy[Scenario]:
-    """Such scenarios for hypothesis, which shrinks them choice by choice."""
+    """Broad scenarios for hypothesis, which shrinks them choice by choice."""
     return st.randoms(use_true_random=False).map(broad)
 
 
@@ -118,7 +118,7 @@ def withdraw_dials(rng: random.Random, scenario: Scenario, dials: list[Row]) -> 
 
 
 def change_behaviours(rng: random.Random, scenario: Scenario, dials: list[Row]) -> None:
-    """Other behaviours, before campaigns are scheduled and where somebody is dialled (P8)."""
+    """Other behaviours, set before campaigns are scheduled and at dials (P8)."""
     start, instants = clock_start(scenario), [row.at for row in dials]
     for organization in scenario["organizations"]:
         for at in (start, *rng.sample(instants, min(len(instants), 2))):
@@ -137,7 +137,7 @@ def campaigns(scenario: Scenario) -> list[Scenario]:
 
 
 def count(campaign: Scenario) -> int:
-    """How many people a campaign calls."""
+    """Number of people of a campaign."""
     listed = campaign["recipients"]
     return len(listed) if isinstance(listed, list) else int(listed["count"])
 
@@ -151,7 +151,7 @@ def more_organizations(rng: random.Random, draft: Draft) -> list[Scenario]:
 
 
 def fill(rng: random.Random, draft: Draft, organization: Scenario, people: int, start: int) -> None:
-    """People, numbers, voices and agents for what a draft has left to scripts."""
+    """People, numbers, voices and agents in place of the scripts of a draft."""
     organization["sipAccounts"] = [
         {"id": SIP_ACCOUNT, "callerIds": [{"id": SIP_CALLER, "number": "021000009"}]}
     ]
@@ -182,7 +182,7 @@ def fill(rng: random.Random, draft: Draft, organization: Scenario, people: int, 
 
 
 def choices(rng: random.Random, body: Scenario) -> None:
-    """What a request says of numbers and voices."""
+    """Numbers and voices of a request."""
     body.pop("callerIds", None)
     kind = rng.random()
     if kind < 0.5:
@@ -223,7 +223,7 @@ def recipients(rng: random.Random, scripted: list[Scenario], people: int) -> Any
 
 
 def behaviour(rng: random.Random, unit: int) -> Scenario:
-    """Any mixture of what a behaviour can say; much of it left out at times."""
+    """A random behaviour; many of its fields are left out at times."""
     answered = rng.choice((0.0, 0.1, 0.3, 0.5, 0.8, 1.0))
     rest = round(1.0 - answered, 6)
     split = rng.choice(((0.5, 0.25, 0.25), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.2, 0.8, 0.0)))

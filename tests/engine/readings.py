@@ -29,7 +29,7 @@ AROUND = 6  # rows shown before and after the first that differs
 
 
 def loaded(written: Scenario) -> Model:
-    """What a file says, such as a random one, as a scenario."""
+    """Load the text of a file, such as a random one, as a scenario."""
     return loads(json.dumps(written))
 
 
@@ -43,7 +43,7 @@ def run(sketch: Sketch, seed: int | None = None, replication: int = 0) -> Trace:
 
 
 def agreed(written: Sketch | Scenario, whence: str = "a sketch") -> Reading:
-    """What all readings say of a scenario: both engines', and the naive one where it can read it.
+    """Return the trace on which all readings agree: both engines', and the naive one if it applies.
 
     Tests have it as the fixture `agreed`.
     """
@@ -105,7 +105,7 @@ def name(names: list[tuple[str, list[str]]], o: int, c: int | None) -> tuple[str
 
 
 def is_scripted(scenario: Scenario) -> bool:
-    """Whether the second reading can read it: it knows no chance."""
+    """True if the second reading applies: it has no randomness."""
     everybody = (c["recipients"] for o in scenario["organizations"] for c in o["campaigns"])
     setups = (written.get("setupTime", "2s") for written in scenario["behaviours"].values())
     return all(isinstance(time, str) for time in setups) and all(

@@ -17,7 +17,7 @@ from dialsim.engine.trace import CHANGES, DIALLED, CallLog, Change, Trace
 from dialsim.testing.sketch import MONDAY
 
 START = MONDAY.replace(hour=10)
-"""When the clock starts of sketches whose traces are read here: Monday, in Thailand."""
+"""Start of the clock in sketches whose traces are read here: Monday, Thai time."""
 WEEK_S = 7 * 24 * 3600
 ZERO = round(START.timestamp() * 1000)
 """The same as traces have it, in ms since 1970, UTC."""
@@ -80,7 +80,7 @@ def seconds(at: int) -> str:
 
 
 def calls(trace: Trace, of: str = "A") -> list[str]:
-    """What happened to the calls of a campaign: `0 0.1 QUEUED>dialling dialled`."""
+    """Transitions of the calls of a campaign: `0 0.1 QUEUED>dialling dialled`."""
     return [
         f"{seconds(row.at)} {row.recipient}.{row.call} {row.change.from_status or 'new'}>"
         f"{row.change.phase or row.change.to_status} {row.change.cause}"
@@ -90,7 +90,7 @@ def calls(trace: Trace, of: str = "A") -> list[str]:
 
 
 def dials(trace: Trace) -> list[str]:
-    """Who was dialled when: `0 A 0.1`."""
+    """Dials as instant, campaign and person: `0 A 0.1`."""
     return [
         f"{seconds(row.at)} {name(trace, *row[1:3])} {row.recipient}.{row.call}"
         for row in rows(trace)
@@ -108,7 +108,7 @@ def numbers(trace: Trace) -> list[tuple[str, str | None]]:
 
 
 def life(trace: Trace) -> list[str]:
-    """What happened to the campaigns: `0 A DRAFT>SCHEDULED schedule`."""
+    """Transitions of the campaigns: `0 A DRAFT>SCHEDULED schedule`."""
     return [
         f"{seconds(row.at)} {name(trace, row.organization, row.campaign)} "
         f"{row.from_status}>{row.to_status} {row.cause}"
@@ -117,7 +117,7 @@ def life(trace: Trace) -> list[str]:
 
 
 def refusals(trace: Trace) -> list[str]:
-    """What was refused: `5 A pause INVALID_CAMPAIGN_STATE: Cannot pause a DRAFT campaign`."""
+    """Refused actions: `5 A pause INVALID_CAMPAIGN_STATE: Cannot pause a DRAFT campaign`."""
     return [
         f"{seconds(row.at)} {name(trace, row.organization, row.campaign)} {row.action} "
         f"{row.code}: {row.message}"
@@ -131,7 +131,7 @@ def stalled(trace: Trace) -> set[str]:
 
 
 def tables(trace: Trace) -> bytes:
-    """All that a trace says but turns, in the order of tables, as bytes to compare runs by."""
+    """Contents of a trace without turns, in the order of tables, as bytes to compare runs by."""
     limits, changes = (
         [row[:3] for row in sorted(trace.limits, key=lambda row: row[:2])],
         [row[:6] for row in sorted(trace.campaigns, key=lambda row: row[:3])],
@@ -142,12 +142,12 @@ def tables(trace: Trace) -> bytes:
 
 
 def told(trace: Trace) -> dict[str, object]:
-    """All that a trace of a whole run says, by name, to compare engines by."""
+    """Contents of the trace of a whole run by name, to compare engines by."""
     return {"rows": [row[:5] + row[6:] for row in rows(trace)], **told_beside_calls(trace)}
 
 
 def told_beside_calls(trace: Trace) -> dict[str, object]:
-    """What `told` says but for the rows."""
+    """Contents as in `told`, without the rows of calls."""
     return {
         "campaigns": [row[:6] for row in sorted(trace.campaigns, key=lambda row: row[:3])],
         "requests": [*trace.requests.items()],
@@ -162,9 +162,9 @@ def told_beside_calls(trace: Trace) -> dict[str, object]:
 
 
 def have_same_calls(one: Trace, other: Trace) -> bool:
-    """Whether two traces have the same rows, numbers by their places among the traces' own.
+    """True if two traces have the same rows, numbers mapped to indices in the traces' own lists.
 
-    That is known sooner than what the rows are.
+    That is faster than comparing formatted rows.
     """
     logs, others = ([log for logs in trace.calls for log in logs] for trace in (one, other))
     return all(

@@ -48,7 +48,7 @@ def tables(trace: Trace) -> dict[str, pd.DataFrame]:
 def halves(seed: int) -> tuple[Scenario, Scenario, int, Scenario]:
     """A nasty scenario with its last campaign and without; its organization, and the request.
 
-    The campaign is scheduled by nobody in the file.
+    No action of the file schedules the campaign.
     """
     whole = chancy_scenario(seed)
     whole["clock"] = {"start": iso(clock_start(whole)), **whole.get("clock", {})}

@@ -1,4 +1,4 @@
-"""How people react: the odds model against its formula, shares over all people, and scripts."""
+"""Reactions of people: the odds model against its formula, shares over all people, and scripts."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_all_factors_multiply() -> None:
 
 
 def test_the_hour_and_day_are_thai_and_those_of_the_dialling_instant() -> None:
-    # 0 answers everybody away: each figure shows which hours it holds for.
+    # odds of 0 remove all answers: each figure shows its hours
     of = reactions(answeredOdds={"byHour": {"12": 0.0, "0": 0.0}, "byDay": {"7": 0.0}})
     silent = {
         NOON: True,
@@ -178,7 +178,7 @@ def test_p7_a_dead_number_fails_on_every_attempt_and_the_others_fail_less_often(
     failed = np.array(
         [[end == "FAILED" for end in outcomes(of, attempt, people=4000)] for attempt in range(1, 9)]
     )
-    # of the others 0.02 of 0.59 unanswered calls fail: nobody eight times
+    # of the others 0.02 of 0.59 unanswered calls fail: no person fails eight times
     always = failed.all(axis=0)
     assert close(always.mean(), 0.06, 4000)
     assert of.dial(int(always.argmax()), 1, NOON, 0.0).ring_ms == 0
@@ -201,7 +201,7 @@ def test_p7_a_dead_number_takes_setup_and_the_ring_time_of_failed() -> None:
     )
     found = {tuple(of.dial(i, 1, NOON, 0.0)) for i in range(100)}
     assert ("FAILED", 2000, 3000, 0) in found
-    assert {end for end, *_ in found} == {"FAILED", "COMPLETED"}  # nobody else fails
+    assert {end for end, *_ in found} == {"FAILED", "COMPLETED"}  # the others never fail
 
 
 def test_people_keep_their_own_chance_which_is_a_beta() -> None:
@@ -292,7 +292,7 @@ def test_a_redial_meets_the_same_draws_and_only_the_instant_differs() -> None:
     assert gained
     assert {end for end in gained if end == "COMPLETED"}
     kept = [b.outcome for a, b in zip(first, later, strict=True) if a.outcome == "COMPLETED"]
-    assert set(kept) == {"COMPLETED"}  # better odds lose nobody who would have answered
+    assert set(kept) == {"COMPLETED"}  # better odds lose no answer
 
 
 def test_p5_a_scripts_step_is_the_attempts_number_and_the_last_one_repeats() -> None:

@@ -14,7 +14,7 @@ START = 1_767_546_000_000
 
 
 class Diary:
-    """Writes down when it is called upon, and by what name."""
+    """Records its calls, with the name."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock

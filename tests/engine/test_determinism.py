@@ -28,7 +28,7 @@ SEEDS = range(1000, 1004)
 
 
 def digests() -> list[str]:
-    """What another process must find as well."""
+    """Return digests that another process must reproduce."""
     return [hashlib.sha256(bytes_of(loaded(chancy_scenario(seed)))).hexdigest() for seed in SEEDS]
 
 
@@ -62,7 +62,7 @@ def test_the_bytes_are_the_same_in_another_process_with_another_hash_seed() -> N
 
 
 def shuffle_ties(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Have events of one instant and step come in a random order: SimPy's counter breaks ties."""
+    """Shuffle events of one instant and step: SimPy breaks ties by its counter."""
     rng = random.Random(seed)
 
     def numbers() -> Iterator[int]:
@@ -73,7 +73,7 @@ def shuffle_ties(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
 
 
 def assert_ties_change_nothing(scenario: Model, *shuffles: int) -> Trace:
-    """Runs whose ties are shuffled come to the same bytes as one in order, which is returned."""
+    """Assert that shuffled ties give the same bytes as the usual order; returns them."""
     in_order = Simulation(scenario).run()
     expected = tables(in_order)
     for shuffle in shuffles:
@@ -105,7 +105,7 @@ def test_t4_shuffled_ties_change_no_byte_of_many_more_runs(hundred: int) -> None
 
 
 def test_shuffling_ties_does_change_the_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Else the tests above would show nothing: eight calls end at once, and the log tells the order.
+    # The tests above rely on ties: eight calls end at once, and the log shows the order.
     def logged() -> list[int]:
         trace = run(Sketch(8, start=START).campaign("A", *["busy 0s"] * 8))
         return trace.calls[0][0].rows().recipient[-8:].tolist()
@@ -157,7 +157,7 @@ Met = dict[tuple[int, int], tuple[Any, ...]]
 
 
 def met(trace: Trace, organization: int = 0, position: int = 0) -> Met:
-    """What came of each attempt: by (recipient, attempt) number, voice, end and times."""
+    """Return the result of each attempt by (recipient, attempt) number: voice, end and times."""
     calls: dict[tuple[int, int], dict[str, Any]] = {}
     attempts: dict[int, int] = {}
     found: Met = {}
@@ -180,7 +180,7 @@ def met(trace: Trace, organization: int = 0, position: int = 0) -> Met:
 
 @cache
 def met_by_default() -> Met:
-    """What came of each attempt in the run that variants are compared with."""
+    """Return the result of each attempt in the run that variants are compared with."""
     return met(variant())
 
 

@@ -1,13 +1,13 @@
-"""A forecast from the middle says what a forecast of the whole would say (P8).
+"""A forecast from the middle agrees with a forecast of the whole campaign (P8).
 
-A campaign is split at a random instant: it is paused there, and when the calls under way have
-ended, what its tables show of everybody is written into a CSV, as a planner would write it. The
-campaign that goes on from there, with another seed, must reach as many people by each attempt as
+A campaign is split at a random instant: it is paused there, and when the running calls have ended,
+the history of each person in its tables is written into a CSV, as a planner would write it. The
+campaign that continues from there, with another seed, must reach as many people by each attempt as
 one that is only paused and resumed, within three standard errors of the differences over many
 seeds.
 
-freshFirst: by `due`, the default, people never called and people whose retries are overdue are due
-together where a campaign goes on, and so are called at other hours than where it never stopped.
+freshFirst: with `due`, the default, people never called and overdue retries are due at the same
+time where a campaign continues, and so are called at other hours than where it never stopped.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def run(written: Sketch, seed: int, people: bytes = b"") -> dialsim.Result:
 
 
 def split(written: Sketch, seed: int, at: int) -> tuple[int, bytes]:
-    """When a run that is paused has come to rest, and everybody's history as a CSV."""
+    """Return the end of the last call of a paused run, and everybody's history as a CSV."""
     simulation = dialsim.Simulation(written.scenario(), seed)
     simulation.advance(to=format_instant(at))
     if simulation.status("A") is CampaignStatus.RUNNING:
@@ -124,10 +124,12 @@ def reach(result: dialsim.Result) -> NDArray[np.float64]:
 def difference(
     name: str, people: int, hours: int, seed: int, same_seed: bool = False
 ) -> NDArray[np.float64]:
-    """Reach by attempt of a campaign that goes on from its records, minus that of a whole one."""
+    """Return the reach by attempt of a campaign that continues from its records, minus the whole
+    one.
+    """
     behaviour, chance = BEHAVIOURS[name], random.Random(seed)
     crowd = {"count": people, "segments": {"vip": 0.3, "mass": 0.7}}
-    slots = max(1, people // (40 * hours))  # enough to have called everybody some times by then
+    slots = max(1, people // (40 * hours))  # enough for several calls to each by then
     at = NINE + chance.randrange(HOUR // 2, hours * HOUR, 1000)
     rests, csv_file = split(sketch(behaviour, crowd, slots), seed, at)
     rest = sketch(behaviour, {"file": "people.csv"}, slots, start=rests)
@@ -185,8 +187,8 @@ def test_p8_dialsim_run_goes_on_from_a_planners_csv(name: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("people", [3_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_p8_many_people_stopped_after_an_hour_and_three_quarters(people: int) -> None:
-    # By the default 75.9 % answer one of three calls, 7,591 of 10,000; if those who failed to
-    # answer were as good as new, some 8,400 would: of 3,000, 10 standard errors more.
+    # By the default 75.9 % answer one of three calls, 7,591 of 10,000; if a first attempt without
+    # an answer had no effect on later ones, some 8,400 would: of 3,000, 10 standard errors more.
     written = sketch(None, {"count": people}, people // 50, max_attempts=3)
     at = NINE + 105 * MINUTE
     rests, histories = split(written, 1, at)

@@ -1,9 +1,10 @@
-"""Forecasts from lists with histories hold what they promise (C1, P8).
+"""Forecasts from lists with histories are calibrated (C1, P8).
 
-A truth is a random campaign in a random engine. It is cut at a random instant, and where everybody
-stands then is written into a CSV, in random order, as a planner would write it. The forecast has
-the true behaviour and settings. Of the truths at least 84 % must lie in the 90 % interval, and the
-mean error must be within 2 standard errors of 0, for the finish and the number of people reached.
+A truth is a random campaign in a random engine. It is cut at a random instant, and the history of
+each person up to then is written into a CSV, in random order, as a planner would write it. The
+forecast has the true behaviour and settings. At least 84 % of the truths must lie in the 90 %
+interval, and the mean error must be within 2 standard errors of 0, for the finish and the number of
+people reached.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Error(NamedTuple):
 
 
 def random_truth(number: int) -> dict[str, Any]:
-    """A campaign of 300 to 700 people that takes some days, in an engine of its own."""
+    """A campaign of 300 to 700 people that takes some days, in an engine with random settings."""
     chance = np.random.default_rng([31, number])
     people, attempts = int(chance.integers(300, 700)), int(chance.integers(2, 5))
     opens, hours = int(chance.integers(9, 12)), int(chance.integers(3, 8))
@@ -78,7 +79,7 @@ def random_truth(number: int) -> dict[str, Any]:
 
 
 def listed(truth: dialsim.Result, cut: int, order: np.random.Generator) -> bytes:
-    """Write down where everybody stands at an instant, in random order."""
+    """Write the history of each person at an instant, in random order."""
     calls = truth.calls[truth.calls["call_ended_at"] <= pd.Timestamp(cut, unit="ms", tz="UTC")]
     attempts = calls[calls["attempt"].notna()].groupby("recipient")["attempt"].max()
     last = calls.sort_values("call").groupby("recipient").last()

@@ -1,7 +1,7 @@
-"""A forecast from the middle (C1): people go on from where their history left them.
+"""A forecast from the middle (C1): people continue from their histories.
 
 Each case is worked out on paper (see `readings` and `rows`): the setup time is 2 s, times are
-seconds after the clock's start, and what was before has a minus.
+seconds after the clock's start, and earlier ones are negative.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What no trace may ever show, held on random scenarios with chance (see `dialsim.testing`)."""
+"""Invariants of traces (see `dialsim.testing`) on random scenarios with random behaviour."""
 
 from __future__ import annotations
 

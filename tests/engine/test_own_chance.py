@@ -1,4 +1,4 @@
-"""Who answers (P7), and what a history says of it (P8), against the oracle's naive integrals."""
+"""Probabilities of answers (P7) and their update by a history (P8), against naive integrals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def own(case: Reading, seed: int = 5) -> tuple[list[float], Draws]:
 
 
 def check(case: Reading, tested: int = 4) -> None:
-    """Each person's kind is what the draw says by the oracle's shares, and so is the chance."""
+    """Check that each person's kind follows from the draw and the oracle's shares, and the odds."""
     chances, draws = own(case)
     attempts = case.history.get("callAttempt", 0) if case.history else 0
     kinds = np.array([draws.column(Purpose.REACHABLE, attempts)[i] for i in range(PEOPLE)])
@@ -122,7 +122,7 @@ def test_p8_who_by_the_behaviour_is_never_there_may_still_have_a_history() -> No
 
 
 def test_p8_each_behaviour_reads_the_history_by_its_own_figures() -> None:
-    # By `sure` half of the people answer at once, and nobody else ever: none is left.
+    # With `sure` half of the people answer at once and the others never: none is left.
     sketch = (
         Sketch(9, start=iso(NINE + DAY), setup_time=None)
         .behaviour("default", outcomes=OUTCOMES, people={"concentration": 6})

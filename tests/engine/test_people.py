@@ -1,4 +1,4 @@
-"""What is drawn apart: people of each replication, caller IDs; and what tires a number."""
+"""Separate random streams: people of each replication, caller IDs; and number fatigue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HALF = {"answered": 0.5, "noAnswer": 0.25, "failed": 0.25}
 def run(
     replication: int = 0, *, campaigns: int = 1, count: int = PEOPLE, **behaviour: Any
 ) -> dialsim.Result:
-    """Campaigns of one call per person; each has a number of its own, a single one has two."""
+    """Run campaigns of one call per person; each has one number, a single campaign has two."""
     numbers = [f"0210{i:05d}" for i in range(max(2, campaigns))]
     sketch = Sketch(count, setup_time=None).having(caller_ids=numbers)
     sketch = sketch.behaviour("default", outcomes=HALF, **behaviour)
@@ -35,7 +35,7 @@ def ended(result: dialsim.Result, status: str) -> NDArray[np.bool_]:
 @pytest.mark.parametrize(
     ("people", "status"),
     [
-        ({"concentration": 0.02}, "COMPLETED"),  # nearly everybody always answers, or never
+        ({"concentration": 0.02}, "COMPLETED"),  # nearly all people answer always, or never
         ({"reachable": 0.5}, "COMPLETED"),
         ({"deadNumbers": 0.25}, "FAILED"),
     ],

@@ -53,7 +53,7 @@ def test_p1_a_call_is_set_up_rings_and_is_answered() -> None:
 def test_p1_what_takes_no_time_happens_in_the_same_instant(
     script: str, expected: list[str]
 ) -> None:
-    # Where the phone does not ring there is no row for it, but there is one for the answer.
+    # A phone that does not ring has no row for ringing, but one for the answer.
     trace = run(Sketch(1, start=START).campaign("A", script))
     assert [row.replace(" 0.1 ", " ") for row in calls(trace)[3:]] == expected
 

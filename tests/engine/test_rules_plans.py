@@ -37,7 +37,7 @@ SONGKRAN = (
 
 
 def as_compiled(written: Scenario) -> Scenario:
-    """The same, said in windows and in what was planned, as the second reading takes it."""
+    """Return the same schedule in windows and planned actions, as the second reading takes it."""
     scenario, said = loaded(written), json.loads(json.dumps(written))
     for organization, owner in zip(said["organizations"], scenario.organizations, strict=True):
         organization["planned"] = [

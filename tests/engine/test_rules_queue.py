@@ -39,8 +39,8 @@ def test_q1_organizations_have_slots_of_their_own() -> None:
 
 
 def test_q1_lowering_the_limit_hangs_up_nobody() -> None:
-    # Three slots until 1, then one: those of 0 and 1 become free at 3 and 4 and are gone, and only
-    # when the third call is over, at 12, is there room for one.
+    # Three lines until 1, then one: the lines of 0 and 1 become free at 3 and 4 and are removed,
+    # and only when the third call ends, at 12, is there room for one.
     trace = run(
         Sketch(3, start=START)
         .campaign("A", "busy 1s", "busy 2s", "busy 10s", BUSY, BUSY)

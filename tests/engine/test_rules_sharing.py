@@ -14,7 +14,7 @@ TALK = "answered 0s 58s"  # holds it for a minute
 
 
 def order(*told: str) -> str:
-    """Who was dialled, one after the other: `A0 B0`."""
+    """Order of the dials: `A0 B0`."""
     return " ".join(f"{entry.split()[1]}{entry.split()[2].split('.')[0]}" for entry in told)
 
 
@@ -102,7 +102,7 @@ def test_q8_equal_shares_go_in_scenario_order() -> None:
 
 def test_q8_long_conversations_take_no_more_lines() -> None:
     # Three lines, weights 2 and 1. At 0: a0 at 1/2, a1 at 2/2, which is B's 1/1, and b0. B talks
-    # four times as long, and keeps its one line; A's two serve everybody of A in the meantime.
+    # four times as long and keeps its one line; A's two serve all people of A in the meantime.
     trace = run(
         Sketch(3, start=START, sharing="weighted", queue_limit=1)
         .campaign("A", *[TALK] * 6, weight=2)
@@ -168,7 +168,7 @@ def test_q10_whoever_has_no_line_waits_in_scheduled_and_does_not_time_out() -> N
 
 
 def test_q10_the_queue_of_the_others_does_not_dilute_a_share() -> None:
-    # If B could fill the queue, A would have to wait behind it at 60.
+    # If B could fill the queue, A would have to wait for it at 60.
     trace = run(
         Sketch(4, start=START, sharing="fifo", queue_limit="unlimited")
         .campaign("A", *[TALK] * 4, at_most=2)
@@ -215,8 +215,8 @@ def test_q10_other_organizations_keep_their_queue() -> None:
 
 
 def test_q11_held_lines_stay_free_for_retries_and_no_more_than_people_are_left() -> None:
-    # The example of the rule book: b1 is busy at 60 and due again at 360. A has the line that
-    # nobody holds, and the one that b0 gave back; the third stays free until b1 takes it.
+    # The example of the rule book: b1 is busy at 60 and due again at 360. A has the free line, and
+    # the one that b0 gave back; the third stays free until b1 takes it.
     trace = run(
         Sketch(3, start=START)
         .campaign("A", *[TALK] * 30)
@@ -244,7 +244,7 @@ def test_q11_a_campaign_shares_in_the_other_lines_beyond_those_reserved() -> Non
 
 
 def test_q11_no_line_is_held_outside_the_windows() -> None:
-    # B's window opens at 300 and closes at 600, with somebody left who is busy every time.
+    # B's window opens at 300 and closes at 600, with one recipient left who is busy every time.
     hours = "Mon 10:05-10:10"
     trace = run(
         Sketch(2, start=START)

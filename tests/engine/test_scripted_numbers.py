@@ -25,7 +25,7 @@ def person(script: str = "busy 1s", tel: str = TEL) -> dict[str, str]:
 
 
 def ends(live: Simulation, of: str = "A") -> list[str]:
-    """How the calls of a campaign end when it goes on to its end."""
+    """Return the endings of the calls of a campaign that runs to its end."""
     return [line for line in calls(live.run(), of) if line.endswith("ended")]
 
 
@@ -125,7 +125,7 @@ def test_p6_nobody_else_reacts_otherwise(seed: int) -> None:
     written["engine"] = {"queueLimit": "unlimited"}
     for owner in written["organizations"]:
         owner["maxConcurrentCalls"], owner["timeline"] = 10_000, []
-        for block in owner["campaigns"]:  # with a limit of its own others wait for the dial (Q10)
+        for block in owner["campaigns"]:  # with limits per campaign others wait for the dial (Q10)
             block.pop("atMost", None)
             block.pop("reserved", None)
     for behaviour in written["behaviours"].values():

@@ -306,7 +306,7 @@ def test_a_refused_command_raises_the_interfaces_text_and_changes_nothing(
         command(live)
     assert (caught.value.status, caught.value.code) == code
     assert str(caught.value) == caught.value.message == text
-    assert tables(live.trace) == before  # nor is it listed: the caller was told
+    assert tables(live.trace) == before  # nor is it listed: the caller got the error
     assert live.trace.turn == 0
     assert live.run().refused == []
 
@@ -429,7 +429,7 @@ def test_stepping_in_any_increments_yields_the_trace_of_one_run(data: st.DataObj
 
 
 def quiet_instants(trace: Trace, rng: random.Random) -> list[int]:
-    """Instants in the midst of a run at which nothing happens by itself."""
+    """Return instants within a run without any event."""
     taken = {row.at for row in rows(trace)} | {row.at for row in trace.campaigns}
     taken |= {row.at for row in trace.limits} | {row.at for row in trace.refused}
     near = {rng.choice(sorted(taken)) + rng.randint(2, 999) for _ in range(9)}
@@ -437,7 +437,7 @@ def quiet_instants(trace: Trace, rng: random.Random) -> list[int]:
 
 
 def test_a_command_given_at_a_quiet_instant_does_what_the_files_action_does() -> None:
-    # Where nothing else happens it makes no difference that commands come last (T4).
+    # Without other events it makes no difference that commands come last (T4).
     compared = 0
     for seed in range(5):
         rng, written = random.Random(seed), chancy_scenario(seed, people=8)

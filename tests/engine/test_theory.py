@@ -1,10 +1,10 @@
-"""Campaigns that can be solved with a pencil (docs/theory.md), within four standard errors.
+"""Campaigns with a closed-form solution (docs/theory.md), within four standard errors.
 
-Holding a slot means setup (1 ms, the least there is) plus talk; nobody's phone rings. Where theory
-has holding times without that millisecond and without rounding, its makespan is n/c ms too short,
-20 ms for 1,000 people on 50 slots. Times are chosen so long that this is nothing against the
-standard error, and each test says how long. Everything happens between Monday 00:00 and 23:59 in
-Thailand: no window closes in between.
+Holding a line means setup (1 ms, the minimum) plus talk; phones don't ring. Where the theory has
+holding times without that millisecond and without rounding, its makespan is n/c ms too short, 20 ms
+for 1,000 people on 50 lines. Times are chosen so long that this is negligible against the standard
+error; each test gives its bound. Everything happens between Monday 00:00 and 23:59 Thai time: no
+window closes in between.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def paths(
     end: str | None = None,
     engine: dict[str, Any] | None = None, recipients: dict[str, Any] | None = None, **behaviour: Any
 ) -> Iterator[CallRows]:  # fmt: skip
-    """The calls of each replication of one campaign; by default everybody answers at once.
+    """Return the calls of each replication of one campaign; by default all people answer at once.
 
-    The engines run by turns.
+    The engines alternate.
     """
     settings = {"queue_timeout": "2d", **(engine or {})}
     scenario = (
@@ -62,7 +62,7 @@ def makespan(calls: CallRows) -> int:
 
 
 def holding_times(calls: CallRows) -> NDArray[np.int64]:
-    """How long each call held its slot; nobody is called twice."""
+    """Return how long each call held its line; nobody is called twice."""
     ended = np.isin(calls.kind, list(ENDED.values()))
     dialled = calls.kind == DIALLED
     ends, dials = np.zeros((2, calls.recipient.max() + 1), dtype=np.int64)
@@ -145,7 +145,9 @@ PEOPLE = 8_000
 
 
 def attempts_and_reach(cap: int, **behaviour: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """How often each of many people was called, and who was reached; 5 minutes between calls."""
+    """Return the attempts of each of many people, and the people reached; 5 minutes between
+    calls.
+    """
     body = {"maxAttempts": cap, **({"retryInterval": 300_000} if cap > 1 else {})}
     (path,) = paths(PEOPLE, PEOPLE, 1, body=body, **behaviour)
     attempts = np.bincount(path.recipient[path.kind == DIALLED], minlength=PEOPLE)
@@ -204,8 +206,8 @@ def test_theory_people_who_never_answer() -> None:
 
 
 def test_theory_segments_differ_from_replication_to_replication() -> None:
-    # A chance of 0.3 is certain under odds times 10⁶, to 0.0003 %, and none under odds times 0:
-    # the people reached are those of one segment, a binomial variate.
+    # A probability of 0.3 becomes 1 under odds times 10⁶, to 0.0003 %, and 0 under odds times 0:
+    # the people reached are the people of one segment, a binomial variate.
     n, p = 200, 0.2
     sample = []
     for path in paths(

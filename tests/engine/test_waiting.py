@@ -1,4 +1,4 @@
-"""Who of a campaign goes next (Q3), against a list that is sorted anew each time."""
+"""The next person of a campaign (Q3), against a list sorted anew each time."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Logs of a service and of people that are not dialsim's: own dialler, own recipients.
+"""Logs of a service and of people that are not dialsim's: another dialler, other recipients.
 
-Nothing of the engine or of its model of answering is used. Each recipient has a life: a worker who
-answers before work, at noon and in the evening, somebody at home who answers all day, a night
-worker who answers late. Lines, phones and outages are drawn by the caller. Logs are bodies of the
-webhook, as a receiver keeps them.
+Nothing of the engine or of its model of answering is used. Each recipient has daily habits: a
+worker answers before work, at noon and in the evening, a person at home all day, a night worker
+late. Lines, phones and outages are drawn by the caller. Logs are bodies of the webhook, as a
+receiver stores them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Service:
 
     @classmethod
     def drawn(cls, seed: int, **given: Any) -> Service:
-        """A service with phones, lines and people of its own."""
+        """Return a service with random phones, lines and people."""
         chance = np.random.default_rng([31, seed])
         people, attempts = int(chance.integers(1000, 1800)), int(chance.integers(2, 5))
         opens = int(chance.integers(8, 11))
@@ -158,7 +158,7 @@ class Service:
     def _end(
         self, chance: np.random.Generator, answers: float, dead: bool, at: int
     ) -> tuple[str, float, float]:
-        """How a call ends, how long the line is held before, and how long people talk (s)."""
+        """Draw the ending of a call, the time the line is held before, and the talk time (s)."""
         setup = chance.uniform(*self.setup)
         if dead or ((at - MONDAY) // (24 * HOUR) == self.outage and chance.random() < 0.6):
             return "FAILED", setup + 0.5, 0.0

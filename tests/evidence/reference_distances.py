@@ -1,7 +1,7 @@
-"""Shared cases for distances, and what the reference package says of them.
+"""Shared cases for distances, and the values of the reference package.
 
 The package is `log-distance-measures` 2.2.0 by D. Chapela de la Campa, from PyPI. It needs another
-pandas than dialsim, so that it has a virtual environment of its own:
+version of pandas than dialsim, so that it has a separate virtual environment:
 
     python tests/evidence/reference_distances.py cases FOLDER        # where dialsim is
     pip install log-distance-measures==2.2.0                         # in the other environment
@@ -48,7 +48,7 @@ def some_events(
 
 
 def cases() -> dict[str, tuple[Events, Events]]:
-    """Pairs of logs, by what sets them apart."""
+    """Pairs of logs, by the difference between them."""
     base = some_events(1, 150)
     return {
         "chance": (base, some_events(2, 150)),

@@ -38,12 +38,12 @@ def january(people: int = 250, lines: int = 2, **engine: Any) -> Sketch:
 
 
 def people_of(count: int) -> dict[str, Any]:
-    """So many, with what the agent asks for."""
+    """Generate people with values for the agent's parameters."""
     return {"count": count, "agentParams": {"amount": 100.5}}
 
 
 def with_behaviours(sketch: Sketch, block: str) -> dialsim.Scenario:
-    """A scenario file with a block of behaviours in place of its own."""
+    """Return a scenario file with its behaviours replaced."""
     said = json.loads(sketch.text)
     del said["behaviours"]
     return dialsim.loads(yaml.safe_dump(said) + block)

@@ -1,4 +1,4 @@
-"""What `dialsim calibrate` learns from logs whose behaviour is known."""
+"""Estimates of `dialsim calibrate` from logs whose behaviour is known."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def simulated(known: Sketch, seed: int) -> dialsim.Result:
 
 
 def calls_only(result: dialsim.Result, folder: Path) -> Calibrated:
-    """What is learned from the table of calls alone."""
+    """Return the estimates from the table of calls alone."""
     folder.mkdir(exist_ok=True)
     result.calls.to_parquet(folder / "calls.parquet")
     return calibrate(read_log(folder)).behaviours["default"]
 
 
 def checked(found: Calibrated) -> dict[str, tuple[PointEstimate, float]]:
-    """Each estimate of who answers from at least 500 calls, with the truth."""
+    """Return each estimate of answering from at least 500 calls, with the truth."""
     who = found.answering
     pairs = {f"outcomes.{end}": (who.outcomes[end], truth) for end, truth in OUTCOMES.items()}
     pairs |= {
@@ -90,7 +90,7 @@ def checked(found: Calibrated) -> dict[str, tuple[PointEstimate, float]]:
     pairs["deadNumbers"] = who.dead_numbers, 0.05
     pairs["concentration"] = who.concentration, 3.0
     for kind in ("silent", "analysisUnavailable", "analysisFailed"):
-        # Without webhooks nobody sees that a result came late
+        # Without webhooks late results are invisible
         if kind in found.rates and (kind != "analysisFailed" or found.late_result_delay):
             pairs[f"rates.{kind}"] = found.rates[kind], RATES[kind]
     talk = found.talk_time
@@ -121,7 +121,7 @@ def log(folder: Path) -> Log:
 
 @pytest.fixture(scope="module")
 def bodies(folder: Path) -> Log:
-    """What a receiver has of the same run."""
+    """Return the receiver's bodies of the same run."""
     return read_log(folder / "webhooks.jsonl")
 
 

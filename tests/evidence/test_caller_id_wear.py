@@ -1,4 +1,4 @@
-"""What `dialsim calibrate` learns of how caller IDs wear, from logs whose truth is known."""
+"""Estimates of caller ID fatigue by `dialsim calibrate`, from logs whose truth is known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOURS = {9: 0.8, 12: 0.7, 17: 1.3, 18: 1.4}
 
 
 def sketch(people: int, wear: dict[str, object] | None, lines: int = 16) -> Sketch:
-    """Two campaigns, one from a number of its own and one from three."""
+    """Two campaigns, one with one number and one with three."""
     odds: dict[str, object] = {"byHour": {str(hour): odd for hour, odd in HOURS.items()}}
     numbers = [f"02100000{n}" for n in range(4)]
     sketch = (
@@ -57,7 +57,7 @@ def learned(folder: Path, seed: int, people: int, wear: dict[str, object] | None
 
 
 def off(found: Calibrated, per1000: float = 0.2, recovery: float = 3 * HOUR) -> list[float]:
-    """By how many standard errors the estimates of wear miss the truth."""
+    """Return the errors of the fatigue estimates in standard errors."""
     wear = found.answering.wear
     assert wear is not None
     slope, recovered = wear.per1000.effect, wear.recovery.effect

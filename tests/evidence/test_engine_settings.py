@@ -61,7 +61,7 @@ def truth_of(name: str, engine: EngineSettings, lines: int) -> float:
 
 
 def is_right(one: SettingEstimate, engine: EngineSettings, lines: int) -> bool:
-    """Whether a value is the truth: exactly, or within 5 % or a tick of a millisecond."""
+    """True if a value is the truth: exactly, or within 5 % or 1 ms."""
     if one.name in {"order", "sharing"}:
         return one.value == str(getattr(engine, one.name))
     truth, found = truth_of(one.name, engine, lines), number_of(one.name, one.value, lines)
@@ -71,7 +71,7 @@ def is_right(one: SettingEstimate, engine: EngineSettings, lines: int) -> bool:
 
 
 def admits(one: SettingEstimate, engine: EngineSettings, lines: int) -> bool:
-    """Whether the truth is among the values that are said to fit as well."""
+    """True if the truth is among the values that fit as well."""
     if one.name in {"order", "sharing"}:
         return getattr(engine, one.name) in one.others
     truth = truth_of(one.name, engine, lines)
@@ -87,7 +87,7 @@ def admits(one: SettingEstimate, engine: EngineSettings, lines: int) -> bool:
 
 
 def checked(number: int, folder: Path, form: str) -> tuple[EngineEstimate, list[str], list[str]]:
-    """The estimate; what the log is said to tell; and what is wrong."""
+    """Return the estimate, the identified settings, and the errors."""
     engine = settings(number)
     made, asked = scenario(number, engine), scenario(number, {})
     lines = made.organizations[0].max_concurrent_calls
@@ -119,13 +119,13 @@ def test_it_does_so_for_30_random_engines(tmp_path: Path) -> None:
         wrong += faults
         assert_the_rest_leaves_no_trace(number, found)
     assert not wrong
-    assert len(told) > 90  # of 180: the log tells more than half
+    assert len(told) > 90  # of 180: more than half are identified
 
 
 def assert_the_rest_leaves_no_trace(number: int, found: EngineEstimate) -> None:
-    """What the log can't tell makes no difference: a run with it makes the same calls.
+    """Assert that a setting which the log does not identify makes no difference to the calls.
 
-    The run is the engine's own, with people by chance: nothing of it comes from the log.
+    The run is the engine's, with random people: nothing of it comes from the log.
     """
     engine = settings(number)
     made = scenario(number, engine)
@@ -156,7 +156,7 @@ def test_bodies_tell_less_and_are_as_right(tmp_path: Path) -> None:
         told += names
         wrong += faults
     assert not wrong
-    assert len(told) > 24  # of 72: the log tells a third
+    assert len(told) > 24  # of 72: a third is identified
 
 
 def called(*arguments: object) -> tuple[int, str]:

@@ -1,7 +1,7 @@
 """A campaign is stopped in the middle, pulled over HTTP and forecast: the truth is in the interval.
 
-The truth goes on in the sandbox. The forecast has the same behaviour, lines and schedule, and knows
-nothing else but what the interface tells.
+The truth goes on in the sandbox. The forecast has the same behaviour, lines and schedule, and no
+other knowledge than the interface's answers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def forecast_and_truth(seed: int, out: Path) -> tuple[ForecastFigures, float, fl
 
 
 def held(seeds: range, out: Path) -> list[tuple[bool, bool]]:
-    """Whether the finish and the reach of each seed lie in the 90 % interval."""
+    """Return whether the finish and the reach of each seed lie in the 90 % interval."""
     found = []
     for seed in seeds:
         figures, finish, reach = forecast_and_truth(seed, out / str(seed))

@@ -27,7 +27,7 @@ ATTEMPTS = 3
 
 
 class Truth(NamedTuple):
-    """People of whom 30 % answer a first attempt; no `concentration`: all are alike."""
+    """People of whom 30 % answer a first attempt; without `concentration` all are alike."""
 
     concentration: float | None
     never: float
@@ -47,7 +47,7 @@ class Truth(NamedTuple):
         return (1.0 - self.never) * (1.0 - missed)
 
     def calls(self, seed: int, people: int = 2_000) -> Attempts:
-        """Three attempts at everybody, or fewer: the model of P7, drawn without an engine."""
+        """Return up to three attempts per person: the model of P7, drawn without an engine."""
         chance = np.random.default_rng(seed)
         own = np.full(people, self.mean)
         if self.concentration is not None:
@@ -102,7 +102,7 @@ def test_people_who_are_alike_are_reached_as_in_their_log(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRUTHS)
 def test_the_reach_of_50_logs_is_that_of_their_truth(name: str) -> None:
-    """A log of 2,000 people has by itself a standard error of 0.011."""
+    """The sampling error alone of a log of 2,000 people has a standard error of 0.011."""
     truth = TRUTHS[name]
     errors = np.array([reach_of(answering(truth.calls(seed))) for seed in range(50)]) - truth.reach
     assert abs(errors.mean()) < 2.5 * errors.std() / np.sqrt(50)

@@ -23,7 +23,7 @@ def scenario(
     talk: int = 60,
     windows: str = "Mon 09:00-18:00",
 ) -> dialsim.Scenario:
-    """Nine hours of which the calls take five."""
+    """Nine hours, of which the calls take five."""
     return (
         Sketch(5, start=start, setup_time=None)
         .behaviour("default", talk_time={"dist": "lognormal", "mean": f"{talk}s", "sd": "30s"})
@@ -94,7 +94,7 @@ def test_the_main_difference_is_named(name: str, form: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("part", [range(5), range(5, 30), range(30, 55), range(55, 80),
                                   range(80, 100)])  # fmt: skip
 def test_two_seeds_of_one_scenario_do_not_differ(part: range, form: str, tmp_path: Path) -> None:
-    """100 pairs, each with noise of its own; 6 of 100 may be taken for different."""
+    """100 pairs, each with different noise; 6 of 100 may be significant."""
     alarms: list[str] = []
     for pair in part:
         few: dict[str, Any] = {"seed": pair, "people": 300}

@@ -33,7 +33,7 @@ Block = tuple[str, str]
 
 
 def blocks_of(page: str, after: str = "", before: str = "\0") -> list[Block]:
-    """Language and text of what can be carried out on a page, or between two of its headings."""
+    """Return language and text of the code blocks of a page, or between two of its headings."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return BLOCK.findall(text[text.index(after) :].partition(before)[0])
 
@@ -43,7 +43,7 @@ FORECAST = blocks_of("forecast-from-today.md")
 
 
 def is_printed(line: str, printed: str) -> bool:
-    """Whether a line of a page is printed, spaces aside, and numbers but for their last digit.
+    """True if a line of a page is printed, ignoring spaces and the last digit of numbers.
 
     Estimates from long logs have been seen to differ by one in it from machine to machine.
     """

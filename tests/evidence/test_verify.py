@@ -53,7 +53,7 @@ def test_of_many_findings_of_a_kind_the_first_100_are_listed_and_all_are_counted
     of_kind = [one for one in found.findings if "but callDuration is" in one.text]
     assert len(of_kind) == 100
     assert found.omitted["F1"] == wrong - 100  # one kind
-    assert found.omitted["C1"] == wrong - 100  # each of these bodies shows settings of its own
+    assert found.omitted["C1"] == wrong - 100  # each of these bodies has different settings
     assert found.count == len(found.findings) + sum(found.omitted.values())
     assert found.to_dict()["count"] == found.count
     assert {one.line for one in of_kind} == {*lines[:100]}

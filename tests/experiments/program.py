@@ -13,11 +13,11 @@ from pathlib import Path
 from cli.program import ROOT, command
 
 PATIENCE_S = 600
-"""So long nothing takes, also beside busy processes: what waits longer hangs."""
+"""Timeout (s): nothing takes so long, even beside busy processes, unless it hangs."""
 
 
 def start(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
-    """The program in a session of its own, as a terminal would start it."""
+    """Start the program in a separate session, as a terminal would."""
     return subprocess.Popen(
         command(*arguments),
         cwd=ROOT,
@@ -64,12 +64,12 @@ def _command_line(pid: int) -> bytes:
 
 
 def writes(folder: Path, size: int) -> Callable[[], bool]:
-    """Whether the store of a program under way has grown to so many bytes."""
+    """True if the store of a running program has grown to a number of bytes."""
     log = folder / "replications.sqlite-wal"
     return lambda: log.exists() and log.stat().st_size > size
 
 
 def kept(folder: Path) -> dict[int, str]:
-    """The replications in a store nobody uses: figures by number."""
+    """Return the replications in a store that is not in use: figures by number."""
     with closing(sqlite3.connect(folder / "replications.sqlite")) as store:
         return dict(store.execute("SELECT replication, figures FROM finished"))

@@ -21,7 +21,9 @@ def crowd(
     costs: bool = True,
     **behaviour: Any,
 ) -> Scenario:
-    """One campaign that calls everybody from START on; by default calls last exactly a minute."""
+    """One campaign that calls all its people from START on; by default calls last exactly a
+    minute.
+    """
     always: dict[str, Any] = {"outcomes": {"answered": 1.0}, "setupTime": "1s", "talkTime": "59s"}
     always |= {"ringTime": {"answered": 0, "noAnswer": 0}}
     sketch = (

@@ -33,7 +33,7 @@ def scenario(
     *rules: dict[str, Any], people: int = 16, lines: int = 4, windows: str = "08:00-20:00",
     attempts: int = 3, interval: str = "24h",
 ) -> Scenario:  # fmt: skip
-    """Calls of some minutes from a Monday morning on, of which half are answered."""
+    """Calls of some minutes from a Monday morning on; half of them are answered."""
     return (
         Sketch(lines, start="5 Jan 2026 08:00")
         .also(name="Rules", compliance=list(rules))
@@ -45,7 +45,7 @@ def scenario(
 
 
 def breaches(varied: Scenario, runs: int) -> Counter[tuple[str, str]]:
-    """How often a scenario breaks its rules in some runs, counted in the results themselves."""
+    """Count the breaches of a scenario in some runs, from the results directly."""
     counted = Counter[tuple[str, str]]()
     for replication in range(runs):
         for row in dialsim.run(varied, replication=replication, engine="simpy").summary.compliance:
@@ -163,7 +163,7 @@ def random_scenario(chance: random.Random) -> Scenario:
 
 
 def recommended(base: Scenario, chance: random.Random) -> list[tuple[list[str], int]]:
-    """What a plan, an optimum, a sweep and a list of levers advise, and how many runs they had."""
+    """Return the advice of a plan, an optimum, a sweep and a list of levers, with their runs."""
     found: list[tuple[list[str], int]] = []
     goal = f"mean(people_reached) >= {chance.randint(1, 20)}"
     asked = {"jobs": 1, "max_replications": 20, "engine": "simpy"}

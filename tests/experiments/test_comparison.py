@@ -1,4 +1,4 @@
-"""Comparing scenario files: what they say differently, and what comes of it."""
+"""Comparing scenario files: their differences, and the differences of their results."""
 
 from __future__ import annotations
 

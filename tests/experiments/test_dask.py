@@ -28,7 +28,7 @@ Program = subprocess.Popen[str]
 
 
 def part(*arguments: str, log: Path) -> Program:
-    """A program of Dask; what it says goes to a file."""
+    """Start a program of Dask, with its output in a file."""
     paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     with log.open("w") as said:
         return subprocess.Popen(

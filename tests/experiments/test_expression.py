@@ -1,4 +1,4 @@
-"""Expressions of figures: their values, units, and what is said where they can't be read."""
+"""Expressions of figures: their values, units, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dialsim forecast` and `dialsim.forecast`: what is said, and what is kept for the next time."""
+"""`dialsim forecast` and `dialsim.forecast`: the output, and the history of earlier forecasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language of goals, and what is said of goals that can't be read."""
+"""The language of goals, and the errors of invalid goals."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def honesty() -> ModuleType:
 @pytest.mark.slow
 def test_intervals_of_means_hold_the_truth_wherever_they_are_printed(honesty: ModuleType) -> None:
     found = [*honesty.coverage(200)]
-    # 200 experiments tell a share of 93 % to 1.8 %, so this lets pass what is 3 % short
+    # The standard error of a share of 93 % of 200 experiments is 1.8 %, so the bound is 3 % lower
     assert [part for part in found if not part.share >= 0.90] == []
     assert [part for part in found if not part.share_with_both >= 0.88] == []
     limits = {(part.figure, part.runs): part.with_both_limits for part in found}

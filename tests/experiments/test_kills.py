@@ -26,7 +26,7 @@ WHOLE = 20
 
 
 def running(replications: int) -> tuple[str, ...]:
-    """So many replications, each of which lasts long enough to be disturbed."""
+    """Replications, each long enough to be disturbed."""
     asked = ("--replications", str(replications), "--what-if", "0", "--engine", "simpy")
     return ("run", "scenarios/first-campaign.yaml", "--set", PEOPLE, *asked)
 

@@ -34,7 +34,7 @@ def test_a_share_at_its_bound_is_called_greater_or_smaller_no_more_often_than_st
         tails, so_far = looks.of_share(share, count, 0.95), hits[:, count - 1]
         greater |= stats.binom.sf(so_far - 1, count, share) <= tails.low
         smaller |= stats.binom.cdf(so_far, count, share) <= tails.high
-    # exact: no more than 2.5 %, of which 20,000 experiments show up to 2.85 %; and not much less
+    # exact: at most 2.5 %, of which 20,000 experiments show up to 2.85 %; and not much less
     assert 0.019 < greater.mean() < 0.0285
     assert 0.019 < smaller.mean() < 0.0285
 

@@ -144,7 +144,7 @@ def test_a_large_grid_is_searched_and_that_is_said() -> None:
 
 
 def test_a_response_that_turns_back_is_said() -> None:
-    # with one attempt nobody is reached, with two all are; three cost no more
+    # one attempt reaches no one, two reach all; three cost no more
     goal = "mean(people_reached) <= 0"
     answer = found(SURE, {f"{ATTEMPTS}": ["1", "2", "1 "], LINES: [1]}, goal, replications=20)
     assert any("not monotone" in text for text in answer.warnings)
@@ -173,7 +173,7 @@ def test_a_stopped_search_goes_on_with_what_it_has(tmp_path: Path) -> None:
 
 
 def test_an_answer_is_not_sure_while_something_better_may_meet_the_goal() -> None:
-    # two attempts cost 173.5 on average, so that 60 runs can't tell whether that is below 174
+    # two attempts cost 173.5 on average, so that 60 runs can't decide if it is below 174
     answer = found(
         CHANCY, {ATTEMPTS: "1..2"}, "mean(cost) <= 174", maximize="mean(people_reached)",
         max_replications=60,

@@ -410,7 +410,7 @@ def test_attempts_between_too_few_to_reach_enough_and_too_many_to_finish_in_time
     reach, finish = "mean(reach_share) >= 0.9", "p95(finish) <= 9h30m"
     asked = {"replications": 20, "max_replications": 20, "jobs": 1}
     found = plan(scenario, path, (1, 40), f"{reach} and {finish}", **asked)
-    # 20 runs can't be sure of any: from 8 to 10 attempts meet the goal, of which 9 are the safest
+    # 20 runs leave each in doubt: 8 to 10 attempts meet the goal, and 9 is the safest
     assert (found.value, found.in_doubt[-1]) == (9, 8)
     most = plan(scenario, path, (1, 40), f"{finish} and {reach}", objective="largest", **asked)
     assert (most.value, most.in_doubt[0]) == (9, 10)
@@ -509,7 +509,7 @@ def test_few_runs_are_made_far_from_the_goal_and_many_at_the_answer_and_its_neig
 def test_in_doubt_the_answer_is_sure_to_be_enough_and_smaller_ones_that_may_be_are_named(
     searches: int,
 ) -> None:
-    # 6 lines are a hair short of the goal and 7 a hair beyond it, which 400 runs can't tell
+    # 6 lines are just below the goal and 7 just above, too close for 400 runs
     shares = dict(enumerate([0, 0.1, 0.4, 0.8, 0.92, 0.948, 0.953, 0.985, 1, 1], start=1))
     too_few, untold = 0, 0
     for seed in range(searches):

@@ -95,7 +95,7 @@ WISHES = {
     "prob(people_reached >= 40) >= 0.8": "to reach 40 people in 80 of 100 runs",
     "mean(cost) <= 5000 and p90(finish) <= 2h": "to spend at most 5,000 on average and be done "
     "within 2 h in 90 of 100 runs",
-    # what asks for few runs, and other figures, are said as they were asked
+    # goals with few runs, and other figures, are quoted as given
     "p95(people_reached) >= 40": "to have p95(people_reached) >= 40",
     "prob(finish <= 3d) <= 5%": "to have prob(finish <= 3d) <= 5%",
     "mean(dials) <= 500": "to have mean(dials) <= 500",
@@ -160,7 +160,7 @@ def test_what_is_not_sure_is_said_not_to_be() -> None:
         "8 lines seem to be enough to be done within 3 d in 95 of 100 runs, as far as 100 runs can "
         "tell; 7 may be enough, too."
     )
-    # nothing is said of a neighbour that its runs don't tell
+    # a neighbour within the noise is not mentioned
     assert found.neighbour is not None
     doubtful = replace(found, neighbour=replace(found.neighbour, sure=False))
     assert plan_headline(doubtful).endswith("in 95 of 100 runs.")

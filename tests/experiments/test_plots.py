@@ -128,7 +128,7 @@ def test_a_curve_has_a_line_of_means_per_value_of_the_other_paths(grid: Sweep) -
 
 
 def middles(found: Sweep, frame: pd.DataFrame, by: str) -> np.ndarray:
-    """The instants (ms) by which half of the runs are done: runs 2 of 4."""
+    """Return the median finishes (ms) of runs: run 2 of 4."""
     finish = frame.groupby(by, sort=False)["finish"].apply(lambda part: sorted(part)[1])
     return finish.dt.tz_localize(None).to_numpy("datetime64[ms]").astype(float)
 
@@ -222,7 +222,7 @@ def test_values_that_are_texts_stand_below_one_another() -> None:
 
 
 def pictures(runs: Replications, grid: Sweep, answer: Plan) -> tuple[Callable[..., Axes], ...]:
-    """What draws each picture of many runs."""
+    """Return the method that draws each figure of many runs."""
     return (
         runs.plot.progress,
         runs.plot.finish,

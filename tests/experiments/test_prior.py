@@ -140,7 +140,7 @@ def test_a_run_may_spill_over_the_longest_closing_and_by_a_retry_and_a_call() ->
     # the built-in default: 14 h to 09:00, 15 h to Saturday 10:00; an hour; 3 s, 28 s and 10 min
     call = 3_000 + 28_000 + 600_000
     assert prior_of(load("scenarios/first-campaign.yaml")).spill_ms == 15 * HOUR + HOUR + call
-    # always open but for a minute; 10 min until a retry; talk without an end tells nothing
+    # open except for a minute; 10 min until a retry; unlimited talk gives no bound
     open_all_day = prior_of(crowd(attempts=2, **CHANCY))
     assert open_all_day.spill_ms == 60_000 + 600_000 + 1_000 + 20_000
     windows = '[{dayOfWeek: 1, time: [{start: "09:00", end: "10:00"}]}]'

@@ -250,7 +250,7 @@ def test_a_worker_with_another_version_does_not_give_its_figures_for_ours() -> N
 
 
 class Bomb:
-    """What ends the process that unpacks it."""
+    """Terminates the process that unpickles it."""
 
     def __reduce__(self) -> tuple[object, tuple[int]]:
         return os._exit, (1,)
@@ -361,10 +361,10 @@ def test_a_figure_that_a_run_lacks_is_an_error_and_no_0() -> None:
 
 
 def coverage(experiments: int, size: int) -> dict[str, float]:
-    """How often 95 % intervals of repeated experiments hold the known mean.
+    """Return the share of 95 % intervals of repeated experiments that contain the known mean.
 
-    Everybody has a slot at once: people reached are binomial, with mean n·p, and the finish is the
-    longest of n exponential talks, with mean m·(1 + 1/2 + … + 1/n) after the setup.
+    There is a line for each person: people reached are binomial, with mean n·p, and the finish is
+    the longest of n exponential talks, with mean m·(1 + 1/2 + … + 1/n) after the setup.
     """
     people, talk, setup = 25, 60.0, 1.0
     makespan = setup + talk * sum(1 / k for k in range(1, people + 1))

@@ -20,7 +20,7 @@ from engine.readings import loaded
 from experiments.scenarios import CHANCY, LIMIT, crowd
 
 LISTS = ((REACH,), (FUNNEL, COST_PER), (FIELD,), (COMPLIANCE,))
-"""How the figures begin that are made all together."""
+"""Prefixes of the figures that are computed together."""
 SCENARIO = crowd(20, **CHANCY)
 GOAL = "p90(finish) <= 12m and mean(calls_busy) >= 0"
 
@@ -49,7 +49,7 @@ def test_figures_that_are_asked_for_are_those_among_all(seed: int) -> None:
     whole = figures_of(Result(trace))
     names = [*whole.scopes[0].values]
     for asked in [*([name] for name in names), *(chance.sample(names, 5) for _ in range(5))]:
-        some = figures_of(Result(trace), frozenset(asked))  # of which nothing was read before
+        some = figures_of(Result(trace), frozenset(asked))  # with an empty cache
         found = [scope.values for scope in some.scopes]
         assert repr(found) == repr(among_all(whole, frozenset(asked)))  # NaN is like NaN there
         assert (some.start, some.replication) == (whole.start, whole.replication)

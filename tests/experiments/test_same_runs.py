@@ -1,4 +1,4 @@
-"""Variants that share a run against runs of their own."""
+"""Variants that share a run against separate runs."""
 
 from __future__ import annotations
 

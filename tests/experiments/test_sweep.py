@@ -90,8 +90,8 @@ def test_guards_against_chance_findings_find_no_more_than_without(grid: Sweep) -
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [(10, 11), (20, 22)])
 def test_pairs_are_far_sharper_than_independent_runs(limits: tuple[int, int]) -> None:
-    # limits a tenth apart, and people who answer by the hour, so that slots matter to reach too; a
-    # seed of which no pair is so far from the others that the mean difference has no interval
+    # limits a tenth apart, and people who answer by the hour, so that lines matter to reach too; a
+    # seed without an outlying pair, which would leave the mean difference without an interval
     scenario = dialsim.load(
         "scenarios/first-campaign.yaml",
         [

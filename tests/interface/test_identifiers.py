@@ -1,4 +1,4 @@
-"""What counts as a UUID."""
+"""Valid and invalid UUIDs."""
 
 from uuid import UUID
 

@@ -30,7 +30,7 @@ ACCOUNT = CallingAccount(
 )
 VOICES = {"malee"}
 
-# What depends on the world, on the calendar, or on two values compared: no schema can say it.
+# Rules on the world, on the calendar, or on two values, which no schema can express.
 BEYOND_A_SCHEMA = (
     r"(start|end)DateTime must be a valid ISO 8601 date string",  # of a day that does not exist
     r"Start date must be before end date",

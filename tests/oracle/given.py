@@ -1,8 +1,8 @@
-"""What a scenario gives: its texts turned into integers, its lists into plain records.
+"""Input of the second reading: texts of a scenario as integers, its lists as plain records.
 
-Nothing here comes from dialsim. Instants are ms since the Unix epoch, durations are ms.
-Only what matters without chance is read: every recipient has a `tel` and a `script`, and setup
-times are constants.
+Nothing here comes from dialsim. Instants are ms since the Unix epoch, durations are ms. Only
+deterministic fields are read: every recipient has a `tel` and a `script`, and setup times are
+constants.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Windows:
         self._ranges = sorted((day - 1, _of_day(start), _of_day(end)) for day, start, end in named)
 
     def open(self, at: int) -> bool:
-        """Whether a call may start at this instant."""
+        """True if a call may start at this instant."""
         day, time = divmod(at + THAI, DAY)
         weekday = (day + 3) % 7  # 1970-01-01 was a Thursday
         return any(d == weekday and start <= time < end for d, start, end in self._ranges)
@@ -138,7 +138,7 @@ class Schedule:
 
 @dataclass
 class Past:
-    """What a recipient's history says, where a call was made and ended."""
+    """A recipient's history, if a call was made and ended."""
 
     attempts: int
     answered: bool

@@ -1,4 +1,4 @@
-"""Whose chance it is to answer (P7, P8 of the rule book), read naively for one person.
+"""Probability that a person answers (P7, P8 of the rule book), computed naively.
 
 Probabilities are integrated numerically, and the open time of windows is walked minute by minute.
 Nothing here comes from dialsim.
@@ -21,7 +21,7 @@ UNANSWERED = ("noAnswer", "busy", "failed")
 
 @dataclass
 class Reading:
-    """What is known of one person: a behaviour, a schedule, a segment and a history as written."""
+    """Knowledge of one person: behaviour, schedule, segment, and the history as written."""
 
     behaviour: dict[str, Any]
     schedule: dict[str, Any]
@@ -30,7 +30,7 @@ class Reading:
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        """How likely each kind of person is: `reachable`, `never` and `dead`."""
+        """Return the probability of each kind of person: `reachable`, `never` and `dead`."""
         people = self.behaviour["people"]
         dead = people.get("deadNumbers", 0.0)
         reachable = people.get("reachable", 1.0 - dead)
@@ -43,7 +43,9 @@ class Reading:
         return {kind: part / sum(weight.values()) for kind, part in weight.items()}
 
     def _of_history(self, dead: float) -> dict[str, float]:
-        """How likely the last call's end is for a dead number, and for another, up to a factor."""
+        """Return the likelihood of the last call's end for a dead number and for others, up to a
+        factor.
+        """
         status = (self.history or {}).get("latestCallStatus")
         if status in ("NO_ANSWER", "BUSY"):
             return {"dead": 0.0, "working": 1.0}
@@ -116,7 +118,9 @@ class Reading:
         )
 
     def earlier_hours(self, ended: int) -> dict[float, float]:
-        """Of attempts whose instant isn't known: the open time before, else that of a week."""
+        """Return the hours of attempts without an instant: the open time before, else a whole
+        week's.
+        """
         schedule = Schedule.of(self.schedule)
         until = ended - schedule.retry_interval
         until = -(-until // QUARTER) * QUARTER

@@ -1,4 +1,4 @@
-"""What the second reading keeps: calls, people, campaigns, organizations, and a book of changes."""
+"""State of the second reading: calls, people, campaigns, organizations, and a log of changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FINAL = ("COMPLETED", "CANCELLED", "EXPIRED")
 
 @dataclass(eq=False)
 class Call:
-    """One call of one person; `moves_at` is when it goes on by itself, only while INITIATED."""
+    """One call of one person; `moves_at` is its next automatic transition, only while INITIATED."""
 
     person: Person
     number: int
@@ -35,7 +35,8 @@ class Call:
 
 @dataclass(eq=False)
 class Person:
-    """One recipient: `attempts` counts as P5 does; `retry_due` is that of a retry to come (R2).
+    """One recipient: `attempts` counts as P5 does; `retry_due` is the time of a scheduled retry
+    (R2).
 
     `answered_until` is the end of the conversation, in the scenario or before it began (D3).
     """
@@ -109,7 +110,7 @@ class Campaign:
         return end is not None and now >= end
 
     def may_run(self, now: int) -> bool:
-        """Whether C2's conditions hold."""
+        """True if C2's conditions hold."""
         return now >= self.start_at and self.inside_window(now) and not self.past_end(now)
 
 
@@ -133,7 +134,7 @@ class Organization:
 
 @dataclass
 class Reading:
-    """What the rules make of a scenario; rows are ordered as T4 orders tables.
+    """Result of the second reading of a scenario; rows are ordered as T4 orders tables.
 
     A transition is (at, organization, campaign, recipient, call, from, to, phase, cause), a
     campaign's row (at, organization, campaign, from, to, cause), a refusal (at, organization,
@@ -149,7 +150,7 @@ class Reading:
 
 
 class Book:
-    """Where every change is made and written down, at once."""
+    """Log in which every change is made and recorded at once."""
 
     def __init__(self) -> None:
         self.organizations: list[Organization] = []
@@ -190,7 +191,7 @@ class Book:
         campaign.has_run = campaign.has_run or to == "RUNNING"
 
     def reading(self, cut: bool) -> Reading:
-        """All that was written; a run that clock.end cut off has stalled nobody (T5)."""
+        """Return all records; a run that clock.end cut off has no stalled campaigns (T5)."""
         left = [c for c in self.campaigns() if not c.final and c.status != "DRAFT" and not cut]
         return Reading(
             transitions=[row for _, row in sorted(self._transitions)],

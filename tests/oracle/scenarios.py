@@ -1,9 +1,9 @@
-"""Nasty scenarios without chance: much happens at once, and people act at the worst moment.
+"""Nasty deterministic scenarios: many events at once, and actions at the worst moments.
 
 All durations of one scenario are multiples of one unit, so that calls, windows, timeouts and
-retries meet in the same instants. Then the second reading tells at which instants calls move, and
-actions and endDateTimes are placed there, 1 ms before and 1 ms after; and so again in what came
-of that.
+retries meet in the same instants. Then the second reading finds the instants at which calls change,
+and actions and endDateTimes are placed there, 1 ms before and 1 ms after; and so again with the
+result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def random_scenario(seed: int) -> Scenario:
 
 
 def scripted_scenarios() -> st.SearchStrategy[Scenario]:
-    """Such scenarios for hypothesis, which shrinks them choice by choice."""
+    """Nasty scenarios for hypothesis, which shrinks them choice by choice."""
     return st.randoms(use_true_random=False).map(nasty_scenario)
 
 
@@ -164,7 +164,7 @@ class Draft:
         }
 
     def share(self) -> Scenario:
-        """What campaigns share lines by; much of it left out at times."""
+        """Sharing of lines between campaigns; many fields are left out at times."""
         rng = self.rng
         share = {"priority": rng.choice((1, 1, 2, 5)), "weight": rng.choice((1, 2, 3, 7))}
         return {key: value for key, value in share.items() if rng.random() < 0.7}
@@ -279,7 +279,7 @@ def clock_face(minute: int) -> str:
 
 
 class Trouble:
-    """Where an organization's calls and campaigns move: instants, each with whose it is."""
+    """Instants at which an organization's calls and campaigns change, each with its owner."""
 
     def __init__(self, rng: random.Random, organization: Scenario, start: int) -> None:
         self.rng = rng

@@ -100,7 +100,7 @@ class Run(Book):
                 yield from self._ahead_in(campaign, now)
 
     def _is_moot(self, action: Action) -> bool:  # T6
-        """Whether it was planned, for campaigns none of which it can concern."""
+        """True for planned actions on campaigns that none of them can concern."""
         campaigns = self.organizations[action.organization].campaigns
         if action.campaign is not None:
             campaigns = [campaigns[action.campaign]]
@@ -245,7 +245,7 @@ class Run(Book):
 
     @staticmethod
     def _is_duplicate(person: Person, now: int) -> bool:  # D3
-        """Whether this agent reached this number, in any campaign, within the window."""
+        """True if this agent reached this number, in any campaign, within the window."""
         campaign = person.campaign
         since = now - campaign.organization.duplicate_window
         return any(
@@ -332,7 +332,7 @@ class Run(Book):
         return organization.limit > 0 and len(organization.calls("QUEUED")) < limit
 
     def release(self, organization: Organization, now: int) -> bool:
-        """Release one call if Q2 allows it: the one that Q3 says."""
+        """Release one call if Q2 allows it: the next one by Q3."""
         if not self.has_room(organization):
             return False
         ready = [call for c in organization.campaigns for call in self._releasable(c, now)]
@@ -379,7 +379,7 @@ class Run(Book):
 
     @staticmethod
     def has_line(campaign: Campaign, now: int) -> bool:
-        """Whether a line is there for another call of this campaign (Q10, Q11)."""
+        """True if a line is free for another call of this campaign (Q10, Q11)."""
         everyone, limit = campaign.organization.campaigns, campaign.organization.limit
         if not any(c.schedule and (c.share.at_most < inf or c.share.reserved) for c in everyone):
             return True

@@ -398,7 +398,7 @@ def test_set_behaviour_holds_for_dials_from_then_on(agreed: Agree) -> None:
 
 
 def called_before(attempts: int, status: str, ended: float) -> dict[str, Any]:
-    """A person who is busy, and what came of earlier attempts, the last of which ended at …"""
+    """A person who is busy, with earlier attempts, the last of which ended at …"""
     history = {"callAttempt": attempts, "latestCallStatus": status, "lastEndedAt": after(ended)}
     return {"script": "busy 0s", "history": history}
 

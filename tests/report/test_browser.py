@@ -201,7 +201,7 @@ def test_a_page_prints_on_a4_without_losing_a_column(
 
 
 A4_WIDTH = round((210 - 2 * 12) / 25.4 * 96)
-"""What the margins leave of the paper, in CSS pixels."""
+"""Width of the paper without margins, in CSS pixels."""
 
 _LOST = """
 [...document.querySelectorAll('.table')].flatMap(box => {
@@ -292,7 +292,7 @@ def test_pictures_tell_their_values_to_the_pointer(browser: Any, files: dict[str
     assert not shown.is_visible()
     mark = page.locator("svg[aria-label^='When half of the runs'] [pointer-events]").nth(2)
     mark.scroll_into_view_if_needed()
-    page.wait_for_timeout(100)  # to scroll hides what is told
+    page.wait_for_timeout(100)  # scrolling hides the tooltip
     mark.hover()
     assert shown.inner_text().startswith(
         "one attempt more, as a planner would write it, number 2: "

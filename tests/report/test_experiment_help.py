@@ -1,4 +1,4 @@
-"""What holds back and what would help on the pages of sweeps and plans: by hand, too."""
+"""Bottlenecks and levers on the pages of sweeps and plans, also computed by hand."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def finishes(runs: list[Summary]) -> list[float]:
 
 
 def difference(found: Sweep) -> str:
-    """What the second variant's finish differs by, as the page has it."""
+    """Return the difference of the second variant's finish, as on the page."""
     table = found.differences()
     table = table[(table["scope"] == "run") & (table["figure"] == "finish_seconds")]
     return experiment_text.difference_text(table.iloc[0])

@@ -246,7 +246,7 @@ def test_what_helps_one_thing_at_the_price_of_another_is_named_with_its_price() 
 
 
 def with_finishes(name: str, hours_earlier: list[float]) -> MeasuredLever:
-    """A lever by which the runs of `weighed`, done within a day, are so much earlier."""
+    """A lever with which the runs of `weighed`, done within a day, finish earlier by this much."""
     finishes = [(24 - hours) * HOUR * 1000 for hours in hours_earlier]
     runs = tuple(
         RunFigures(k, 0, (ScopeFigures("run", None, None, {"finish": finish}),))

@@ -18,7 +18,7 @@ Row = tuple[int, int, int, int, int, Change, int]
 
 @dataclass
 class NaiveCall:
-    """What the calls table shows of a call."""
+    """Row of a call in the calls table."""
 
     created_at: int
     status: str = "SCHEDULED"
@@ -89,19 +89,19 @@ def calls(trace: Trace) -> dict[tuple[int, int, int, int], NaiveCall]:
 
 
 def history(trace: Trace, organization: int, campaign: int, recipient: int) -> Past | None:
-    """What a recipient brings along."""
+    """Return the history of a recipient."""
     block = trace.world.organizations[organization].campaigns[campaign]
     return block.people.history.get(recipient)
 
 
 def removed(trace: Trace, organization: int, campaign: int, recipient: int) -> bool:
-    """Whether the request dropped a recipient as a duplicate (D3)."""
+    """True if the request dropped a recipient as a duplicate (D3)."""
     scheduled = trace.requests.get((organization, campaign))
     return scheduled is not None and recipient in scheduled.removed
 
 
 def state(trace: Trace, position: tuple[int, int], recipient: int) -> str:
-    """What became of a recipient who was not removed."""
+    """Return the final state of a recipient who was not removed."""
     own = [call for place, call in calls(trace).items() if place[:3] == (*position, recipient)]
     statuses = [
         row.to_status.value
@@ -131,7 +131,7 @@ def state(trace: Trace, position: tuple[int, int], recipient: int) -> str:
 
 
 def cost(call: NaiveCall, costs: Any) -> float:
-    """What a call costs."""
+    """Return the cost of a call."""
     minutes = ceil((call.talk_ms or 0) / costs.billing_increment) * costs.billing_increment / 60_000
     return (call.attempt is not None) * costs.per_dial + minutes * costs.per_minute
 
@@ -253,9 +253,9 @@ class NaiveTime:
         return changes[-1]
 
     def retries_ahead(self, at: int) -> tuple[int, int]:
-        """How many people's call has ended and the next is still to be created.
+        """Count the people whose call has ended and whose next is not yet created.
 
-        And of how many of them that call timed out in the queue.
+        And how many of their calls timed out in the queue.
         """
         until = self.request.end_date_time
         ahead = timed_out = 0
@@ -285,7 +285,7 @@ class NaiveTime:
         return ahead, timed_out
 
     def attempts(self, recipient: int) -> int:
-        """How many attempts a recipient has had, before the scenario and in it."""
+        """Count a recipient's attempts, before the scenario and in it."""
         past = history(self.trace, *self.position, recipient)
         place = (*self.position, recipient)
         here = sum(call.cause == "ended" for key, call in self.calls.items() if key[:3] == place)

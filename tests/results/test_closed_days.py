@@ -42,7 +42,7 @@ def test_the_share_of_capacity_counts_no_closed_day_and_charts_shade_none() -> N
     (part,) = result.summary.campaigns
     assert part.start is not None
     assert part.finish is not None
-    assert part.finish > datetime(2026, 4, 14, 4, tzinfo=UTC)  # a holiday with hours of its own
+    assert part.finish > datetime(2026, 4, 14, 4, tzinfo=UTC)  # a holiday with special hours
     minutes = callable_minutes(part.start, part.finish)
     reading = result.reading
     scope = Scope.of_campaign(reading, "Debt")

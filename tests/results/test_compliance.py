@@ -1,4 +1,4 @@
-"""What was dialled outside compliance rules, counted by hand and naively."""
+"""Dials outside compliance rules, counted by hand and naively."""
 
 from __future__ import annotations
 

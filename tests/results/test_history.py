@@ -1,4 +1,4 @@
-"""What results say of a run that begins in the middle, and of people who left the list (D3)."""
+"""Results of a run that begins in the middle, and people who left the list (D3)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ SCRIPTS = ("answered 5s 55s", "answered 5s 115s", "noAnswer 60s")
 
 
 def two(debt: Sequence[str] = SCRIPTS, vip: str = "answered 0s 60s", **prices: object) -> Sketch:
-    """Two campaigns, one on Monday and one on Tuesday, that cost what is said."""
+    """Two campaigns, one on Monday and one on Tuesday, with the given costs."""
     return (
         TWO.also(costs={"currency": "THB", **prices})
         .campaign("Debt", *debt, agent="Reminder", **OPEN)
@@ -147,7 +147,8 @@ def test_a_cost_for_nobody_is_infinite_null_in_json_and_said_in_words() -> None:
     assert money.columns == ("per reached",)
     assert money.rows[-1] == ("all", "nobody reached")
     free = summary(two(**nobody, perDial=0))
-    assert (free.cost, free.cost_per_reached) == (0, None)  # nothing for nobody
+    # without costs and without people reached
+    assert (free.cost, free.cost_per_reached) == (0, None)
 
 
 def test_both_engines_come_to_the_same_money() -> None:

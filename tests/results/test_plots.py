@@ -107,7 +107,7 @@ def bars(ax: Axes, label: str) -> list[float]:
 
 @pytest.fixture(scope="module")
 def rendered(result: Result) -> Callable[[str], str]:
-    """What a picture by itself looks like in a notebook."""
+    """Return the figure as a notebook would display it."""
     return cache(lambda name: PICTURES[name](result.plot, None)._repr_svg_())
 
 

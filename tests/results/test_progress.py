@@ -1,4 +1,4 @@
-"""The bar that a notebook shows by itself."""
+"""The progress bar in notebooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytest.importorskip("IPython", reason="needs '.[notebooks]'")
 
 
 class Display:
-    """What a cell shows below itself."""
+    """Output area of a notebook cell."""
 
     def __init__(self) -> None:
         self.shown: list[str] = []

@@ -85,7 +85,7 @@ def test_no_nasty_scenario_of_many_is_done_before_its_bound(
 
 
 def nothing_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have bounds that would not be worth saying be said as well."""
+    """Report bounds that would normally be too small to mention."""
     monkeypatch.setattr("dialsim.results.workload._LEAST_HOURS", 0.0)
 
 

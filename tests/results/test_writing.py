@@ -187,7 +187,7 @@ def scenario_file(name: str) -> Path:
 
 
 def kill_writer(place: Path, generations: int, delay: float) -> None:
-    """Let a process write a folder over and over, and kill it in the midst."""
+    """Kill a process that writes a folder over and over."""
     with start(WRITER, place, *sorted(FILES)) as writer:
         assert writer.stdout is not None
         for _ in range(generations):
@@ -197,7 +197,7 @@ def kill_writer(place: Path, generations: int, delay: float) -> None:
 
 
 def assert_whole(place: Path) -> None:
-    """All files are there, whole, and of one writing."""
+    """Assert that all files exist, are complete, and belong to the same version."""
     assert held(place) == FILES
     assert len({(place / name).read_text() for name in FILES}) == 1
     assert (place / "manifest.json").read_text().count(" ") == 50_000

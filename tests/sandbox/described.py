@@ -1,4 +1,4 @@
-"""What the description says of requests and of their answers."""
+"""Check requests and responses against the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def operation_of(method: str, path: str) -> dict[str, Any] | None:
 
 
 def require_as_described(method: str, path: str, response: httpx.Response) -> None:
-    """Fail where a request is answered otherwise than the description says."""
+    """Fail if a response differs from the description."""
     status, media = response.status_code, response.headers.get("content-type")
     operation = operation_of(method, path)
     if status >= 400 and (status, response.json()["code"]) in _UNROUTED:
@@ -60,7 +60,7 @@ def require_as_described(method: str, path: str, response: httpx.Response) -> No
 
 @cache
 def _body(name: str, status: str) -> Draft202012Validator:
-    """The check of an operation's answers; without a name, that of failures of any kind."""
+    """Return the check of an operation's responses; without a name, of errors of all kinds."""
     if not name:
         return validator({"$ref": "#/components/schemas/Failure"})
     return body_of(OPERATIONS[name]["responses"][status])

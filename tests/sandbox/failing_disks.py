@@ -19,7 +19,7 @@ from typing_extensions import override
 
 
 class Disk(ABC):
-    """A folder whose files can't be written from `fail` to `recover`; SQLite `says` why."""
+    """A folder whose files can't be written from `fail` to `recover`; SQLite reports `says`."""
 
     says: ClassVar[str]
 
@@ -28,11 +28,11 @@ class Disk(ABC):
 
     @abstractmethod
     def fail(self) -> None:
-        """Have writes fail."""
+        """Make writes fail."""
 
     @abstractmethod
     def recover(self) -> None:
-        """Have them succeed again."""
+        """Make writes succeed again."""
 
 
 class SmallDisk(Disk):
@@ -68,7 +68,7 @@ class ReadOnlyDisk(Disk):
 
 
 class BadDisk(Disk):
-    """A folder of which SQLite is told by the system that what it wrote did not reach the disk."""
+    """A folder in which the system reports to SQLite that writes did not reach the disk."""
 
     says = "disk I/O error"
 

@@ -35,7 +35,7 @@ class Served(NamedTuple):
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """Number of connected clients."""
         return len(self.server.server_state.connections)
 
 

@@ -69,7 +69,7 @@ def of(client: Client, organization: str, path: str = AGENTS) -> int:
 
 
 def undated(answer: httpx.Response) -> list[tuple[str, str]]:
-    """The headers, but for the one that says when the answer was made."""
+    """Return the headers without the date."""
     return [(name, value) for name, value in answer.headers.items() if name != "date"]
 
 

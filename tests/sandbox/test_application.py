@@ -1,4 +1,4 @@
-"""What the golden requests can't say: faults of ours, streams of bytes, keys, headers."""
+"""Cases beyond the golden requests: internal errors, streams of bytes, keys, headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock that runs by itself, and what stops it."""
+"""The running clock, and events that stop it."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def test_a_clock_that_was_running_goes_on_when_its_journal_is_resumed(tmp_path: 
 
 
 class Advance:
-    """An advance that is asked for in a thread of its own; `state` is what is answered."""
+    """An advance requested in another thread; `state` is the response."""
 
     def __init__(self, sandbox: Steered, **move: str) -> None:
         self.state: Any = None
@@ -331,7 +331,7 @@ class Advance:
         self.state = self._sandbox.ask("POST", "/clock/advance", move)
 
     def join(self) -> Any:
-        """What is answered."""
+        """Wait for the response and return it."""
         self._thread.join(timeout=600)
         assert not self._thread.is_alive()
         return self.state

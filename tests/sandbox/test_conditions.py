@@ -1,4 +1,4 @@
-"""An advance until a condition: it ends where it has come, or says why it doesn't."""
+"""An advance until a condition: it ends when the condition holds, or explains why it can't."""
 
 from __future__ import annotations
 

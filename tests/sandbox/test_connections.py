@@ -31,7 +31,7 @@ CATALOG = f"GET /voice-demo/catalog HTTP/1.1\r\n{HOST}\r\n".encode()
 
 
 class Hasty(Connection):
-    """Waits for a second or less, so that nobody waits for the tests."""
+    """Has timeouts of a second or less, so that tests are quick."""
 
     patience = Patience(idle=1, head=0.5, pause=0.5, body=1.5, linger=0.5, answer=1)
 
@@ -43,9 +43,9 @@ class Strict(Connection):
 
 
 class Steady(Connection):
-    """Waits long enough for what comes slowly, beside busy processes, too.
+    """Has timeouts long enough for slow clients, also beside busy processes.
 
-    Little is on its way to a client: all that it has not taken yet waits here.
+    Socket buffers are small: data that a client has not read waits in the server.
     """
 
     patience = Patience(idle=60, head=2, pause=2, body=60, answer=2)

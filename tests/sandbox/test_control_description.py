@@ -1,4 +1,4 @@
-"""The description of the control plane: all of it, and true of what is answered."""
+"""The description of the control plane is complete and correct."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ TRIED_ELSEWHERE = {
 
 
 def refusals(operation: dict[str, Any]) -> set[tuple[int, str]]:
-    """The statuses and codes with which an operation may fail, as it is described."""
+    """Return the statuses and codes of an operation's errors, as described."""
     return {
         (int(status), code)
         for status, answer in operation["responses"].items()
@@ -193,7 +193,7 @@ def test_whatever_is_routed_is_described_and_whatever_is_described_is_routed() -
 
 
 def is_of_the_page(route: Route) -> bool:
-    """Whether it serves the page, which is for people: documents, their parts, redirects."""
+    """True if the operation belongs to the page, for people: documents, their parts, redirects."""
     return route.endpoint.__module__.startswith("dialsim.sandbox.page.")
 
 
@@ -321,7 +321,9 @@ def test_files_are_answered_as_is_described(name: str, link: str) -> None:
 
 
 def follow(client: Client, url: str) -> tuple[int, str | None]:
-    """Status of what a link answers, and the code of a failure; it is answered as described."""
+    """Return status and error code of a link's response, which is checked against the
+    description.
+    """
     link = urlsplit(url)
     response = client.ask("GET", f"{link.path}?{link.query}")
     require_as_described("GET", link.path, response)

@@ -1,4 +1,4 @@
-"""Who may steer a sandbox that other machines reach."""
+"""Access control of a sandbox that other machines can reach."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refusal(answer: httpx.Response) -> tuple[int, str]:
 
 
 def cookie(client: Client) -> str:
-    """What a browser sends back after it was let in."""
+    """Return the cookie of a browser that logged in."""
     answer = client.ask("GET", f"/_dialsim/?token={TOKEN}", AWAY)
     return answer.headers["set-cookie"].partition(";")[0]
 

@@ -75,7 +75,7 @@ def test_what_is_accepted_is_as_described_and_what_is_not_described_is_refused(
     _, body = sent(case["request"])
     fits = body_of(SCHEDULE["requestBody"]).is_valid(json.loads(body or b""))
     assert fits or case["response"]["status"] >= 400
-    if case["response"]["status"] in (200, 409):  # a 409 says that the body is well-formed
+    if case["response"]["status"] in (200, 409):  # 409 means that the body is well-formed
         assert fits
 
 

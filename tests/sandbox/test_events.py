@@ -31,7 +31,7 @@ Event = tuple[str, str | None, Any]
 def stream(
     url: str, last: str | None = None, after: str | None = None
 ) -> Iterator[Iterator[Event]]:
-    """What a client of server-sent events is told: kind, id, data."""
+    """Return the server-sent events of a client: kind, id, data."""
     headers = STREAM if last is None else STREAM | {"Last-Event-ID": last}
     query = {} if after is None else {"after": after}
     path = f"{url}/_dialsim/events"

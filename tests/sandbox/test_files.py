@@ -53,7 +53,7 @@ def payloads(client: Client) -> dict[str, dict[str, Any]]:
 
 
 def follow(client: Client, link: str, method: str = "GET") -> httpx.Response:
-    """What a link answers, asked by anybody from anywhere."""
+    """Return the response of a link to an unauthenticated client."""
     parts = urlsplit(link)
     return client.ask(method, f"{parts.path}?{parts.query}", {"Host": "elsewhere.test"})
 
@@ -78,7 +78,7 @@ def test_a_recording_is_a_short_sound_as_long_as_the_conversation_up_to_5_s(
             assert form == (1, 2, 8_000)
             heard[tel] = sound.getnframes() / 8_000, sound.readframes(80_000)
     assert [seconds for seconds, _ in heard.values()] == [2.5, 5.0, 5.0, 5.0]
-    assert set(heard["0810000003"][1]) == {0}  # nobody spoke
+    assert set(heard["0810000003"][1]) == {0}  # silence
     assert len({samples[:4_000] for _, samples in heard.values()}) == 4
     assert max(memoryview(heard["0810000002"][1]).cast("h")) > 5_000
     again = follow(client, known["0810000002"]["recordUrl"])

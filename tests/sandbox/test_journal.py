@@ -1,4 +1,4 @@
-"""The file that a sandbox is kept in: what is committed is there, and what is wrong is refused."""
+"""The journal of a sandbox: committed entries are kept, and invalid files are refused."""
 
 from __future__ import annotations
 
@@ -196,7 +196,9 @@ def test_the_main_file_of_an_open_journal_is_refused_without_its_log(tmp_path: P
 
 
 def test_a_journal_that_another_program_has_looked_at_after_a_kill_is_whole(tmp_path: Path) -> None:
-    """Who closes a database last, `sqlite3` say, moves the log to the main file and removes it."""
+    """The last program to close a database, `sqlite3` for instance, merges its log and removes
+    it.
+    """
     path, killed = tmp_path / "a.journal", tmp_path / "b.journal"
     journal = Journal.create(path, SUBJECT)
     for entry in ENTRIES:

@@ -28,7 +28,7 @@ INSTANTS = [
 
 
 class Process:
-    """`dialsim serve` in a process of its own."""
+    """`dialsim serve` in a separate process."""
 
     def __init__(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "dialsim", "serve", *arguments, "--port", "0"]
@@ -95,7 +95,7 @@ class Readers:
 
 
 class Deeds:
-    """What a client does, each made sure of: asked again only if it has not been done."""
+    """Actions of a client, each repeated unless it was carried out."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -185,7 +185,7 @@ def receiver() -> Iterator[Receiver]:
 def undisturbed(
     folder: Path, receiver: Receiver, seed: int, people: int
 ) -> tuple[list[Any], Counter[bytes]]:
-    """What is told and sent where nobody kills anything."""
+    """Return the state and the webhooks of a run without kills."""
     receiver.requests.clear()
     process = Process(str(scenario(folder, receiver, people)))
     Deeds(seed).carry_on(process)

@@ -1,4 +1,4 @@
-"""What was answered is kept, and nothing else: on a full disk, and when the sandbox is stopped."""
+"""Exactly the acknowledged commands are kept: on a full disk, and when the sandbox is stopped."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Start = Callable[..., Process]
 
 
 class Clients:
-    """Clients that command something new all the time, each after its last answer.
+    """Clients that send commands continuously, each after its last response.
 
-    What they command is told apart by a number. `answered` were answered as done, `unanswered` were
-    not: they were refused or the connection broke. `statuses` are all that came.
+    Commands are numbered. `answered` were acknowledged; `unanswered` were refused or the connection
+    broke. `statuses` are all that were received.
     """
 
     def __init__(self, process: Process, seed: int) -> None:
@@ -54,7 +54,7 @@ class Clients:
             thread.join()
 
     def wait_for(self, more: int) -> None:
-        """Wait until so many more commands have come to their end, whatever that was."""
+        """Wait until this many more commands have finished, successfully or not."""
         enough, end = len(self.answered) + len(self.unanswered) + more, time.monotonic() + 600
         while len(self.answered) + len(self.unanswered) < enough:
             assert time.monotonic() < end, "nobody commands anything any more"
@@ -90,7 +90,7 @@ class Clients:
 
 
 def carried_out(process: Process) -> set[str]:
-    """The numbers of the commands of clients that a sandbox tells of."""
+    """Return the numbers of the clients' commands that a sandbox shows."""
     scripts = [one["tel"][2:] for one in process.ask("GET", "/_dialsim/people")]
     names = [one["name"] for one in process.ask("GET", "/_dialsim/campaigns")]
     return {*scripts, *(name[4:] for name in names if name.startswith("No. "))}

@@ -1,4 +1,4 @@
-"""What operators did over the control plane is done again from the journal, to the byte."""
+"""Actions of operators over the control plane are replayed from the journal, byte for byte."""
 
 from __future__ import annotations
 

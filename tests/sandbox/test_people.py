@@ -1,4 +1,4 @@
-"""People who do as they are told: scripts of phone numbers under /_dialsim/people (P6)."""
+"""Scripts of phone numbers under /_dialsim/people (P6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a live simulation is what the tables of the same run say at that instant."""
+"""Reads of a live simulation equal the tables of the same run at that instant."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - requests and what is told of them are read line by line
-"""What a request carries is read, or refused by name: content types, parameters, properties."""
+"""Contents of requests are parsed or rejected by name: content types, parameters, properties."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_an_empty_object_is_as_good_as_no_body(client: Client) -> None:
             "status goes with api error alone",
             "delay goes with api slow, api slowBody or webhooks delayed alone",
         ]),
-        # of what is no kind at all nothing goes with it, or not
+        # an unknown kind has no further errors on its fields
         ("POST", "/faults", {"api": "slwo", "delay": "2s"}, ["api must be error, drop, slow or slowBody", "next or lasts must be given"]),
         ("POST", "/faults", {"api": "slwo", "campaign": RUNNING, "next": 1}, [
             "api must be error, drop, slow or slowBody",

@@ -23,7 +23,7 @@ from dialsim.sandbox.core import SandboxCore
 
 DRAFTS = 50
 
-# Ids, numbers and voices are those that are there, four times out of five.
+# Ids, numbers and voices exist in four of five cases.
 SETTINGS = """
 headers.X-API-Key = {key}
 generation = {{ database = "none", mode = "all" }}
@@ -90,7 +90,7 @@ def exchange_with_drafts() -> SandboxCore:
 
 
 def settings(core: SandboxCore) -> str:
-    """How to ask this sandbox in the name of its first organization."""
+    """Return the settings for requests of this sandbox's first organization."""
     views = core.accounts[0].views
     for view in views:
         view.catch_up()

@@ -102,7 +102,7 @@ class Asker:
             page, last = page + 1, answer.json()["totalPages"]
 
     def do_something(self, chance: random.Random) -> int:
-        """One command or move of the clock, whatever comes of it; its status."""
+        """Send one command or move the clock, successfully or not; returns the status."""
         accounts = self.core.accounts
         account = chance.choice([account for account in accounts if account.views])
         view = chance.choice(account.views)
@@ -176,7 +176,7 @@ def test_every_answer_is_as_before_after_200_random_commands_and_a_restore(
     for _ in range(25):
         asker.do_something(chance)
     assert asker.ask("POST", "/snapshots", {"name": "before"}).status_code == 201
-    before = asker.everything()  # it meets faults, which are none of what was taken
+    before = asker.everything()  # it meets faults that are not in the snapshot
     statuses = [asker.do_something(chance) for _ in range(200)]
     assert len([status for status in statuses if status < 300]) > 100
     after = asker.everything()
@@ -228,7 +228,7 @@ def test_a_restored_sandbox_stands_still_whatever_the_clock_did(asker: Asker) ->
 
 
 class Silence:
-    """A receiver that answers nothing before the test says so."""
+    """A receiver that does not respond until the test permits it."""
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver

@@ -108,7 +108,7 @@ def test_pages_put_together_are_the_tables_at_every_instant(
             assert calls == table_rows(own["calls"], CALL_NAMES)
             changes = pages(client, view.identifier, "transitions")
             assert [row["at"] for row in changes] == sorted(row["at"] for row in changes)
-            # rows of one instant are listed as they happened, those of the table by recipient
+            # rows of one instant are in order of events here, and by recipient in the table
             changes.sort(key=lambda row: (row["at"], row["recipient"], row["call"]))
             assert changes == table_rows(own["transitions"], TRANSITION_NAMES)
 

@@ -70,7 +70,7 @@ def interface(client: Client, method: str, path: str, body: bytes | None = None)
 
 
 def everything(client: Client) -> list[Any]:
-    """What can be read of what commands change; each of it is answered."""
+    """Return all state that commands change; each read must succeed."""
     paths = ("/clock", "/campaigns", "/organizations", "/people", "/faults", "/webhooks")
     read = [control(client, "GET", path) for path in paths]
     read += [interface(client, "GET", f"/campaign{RUNNING}/recipients")]
@@ -138,7 +138,7 @@ def test_whatever_may_be_answered_so_is_tried() -> None:
 
 
 def told_after(client: Client) -> list[Any]:
-    """What another sandbox tells that goes on with the journal of this one, which is stopped."""
+    """Return the state of another sandbox that resumes from this one's journal after it stopped."""
     journal = client.core.journal
     assert journal is not None
     journal.close()
@@ -146,7 +146,7 @@ def told_after(client: Client) -> list[Any]:
 
 
 def told_by(path: Path) -> list[Any]:
-    """What a sandbox tells that goes on with a journal."""
+    """Return the state of a sandbox resumed from a journal."""
     core = resume(path)
     assert core.journal is not None
     with closing(core.journal):
@@ -216,7 +216,7 @@ class Sandbox:
         )
 
     def ask(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
-        """What is answered, with a status."""
+        """Return a response with its status."""
         answer = self._http.request(method, path, json=body)
         require_as_described(method, f"/_dialsim{path}", answer)
         assert answer.status_code == status, answer.text
@@ -228,12 +228,12 @@ class Sandbox:
 
     @property
     def now(self) -> str:
-        """Where the clock stands."""
+        """Return the instant of the clock."""
         now: str = self.ask("GET", "/clock")["now"]
         return now
 
     def told(self) -> list[Any]:
-        """What has happened, as it is told."""
+        """Return the events so far."""
         campaign = self.ask("GET", "/campaigns")[0]["id"]
         paths = (f"/campaigns/{campaign}/calls", f"/campaigns/{campaign}/transitions")
         told = [self.ask("GET", path) for path in (*paths, "/webhooks", "/faults")]
@@ -264,7 +264,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """What is told at the end where the disk never fails."""
+    """Return the final state of a run whose disk never fails."""
     path = tmp_path_factory.mktemp("undisturbed") / "a.journal"
     with Receiver(otherwise=Answer(200)) as receiver, sandbox(begin(path, sketch(receiver))) as it:
         it.ask("POST", "/faults", {"webhooks": "refuse", "next": 3, "share": 0.5}, 201)
@@ -289,7 +289,7 @@ def test_an_advance_ends_where_the_journal_can_t_be_written_and_nothing_leaves_m
             assert receiver.requests == []
             assert it.ask("GET", "/clock") == state
             disk.recover()
-            receiver.wait_for(1)  # nobody has to ask
+            receiver.wait_for(1)  # without a request
             assert it.ask("GET", "/clock") == state | {"heldByJournal": None}
             it.ask("POST", "/clock/advance", {"until": "idle"})
             assert it.told() == undisturbed

@@ -233,7 +233,7 @@ def test_the_command_can_be_written_down_and_carried_out_again(client: Client) -
     written = TypeAdapter(Command).dump_json(command)
     client.core.carry_out(TypeAdapter(Command).validate_json(written))
     assert listed(client, ID)[0]["tel"] == "0890000001"
-    assert command.csv is csv  # nobody copies a quarter of a gigabyte
+    assert command.csv is csv  # a quarter of a gigabyte is not copied
     assert command.block is block
 
 

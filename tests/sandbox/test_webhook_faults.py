@@ -172,7 +172,9 @@ RETRIED = Sketch(slots=1).campaign(
 
 
 def told(receiver: Receiver) -> list[tuple[str, str]]:
-    """What arrived, by status of the call and the person's newest status at the time."""
+    """Return the webhooks received: status of the call and the person's newest status at the
+    time.
+    """
     payloads = [request.json["payload"] for request in receiver.requests]
     return [(one["call"]["callStatus"], one["recipient"]["latestCallStatus"]) for one in payloads]
 

@@ -124,4 +124,4 @@ organizations:
         recipients: {count: 10}
         schedule: {startDateTime: 2026-01-05T02:00:00Z}
 """
-"""The smallest scenario that calls somebody."""
+"""The smallest scenario that makes a call."""

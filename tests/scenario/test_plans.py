@@ -33,7 +33,7 @@ def debt(plan: Any = None, until: int | None = None, **body: Any) -> Sketch:
 
 
 def told(scenario: Scenario) -> list[tuple[str, str]]:
-    """What was compiled to actions, in Thai time."""
+    """Return the compiled actions, in Thai time."""
     return [
         (thai(each.at).strftime("%a %d %H:%M"), each.action if each.value is None else each.value)
         for each in scenario.organizations[0].planned
@@ -87,7 +87,7 @@ def test_wider_holidays_make_the_week_wider_and_pauses_cut_the_other_days() -> N
         3: ["08:00-20:00"],
         6: ["08:00-20:00"],
     }
-    # Wednesday 8 and Saturday 11 are no holidays: they are cut down to what is planned
+    # Wednesday 8 and Saturday 11 are no holidays, so they are restricted to the plan
     assert told(scenario) == [
         ("Wed 08 08:00", "pause"),
         ("Wed 08 09:00", "resume"),
@@ -281,7 +281,7 @@ def test_what_is_compiled_is_open_exactly_when_it_was_planned(
     start: int,
     pauses: list[tuple[int, str]],
 ) -> None:
-    """Half hour by half hour, read naively from the file and from what was compiled."""
+    """Half hour by half hour, read naively from the file and from the compiled schedule."""
     zero = midnight(FIRST)
     calendar = {"ownHolidays": dict.fromkeys(sorted(holidays), "H"), "closed": sorted(closed)}
     sketch = debt(plan, 21, start=start * HALF_HOUR / 1000).also(calendar=calendar)

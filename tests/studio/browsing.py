@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 ROOT = Path(__file__).parents[2]
 NOISE = re.compile(r"\[bokeh|Bokeh items were rendered")
-"""What Bokeh tells the console of its ordinary life."""
+"""Messages that Bokeh always logs to the console."""
 
 
 class Served:
@@ -35,7 +35,7 @@ class Served:
 
 
 class Tab:
-    """A tab with a studio; it keeps what the console said and what was asked for."""
+    """A tab with a studio; it records console messages and requests."""
 
     def __init__(self, browser: Any, url: str, link: str = "", **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
@@ -92,7 +92,9 @@ class Tab:
         return str(slider.input_value())
 
     def paint(self, first: str, last: str, says: str) -> None:
-        """Paint from one half hour to another with the pointer; the page says what is painted."""
+        """Paint from one half hour to another with the pointer; the page shows the painted
+        hours.
+        """
         self.page.get_by_role("grid").scroll_into_view_if_needed()
         begin, end = self.cell(first).bounding_box(), self.cell(last).bounding_box()
         self.page.mouse.move(begin["x"] + begin["width"] / 2, begin["y"] + begin["height"] / 2)
@@ -111,7 +113,7 @@ class Tab:
 
     @property
     def focused(self) -> Any:
-        """What has the focus, by its accessible name or text."""
+        """Return the accessible name or text of the focused element."""
         return self.page.evaluate(_FOCUSED)
 
     def sees(self, locator: Any, text: str) -> None:
@@ -124,13 +126,13 @@ class Tab:
         return str(self.sentence.inner_text())
 
     def answer(self) -> list[str]:
-        """All that the page says of the last estimate: the sentence, what follows it, the facts."""
+        """Return the texts on the last estimate: sentence, details and facts."""
         self.settled()
         said = [self.sentence, self.page.locator(".rest"), *self.page.locator(".facts > div").all()]
         return [str(part.text_content()) for part in said]
 
     def unnamed(self) -> list[str]:
-        """The roles of controls that have no accessible name, as browsers tell them to others."""
+        """Return the roles of controls without an accessible name, from the accessibility tree."""
         session = self.context.new_cdp_session(self.page)
         nodes = session.send("Accessibility.getFullAXTree")["nodes"]
         session.detach()
@@ -143,12 +145,12 @@ class Tab:
         return [role for role, name in found if not name]
 
     def faint(self) -> list[str]:
-        """Texts that don't stand out from what is behind them, after WCAG 2.2, 1.4.3."""
+        """Return texts with too little contrast to their background (WCAG 2.2, 1.4.3)."""
         return list(self.page.evaluate(FAINT))
 
     @property
     def width(self) -> int:
-        """How wide the page is, if one scrolls it."""
+        """Return the width of the page when scrolled."""
         return int(self.page.evaluate("document.documentElement.scrollWidth"))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A state of a studio as the files that somebody who saves it gets."""
+"""State of a studio as saved files."""
 
 from __future__ import annotations
 

@@ -91,7 +91,8 @@ def test_estimates_come_with_more_and_more_runs(estimator: Estimator, small: Stu
     assert seen == sorted(set(seen))
     assert seen[-1] == 4
     end = time.monotonic() + 30
-    while 4 not in told and time.monotonic() < end:  # who waits may wake before who is told
+    # the waiting thread may wake before the callback has run
+    while 4 not in told and time.monotonic() < end:
         time.sleep(0.01)
     assert told == sorted(set(told))
     assert set(seen) <= set(told)

@@ -97,7 +97,7 @@ def test_the_fan_shows_what_has_happened_and_begins_today(pool: Pool) -> None:
     assert past["y"][0] == 0
     assert past["y"][-1] == pytest.approx(middle["y"][0]) == pytest.approx(39)
     assert (np.diff(middle["y"]) > 0).all()
-    # and without histories nothing is said of today
+    # and without histories today is not mentioned
     plain = state.set("This week.recipients", "{count: 300}")
     assert estimate(pool, plain, 2).standing is None
 
@@ -135,7 +135,7 @@ def test_a_campaign_in_a_journal_is_pulled_and_begins_today(pool: Pool, tmp_path
     core.journal.close()
     found = estimate(pool, open_path(tmp_path / "today"), 3)
     assert found.standing is not None
-    assert core.at - 60_000 < found.standing.at <= core.at  # the service tells of its last change
+    assert core.at - 60_000 < found.standing.at <= core.at  # it is the time of its last change
     calls = campaign.calls
     assert len(found.standing.reached) == int((calls.counted & (calls.started_at != NEVER)).sum())
 

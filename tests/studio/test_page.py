@@ -1,4 +1,4 @@
-"""The studio's page without a browser: what it says to messages, who may come in, the command."""
+"""The studio's page without a browser: its responses to messages, access control, the command."""
 
 from __future__ import annotations
 

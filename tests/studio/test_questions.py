@@ -1,4 +1,4 @@
-"""Questions run beside everything else, tell how far they are, and can be stopped."""
+"""Questions run in the background, report their progress, and can be stopped."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ Inner = Callable[..., Outcome]
 
 @pytest.fixture
 def plugged() -> list[str]:
-    """What makes pytest load the plugin where it can't find it by itself: run from src/."""
+    """Options that make pytest load the plugin if it is not installed: run from src/."""
     found = entry_points(group="pytest11", name="dialsim")
     return [] if found else ["-p", "dialsim.testing.plugin"]
 
 
 @pytest.fixture
 def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Inner:
-    """Run pytest in a folder of its own: `inner("--dialsim-seeds", "3")`."""
+    """Run pytest in a separate folder: `inner("--dialsim-seeds", "3")`."""
     # other plugins would have their assertions rewritten anew in every one of these sessions
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     plugged = ("-p", "dialsim.testing.plugin")

@@ -32,7 +32,7 @@ SHARING_TESTS = "engine/test_rules_sharing.py"
 
 
 class Mutant(NamedTuple):
-    """What breaks a rule from its call on, and the tests that notice (a pattern of files)."""
+    """A patch that breaks a rule, and the tests that notice (a pattern of files)."""
 
     mutate: Callable[[], None]
     tests: str

@@ -1,4 +1,4 @@
-"""The receiver of webhooks that tests send to: it keeps what it gets, and answers as it is told."""
+"""The receiver of webhooks for tests: it records requests and responds as configured."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ EDIT = re.compile(r"# (\S+): (\S+) -> (\S+)\n")
 
 
 def carry_out(language: str, block: str, pytester: pytest.Pytester, inner: Inner) -> None:
-    """One block of the page: a file (or more of one), an edit, a command with what it prints, or
-    what must stand in a golden trace.
+    """Execute one block of the page: a file (or more of one), an edit, a command with its
+    output, or the expected content of a golden trace.
     """
     if language == "console":
         command, *lines = block.splitlines()

@@ -193,14 +193,14 @@ TALK = "answered 0s 58s"
         ("weighted", {"weight": 9}, {"weight": 2}, "Q8"),
         ("deadline", {}, {"end": 3000}, "Q9"),
         ("roundRobin", {"at_most": 1}, {}, "Q10"),
-        ("roundRobin", {}, {"at_most": 2}, "Q10"),  # nobody is queued without a line
+        ("roundRobin", {}, {"at_most": 2}, "Q10"),  # no call waits without a line
         ("roundRobin", {"at_most": 9}, {"reserved": 3}, "Q11"),
     ],
 )
 def test_what_another_share_of_the_lines_would_not_allow_is_noticed(
     sharing: str, first: dict, second: dict, rule: str
 ) -> None:
-    # Three lines. A goes first while it has anybody, B comes at 30 and waits for its turn.
+    # Three lines. A goes first while it has people to call, B comes at 30 and waits for its turn.
     def shared(one: dict, other: dict) -> Trace:
         return run(
             Sketch(3, start=START, sharing=sharing)

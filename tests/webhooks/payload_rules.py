@@ -1,7 +1,7 @@
-"""What the interface says of a `CALL_RESULT`, sections 2.6, 2.7, 6.3, 6.4 and 6.6, as a checker.
+"""The interface's rules for a `CALL_RESULT`, sections 2.6, 2.7, 6.3, 6.4 and 6.6, as a checker.
 
 Written from the interface alone: nothing here comes from the code that makes payloads. `broken`
-lists every rule that a body breaks, by the path of the culprit; an empty list is a valid body.
+lists every rule that a body breaks, by the path of the culprit; an empty list means a valid body.
 """
 
 from __future__ import annotations

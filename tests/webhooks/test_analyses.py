@@ -39,7 +39,7 @@ ANALYSIS = {
 
 
 def sketch(people: int, rates: Any = RATES, end: When | None = None) -> Sketch:
-    """Everybody is called at once, and answers."""
+    """All people are called at once, and answer."""
     return (
         Sketch(PEOPLE, end=end, setup_time="1s", queue_limit="unlimited")
         .agent("Reminder", analysis=ANALYSIS)
@@ -68,7 +68,7 @@ def everybody() -> Result:
 
 
 def close(count: int, share: float, of: int = PEOPLE) -> bool:
-    """Whether a count is within four standard errors of its expectation."""
+    """True if a count is within four standard errors of its expectation."""
     return abs(count - of * share) <= 4 * sqrt(of * share * (1 - share))
 
 

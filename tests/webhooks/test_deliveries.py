@@ -26,7 +26,7 @@ HOOK = "https://example.test/hook"
 
 
 def sketch(receiver: dict[str, Any], end: When | None = None, **engine: Any) -> Sketch:
-    """Lines for everybody, and a receiver."""
+    """A line for each person, and a receiver."""
     engine = {"queue_limit": "unlimited", "queue_timeout": "2d", **engine}
     return (
         Sketch(PEOPLE, end=end, **engine)
@@ -48,7 +48,7 @@ def many(receiver: dict[str, Any]) -> WebhookFigures:
 
 
 def close(count: int, share: float) -> bool:
-    """Whether a count is within four standard errors of its expectation."""
+    """True if a count is within four standard errors of its expectation."""
     return abs(count - PEOPLE * share) <= 4 * sqrt(PEOPLE * share * (1 - share))
 
 
@@ -169,7 +169,7 @@ def test_results_overtaken_by_newer_ones_of_the_same_person_are_counted() -> Non
 
 
 def test_w6_the_url_is_looked_up_when_each_result_is_sent() -> None:
-    # Two busy calls, five minutes apart; meanwhile the URL changes, or is there for the first time.
+    # Two busy calls, five minutes apart; meanwhile the URL changes, or is set for the first time.
     retried = sketch({"latency": "200ms"}).campaign(
         "January", "busy 1s", max_attempts=2, retry_interval="5m"
     )

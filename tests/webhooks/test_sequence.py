@@ -36,7 +36,7 @@ def iso(seconds: float) -> str:
 
 
 def sketch(*scripts: str, receiver: Any = None, body: Any = None, **engine: Any) -> Sketch:
-    """One campaign, everybody called at once; analyses take 20 s."""
+    """One campaign, all people called at once; analyses take 20 s."""
     webhook = {"url": HOOK, "receiver": {"latency": "200ms"} | (receiver or {})}
     everybody = Sketch(300, **engine).having(webhook=webhook)
     return everybody.campaign("January", *scripts, **(body or {}))
@@ -99,7 +99,7 @@ COMMANDS: dict[str, tuple[Command, Callable[[Any], bool]]] = {
 
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_w4_a_command_on_the_instant_of_a_post_holds_for_the_next_one(verb: str) -> None:
-    # Busy: the POST leaves at 3 s. The other one is answered, and her result is there at 117 s.
+    # Busy: the POST leaves at 3 s. The other one is answered, and her result is ready at 117 s.
     command, shows = COMMANDS[verb]
     written = sketch("busy 1s", "answered 5s 90s")
     on_the_instant = steered(written, 3, command)
@@ -135,7 +135,7 @@ def test_w4_a_call_cancelled_on_the_instant_of_a_post_is_shown_as_it_was_before(
 
 
 def test_t4_many_commands_on_one_instant_come_before_the_milliseconds_after_it() -> None:
-    # The first result is there at 3 s, the second a millisecond later.
+    # The first result is ready at 3 s, the second a millisecond later.
     written = sketch("busy 1s", "busy 1.001s", "noAnswer 30s")
     commands = [lambda live, limit=limit: live.set_concurrency(limit) for limit in range(10, 20)]
     sent = steered(written, 3, *commands)
@@ -170,7 +170,7 @@ def test_w4_the_second_and_third_post_repeat_the_body_whatever_was_commanded_mea
 
 
 def test_a5_what_was_delivered_on_the_instant_of_the_command_is_analyzed_again() -> None:
-    # Both conversations' results are there, and sent, at 30 s: 2 + 1 + 7 + 20.
+    # Both conversations' results are ready, and sent, at 30 s: 2 + 1 + 7 + 20.
     written = sketch("answered 1s 7s", "answered 1s 7s")
     again = steered(written, 30, lambda live: live.reanalyze("January"))
     assert [line["at"] for line in again] == [iso(30)] * 2 + [iso(50)] * 2
@@ -207,7 +207,7 @@ def test_a5_a_fallback_that_was_sent_stays_though_the_next_command_finds_a_good_
 
 
 def test_posts_that_a_command_brings_about_come_behind_those_of_its_instant() -> None:
-    # January's result is there at 10 s, February's at 60 s; the re-analysis of the former as well.
+    # January's result is ready at 10 s, February's at 60 s; the former's re-analysis as well.
     later = {"tel": "0812345699", "script": "busy 58s"}
     written = sketch("answered 1s 7s").campaign("February", later)
     written = written.behaviour("default", analysis_delay="0s")

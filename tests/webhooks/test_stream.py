@@ -169,7 +169,9 @@ class Plain:
         self.analysis = dict(zip(result.calls.call_id, result.calls.analysis, strict=True))
 
     def call_attempt(self, call: Call, at: int) -> int:
-        """How many of the person's calls were dialled and had ended, history included (P5)."""
+        """Return how many of the person's calls were dialled and had ended, including the
+        history (P5).
+        """
         campaign = self.trace.world.organizations[call[0]].campaigns[call[1]]
         past = campaign.people.history.get(call[2])
         return (0 if past is None else past.call_attempt) + sum(

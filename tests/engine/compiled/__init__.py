@@ -1,1 +1,1 @@
-"""The compiled engine: the same rows as the SimPy engine, whatever a scenario file says."""
+"""The compiled engine: the same rows as the SimPy engine for every scenario."""

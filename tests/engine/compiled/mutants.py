@@ -62,7 +62,7 @@ def compiled_engine(mutant: Mutant | None) -> Callable[[World], Trace]:
     It raises AssertionError where it goes on and on, as some do without one of their rules.
     """
     made = _made_anew(COMPILED, mutant)
-    made["compiled.instants"]._A_WHILE = 1_000  # instants until it lets somebody look up
+    made["compiled.instants"]._A_WHILE = 1_000  # instants between two polls
     run: Callable[[World, Callable[[int, int], object]], Trace] = made["compiled.running"].run
 
     def run_to_an_end(world: World) -> Trace:
@@ -103,7 +103,7 @@ def _own_modules(names: tuple[str, ...]) -> Iterator[None]:
 
 @contextmanager
 def _uncompiled() -> Iterator[None]:
-    """Have rules stay the Python functions that they are written as."""
+    """Keep the rules as plain Python functions."""
     real = jit.rule, jit.shared, jit.entry
     jit.rule = lambda function: function
     jit.shared = lambda function, **_uses: function

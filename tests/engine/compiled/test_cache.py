@@ -1,4 +1,4 @@
-"""Where compiled code is kept between runs, and what is said when there is none."""
+"""The folder of compiled code, and the messages if there is none."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_engine_runs_where_nothing_can_be_kept(tmp_path: Path) -> None:
 
 
 def said(environment: dict[str, str]) -> str:
-    """What a run with the compiled engine logs."""
+    """Return the log output of a run with the compiled engine."""
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     run = subprocess.run(
         [sys.executable, "-c", RUN],

@@ -1,4 +1,4 @@
-"""Both engines leave the same trace, with chance, whatever a scenario file says."""
+"""Both engines produce the same trace with random behaviour, for every scenario."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def assert_same(traces: tuple[Trace, Trace], whence: str) -> None:
 
 
 def difference(found: object, wanted: object) -> str:
-    """What differs; of lists, the first row that does (>) and those around it."""
+    """Return the difference; for lists the first row that differs (>) and its neighbours."""
     if not isinstance(found, list) or not isinstance(wanted, list):
         return f"compiled: {found}\nSimPy: {wanted}"
     short = min(len(found), len(wanted))

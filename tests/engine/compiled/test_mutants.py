@@ -23,7 +23,7 @@ from engine.rows import told
 from oracle.scenarios import random_scenario
 
 SCENARIOS = 400
-"""So many show every mutant; most are shown by one of the first ten."""
+"""Scenarios, enough to show every mutant; most are shown by one of the first ten."""
 _FAST = ("C4", "Q5", "R2")  # a sample; all of them are slow
 
 
@@ -36,12 +36,12 @@ def scenario(number: int) -> Model:
 
 @cache
 def other_engine(number: int) -> dict[str, object]:
-    """What the engine that breaks no rule makes of a scenario."""
+    """Return the trace of a scenario in the engine without a mutation."""
     return told(simpy_engine(None)(World(scenario(number))))
 
 
 def noticed(engine: Callable[[World], Trace]) -> int | None:
-    """The first scenario of which an engine makes something else; None if there is none."""
+    """Return the first scenario with a different trace in an engine; None if there is none."""
     for number in range(SCENARIOS):
         world = World(scenario(number))
         try:

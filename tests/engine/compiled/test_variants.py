@@ -1,4 +1,4 @@
-"""A world made like another one, whose people and draws it shares, leaves the trace of its own."""
+"""A world that shares people and draws with another one has the same trace as without sharing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def requests(scenario: Scenario) -> list[Any]:
 
 
 def retry_interval(rng: random.Random, scenario: Scenario) -> None:
-    for body in requests(scenario):  # of histories it says when the attempts before were made (P8)
+    # histories have the instants of attempts by the windows of the request (P8)
+    for body in requests(scenario):
         body["retryInterval"] = rng.choice((300_000, 7_200_000))
 
 
@@ -96,7 +97,7 @@ def check(seed: int) -> None:
 
 
 def test_p8_variants_with_other_windows_read_histories_anew() -> None:
-    # Who did not answer when nearly everybody does will hardly answer now; the windows say when
+    # People who did not answer when nearly all do will hardly answer now; the windows imply when
     # that was
     past = {
         "callAttempt": 2,

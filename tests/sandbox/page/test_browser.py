@@ -25,7 +25,7 @@ WORLD = (
 
 
 class Tab:
-    """A tab with the page of a sandbox; it keeps what the console said and what was asked for."""
+    """A tab with the page of a sandbox; it records console messages and requests."""
 
     def __init__(self, browser: Any, url: str, query: str = "", **options: Any) -> None:
         self.context = browser.new_context(**options)
@@ -59,7 +59,7 @@ class Tab:
         locator.filter(has_text=re.compile(text, re.DOTALL)).wait_for()
 
     def focused(self) -> str:
-        """The accessible name or the text of what has the focus."""
+        """Return the accessible name or the text of the focused element."""
         script = "(e => e.ariaLabel || e.innerText || e.tagName)(document.activeElement)"
         return str(self.page.evaluate(script)).strip()
 
@@ -177,7 +177,7 @@ def test_a_refused_command_says_why_in_place(open_tab: Any, sandbox: dialsim.San
     alert = tab.campaign("January").get_by_role("alert")
     tab.sees(alert, "Cannot pause a CANCELLED campaign")
     tab.sees(tab.page.locator("#connection"), "Connection lost")
-    tab.said.clear()  # the browser itself tells of both
+    tab.said.clear()  # the browser itself logs both
 
 
 def test_a_call_opens_with_its_body_and_leads_to_the_story_of_the_person(open_tab: Any) -> None:
@@ -359,7 +359,7 @@ def test_a_client_that_is_tested_gets_its_whole_world_from_the_page(
     people.fill("tel,customerName\n0812345678,มาลี\n0812345679,<b>")
     form.get_by_role("button").click()
     tab.sees(said, "Added May: DRAFT, people: 2.")
-    # what its calls come to
+    # the calls to this number
     tab.open("Set a script for a number")
     form = tab.page.get_by_role("form", name="Set a script for a number")
     form.get_by_label("Phone number").fill("0812345678")
@@ -393,7 +393,7 @@ def test_a_client_that_is_tested_gets_its_whole_world_from_the_page(
         tab.sees(card, f"Results are sent to {re.escape(receiver.url)}")
         sandbox.set_concurrency(8, organization="Tenant")
         tab.sees(card, "0 of 8 slots in use")
-        assert limit.input_value() == "8"  # what nobody is typing into is up to date
+        assert limit.input_value() == "8"  # fields without focus are updated
         # the start
         may = tab.campaign("May")
         may.locator("summary").click()
@@ -414,7 +414,7 @@ def test_a_client_that_is_tested_gets_its_whole_world_from_the_page(
     card.get_by_role("button", name="Forbid starting campaigns").click()
     tab.sees(card, "may not call")
     assert tab.loads == 1
-    # the browser itself tells of the five refusals
+    # the browser itself logs the five refusals
     assert [said.partition(":")[0] for said in tab.said] == ["Failed to load resource"] * 5
     tab.said.clear()
 

@@ -1,4 +1,4 @@
-"""The page without a browser: its parts, its routes, and what it shows of whom."""
+"""The page without a browser: its parts, its routes, and whose data it shows."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ DRAFT = "cccccccc-0000-4000-8000-000000000001"
 
 
 def sent(client: Client, path: str, **fields: str) -> tuple[int, str]:
-    """The status and what is said of a form."""
+    """Return the status and the message of a form."""
     answer = ask(client, f"{OWN}/{path}", "POST", urlencode(fields))
     return answer.status_code, html.unescape(_text(answer))
 
@@ -230,7 +230,7 @@ def test_a_campaign_is_added_as_by_the_control_plane(client: Client) -> None:
     before = len(client.core.accounts[0].views)
     for fields, says in (
         ({"name": "New 0", "recipients": '{"count": 1}'}, ["New 0"]),
-        ({"name": "A", "recipients": "tel\nx\ny"}, ['"x"', '"y"']),  # all that is wrong is said
+        ({"name": "A", "recipients": "tel\nx\ny"}, ['"x"', '"y"']),  # all errors are listed
         ({"name": "A", "recipients": "{"}, ["recipients must be valid JSON"]),
         ({"name": "A", "recipients": ""}, ["recipients"]),
         ({"name": "A", "recipients": '{"count": 1}', "calls": ""}, ["organization must be"]),
@@ -501,7 +501,7 @@ def test_progress_adds_up_to_the_people_of_each_campaign_at_any_time() -> None:
 
 
 def _text(answer: httpx.Response) -> str:
-    """What is said, without the markup."""
+    """Return the text without the markup."""
     return re.sub("<[^>]*>", "", answer.text).strip()
 
 

@@ -1,4 +1,4 @@
-"""`dialsim serve` with the page open in a tab, told to stop."""
+"""`dialsim serve` stopped while the page is open in a tab."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_an_open_page_does_not_keep_the_server_from_stopping() -> None:
                 lines = events.iter_lines()
                 assert next(line for line in lines if line == "event: clock")
                 server.send_signal(signal.SIGINT)
-                for _ in lines:  # the stream ends by itself
+                for _ in lines:  # the server ends the stream
                     pass
             assert server.wait(timeout=600) == 0
             assert server.stderr is not None

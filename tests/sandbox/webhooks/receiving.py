@@ -23,7 +23,7 @@ class Steered:
         self.url = url
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """What the control plane answers."""
+        """Return the response of the control plane."""
         url = f"{self.url}/_dialsim{path}"
         # without encryption no certificates have to be read, which takes 20 ms at every request
         answer = httpx.request(method, url, json=body, timeout=600, trust_env=False, verify=False)

@@ -1,4 +1,4 @@
-"""Sandboxes that send: without a network, and what a result says was sent."""
+"""Sandboxes that send without a network, and the webhooks sent according to a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent is what `dialsim run` writes, byte for byte, and what the trace tells of later."""
+"""Webhooks sent equal those of `dialsim run`, byte for byte, and the trace afterwards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ URL = "http://127.0.0.1:9/"
 
 
 def seeds(first: int) -> list[Any]:
-    """Sixty seeds, of which four are run by default."""
+    """Sixty seeds, of which four run by default."""
     slow = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(first + 4, first + 60))
     return [*range(first, first + 4), *slow]
 
@@ -88,7 +88,7 @@ def test_w4_what_a_receiver_gets_over_http_is_what_a_run_writes(
 
 
 def command(core: SandboxCore, rng: random.Random) -> Command:
-    """Something that somebody may do, allowed or not."""
+    """A random command, allowed or not."""
     account = rng.choice([one for one in core.accounts if one.views])
     view = rng.choice(account.views)
     view.catch_up()

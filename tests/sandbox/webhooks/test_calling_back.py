@@ -96,7 +96,7 @@ def test_t4_in_order_what_a_receiver_commands_happens_at_that_very_instant() -> 
         [state] = states
         assert (state["now"], state["status"]) == (row["at"], "advancing")
         assert row["body"]["payload"]["campaign"]["status"] == "RUNNING"
-        assert len(receiver.requests) == 1  # nobody was called after the pause
+        assert len(receiver.requests) == 1  # no call after the pause
         change = sandbox.core.simulation.log.campaigns[-1]
         assert (change.cause, change.at) == ("pause", parse_instant(row["at"]))
 

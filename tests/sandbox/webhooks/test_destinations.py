@@ -1,4 +1,4 @@
-"""Destinations of results: nothing leaves the machine unless somebody asked for it."""
+"""Destinations of results: by default nothing leaves the machine."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_options_that_do_not_go_together() -> None:
 
 
 def responses(url: str, count: int, destinations: Destinations) -> list[int]:
-    """Send some results to a URL, one after the other; return what came of each."""
+    """Send results to a URL one after the other and return the outcomes."""
 
     async def send() -> list[int]:
         sender = Sender(Service(), destinations, lambda *_: None)

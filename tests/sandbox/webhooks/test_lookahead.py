@@ -35,9 +35,9 @@ WITH_URL = MANY.having(webhook={"url": "http://127.0.0.1:9/"})
 
 
 class SlowNetwork:
-    """Takes the place of HTTP: what comes of a POST depends on it alone, and how long on chance.
+    """Replaces HTTP: the response depends on the POST alone, its duration is random.
 
-    `under_way` has, for each POST as it left, the instants of those that were under way.
+    `under_way` has, for each POST sent, the instants of the POSTs in progress.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seed: int, success: float) -> None:
@@ -126,7 +126,7 @@ def test_nothing_leaves_before_what_a_post_under_way_may_bring_about(
             together += at < post.at
             if tries < len(WAITS_MS):
                 assert post.at < at + WAITS_MS[tries]
-    assert together  # those of later instants did leave meanwhile
+    assert together  # others of later instants were sent meanwhile
 
 
 def test_the_engine_is_ahead_of_results_by_five_minutes_at_the_most(
@@ -215,7 +215,9 @@ def test_a_payload_that_is_kept_is_listed_when_no_post_can_come_before_it(
 def test_w4_a_payload_shows_its_own_instant_however_far_the_engine_is_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """When a result is sent its person's next call is under way; settings change, data expires."""
+    """When a result is sent its person's next call is in progress; settings change, data
+    expires.
+    """
     sketch = Sketch(slots=5, webhook_delay="307s").campaign(
         "January", recipients={"count": 60}, max_attempts=3, retry_interval="5m"
     )

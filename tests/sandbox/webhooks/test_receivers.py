@@ -1,4 +1,4 @@
-"""Webhooks over HTTP, held against a real receiver in a process of its own (rules W)."""
+"""Webhooks over HTTP to a real receiver in a separate process (rules W)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SHORT_TIMEOUT = 0.5  # s, for replies that are not to come in time
 
 
 class ReceiverProcess:
-    """A receiver in a process of its own, steered over HTTP."""
+    """A receiver in a separate process, controlled over HTTP."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-m", "dialsim.testing.receiver"]
@@ -56,7 +56,7 @@ class ReceiverProcess:
 
     @property
     def requests(self) -> list[dict[str, Any]]:
-        """What has come in since this was last asked for."""
+        """Return the requests since the last call."""
         url = self.url.replace("/webhook", "/-/requests")
         told: list[dict[str, Any]] = httpx.get(url, verify=False).json()
         return told
@@ -94,7 +94,7 @@ class Sandbox:
         self.ask("POST", "/_dialsim/clock/advance", move)
 
     def time_out_once(self) -> None:
-        """Move the clock to where the first POST has timed out; the next ones have longer."""
+        """Advance the clock until the first POST has timed out; the next ones have longer."""
         while not self.posts:
             self.advance(until="nextEvent")
         self.core.sender.timeout = TIMEOUT
