@@ -195,7 +195,7 @@ class CallLog:
 
     def has_any(self, kinds: frozenset[int], since: int) -> bool:
         """Return True if any row from index `since` on has one of these kinds."""
-        # ^For the few new rows a loop is faster than creating a numpy array.
+        # For the few new rows a loop is faster than creating a numpy array.
         return any(key & 0xFF in kinds for key in self._keys[since:])
 
     def begin_turn(self) -> None:

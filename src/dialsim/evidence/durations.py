@@ -238,7 +238,7 @@ def _fit(family: _Family, values: Floats, low: float | None, high: float | None)
     known = getattr(stats, family.scipy)
 
     def loss(at: Floats) -> float:
-        # ^Creating scipy's frozen distributions takes longer than evaluating a density.
+        # Creating scipy's frozen distributions takes longer than evaluating a density.
         shapes, moved = family.shape(np.clip(at, -20.0, 28.0))
         total = -known.logpdf(inside, *shapes, **moved).sum()
         total -= at_low * known.logcdf(low, *shapes, **moved) if at_low else 0.0

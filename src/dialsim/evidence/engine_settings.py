@@ -551,7 +551,7 @@ class _Search:
         written = getattr(best, name)
         value: Any = written
         if not isinstance(value, int) or value < 1:
-            # ^# Left out, none or unlimited: bisection starts from the number with the same effect
+            # Left out, none or unlimited: bisection starts from the number with the same effect
             value = {"gap": 1, "queue_limit": self._most["queue_limit"]}[name]
             if written is None:
                 value = min(self._lines)

@@ -119,6 +119,7 @@ def figure(
 ) -> T:
     """Declare a figure; with a `label` the tables of experiments show it under that name."""
     declaration = _Declaration(make, unit, meaning, column, label)
+    # The cast gives mypy the type of the figure, which dataclass fields do not carry.
     return cast("T", field(init=False, metadata={"figure": declaration}))
 
 
@@ -152,6 +153,7 @@ def _cost(part: Part) -> float | None:
     if part.costs is None:
         return None
     charges = part.charges
+    # A call withdrawn before it rang is not charged.
     dials = charges.dials - charges.withdrawn
     of_calls = cost_of(part.costs, dials, charges.increments, charges.answered)
     return of_calls + part.shared_cost
@@ -162,6 +164,7 @@ def _cost_per(part: Part, count: int) -> float | None:
     cost = _cost(part)
     if cost is None or not (cost or count):
         return None
+    # Infinite, not None: money was spent and nobody reached, which must sort as the worst.
     return cost / count if count else inf
 
 

@@ -176,6 +176,8 @@ def _cell(figure: Figure, part: Figures) -> str:
     """Format a figure; empty if its block has no content."""
     analyses, webhooks = part.analyses, part.webhooks
     if figure.block == "analyses":
+        # A row of equal numbers tells nothing; the table is shown once something failed or was
+        # asked for.
         plain = analyses.analyzed == analyses.conversations
         if plain and not analyses.funnel and not analyses.reanalyses:
             return ""
@@ -252,10 +254,12 @@ def print_summary(summary: Summary, engine: str, file: IO[str] | None = None) ->
     """
     console = Console(file=file, highlight=False, emoji=False, markup=False)
     width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    # Tables have 80 columns also in wide terminals, so that output can be compared and pasted.
     console.width = WIDTH
     how = f"(seed {summary.seed}, {_ENGINES[engine]})"
     console.print(Text(summary.scenario, style="bold"), Text(how, style="dim"))
     said = answers(summary)
+    # With one campaign its answer says all that the headline would.
     if len(said) != 1:
         console.print(headline(summary))
     for answer in said:
@@ -284,6 +288,7 @@ def _print_table(table: FigureTable, console: Console) -> None:
     def width(made: RichTable) -> int:
         return console.measure(made, options=console.options.update(max_width=_WIDEST)).maximum
 
+    # Names give way before numbers do: a cut number would be wrong, a cut name is only short.
     over = max(0, width(rich_table(table, _NAMES)) - WIDTH)
     made = rich_table(table, max(_NAMES - over, _FEWEST))
     console.width = max(WIDTH, width(made))

@@ -45,6 +45,7 @@ def joined(
     parts: Iterable[Part], dtype: DTypeLike, column: Callable[[Part], NDArray[Any]]
 ) -> NDArray[Any]:
     """Concatenate a column of all campaigns."""
+    # The empty array gives the dtype to a run without campaigns.
     return np.concatenate([np.empty(0, dtype), *(column(part) for part in parts)])
 
 
@@ -61,6 +62,8 @@ def names(codes: NDArray[Any] | list[int], texts: Sequence[str]) -> pd.Categoric
 
 def texts(ascii_text: NDArray[np.bytes_]) -> ExtensionArray:
     """Convert ASCII texts of equal length (dtype S…) to the string dtype of pandas."""
+    # The buffer is handed to Arrow as it is: no Python strings are made, of which there would be
+    # millions.
     offsets = np.arange(len(ascii_text) + 1, dtype=np.int64) * ascii_text.dtype.itemsize
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(ascii_text))]
     arrow = pa.Array.from_buffers(pa.large_string(), len(ascii_text), buffers)
@@ -229,6 +232,8 @@ def transitions_table(reading: RunView) -> pd.DataFrame:
     )
     campaigns = campaign_columns(reading.catalog, reading.blocks, [*map(len, parts)])
     if len(parts) > 1:
+        # Each campaign's rows are in the order of T4 already; a stable sort keeps it within an
+        # instant.
         merged = np.argsort(changes.at, kind="stable")
         changes = changes[merged]
         campaigns = {name: column[merged] for name, column in campaigns.items()}
@@ -258,6 +263,7 @@ def occurrence_order(calls: Calls) -> CallRows:
     wrong = np.flatnonzero(same & (of_call[1:] < of_call[:-1]))
     if not len(wrong):
         return rows
+    # Runs of equal instants are numbered, so that only the disordered ones are sorted.
     run = np.cumsum(np.append(False, ~same))
     disordered = np.zeros(int(run[-1]) + 1, dtype=bool)
     disordered[run[wrong]] = True
@@ -358,6 +364,7 @@ def _ids(reading: RunView, calls: Calls) -> NDArray[np.bytes_]:
     people = reading.block((calls.organization, calls.campaign)).people
     everyone = np.arange(people.count)
     ids = recipient_ids(reading.world.seed, calls.organization, calls.campaign, everyone)
+    # Made-up people never have fixed ids.
     if not isinstance(people, GeneratedPeople):
         for recipient in range(people.count):
             if fixed := people.fixed_id(recipient):
@@ -392,6 +399,8 @@ def campaigns_table(reading: RunView) -> pd.DataFrame:
     The first row of a campaign leads out of DRAFT. Deleting a final campaign adds a row with two
     equal statuses (C8).
     """
+    # sorted() is stable, so that changes of one campaign at one instant stay in order of
+    # occurrence.
     rows = sorted(reading.trace.campaigns, key=lambda row: (row.at, row.organization, row.campaign))
     blocks = [reading.block((row.organization, row.campaign)) for row in rows]
     return pd.DataFrame(
@@ -430,6 +439,7 @@ class MadeBodies:
 
 def _own(body: Body) -> Body:
     """Return a copy of a body that shares no part with another one."""
+    # Quicker than copy.deepcopy, and bodies are JSON by definition.
     copy: Body = orjson.loads(orjson.dumps(body))
     return copy
 
@@ -481,6 +491,7 @@ class PayloadArray(ExtensionArray):
         return len(self._rows)
 
     def __getitem__(self, item: Any) -> Any:
+        # Bodies are made on access: those of a large run would take gigabytes.
         if isinstance(item, int | np.integer):
             row = self._rows[item]
             return None if row < 0 else _own(next(self._stream.bodies(row[None])))
@@ -488,6 +499,7 @@ class PayloadArray(ExtensionArray):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         objects = np.full(len(self), None, dtype=object)
+        # All bodies in one call: the stream walks through its campaigns once for many rows.
         known = np.flatnonzero(self._rows >= 0)
         for place, body in zip(known, self._stream.bodies(self._rows[known]), strict=True):
             objects[place] = _own(body)

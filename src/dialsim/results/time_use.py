@@ -86,6 +86,7 @@ class StepFunction:
     @classmethod
     def total(cls, parts: Iterable[StepFunction]) -> StepFunction:
         """Return the sum of step functions."""
+        # An organization may have no calls at all.
         none = np.empty(0, dtype=np.int64)
         functions = [part for part in parts if len(part.at)] or [cls(none, none)]
         if len(functions) == 1:
@@ -97,6 +98,7 @@ class StepFunction:
 
     def __call__(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the values at instants."""
+        # Piece -1, before the first change, selects the appended 0.
         values: NDArray[np.int64] = np.append(self.value, 0)[self._piece(at)]
         return values
 
@@ -122,6 +124,7 @@ class StepFunction:
         if not len(self.at):
             return np.zeros(len(at), dtype=np.int64)
         upto = np.append(0, np.cumsum(self.value[:-1] * np.diff(self.at)))
+        # The function is 0 before its first change, so that nothing is lost.
         edges = np.maximum(at, self.at[0])
         piece = self._piece(edges)
         area: NDArray[np.int64] = upto[piece] + self.value[piece] * (edges - self.at[piece])
@@ -315,6 +318,8 @@ def time_use(
     on = {name: part(edges[:-1]) > 0 for name, part in parts.items()}
     waits_on, is_open = on["waiting"] & ~on["paused"], on["open"]
     waited = _waited_at_closing(edges[:-1], life.open, waits)
+    # Closed time that the default windows close as well is night, which no schedule is to blame
+    # for.
     night = ~is_open & ~on["ordinary"] & waited
     closed = waits_on & ~is_open & ~night
     full = waits_on & is_open & ~on["free"]
@@ -397,6 +402,7 @@ def _retries_ahead(
     retries = np.flatnonzero(before != NO_CALL)
     until, before = calls.rows.at.take(created.take(retries)), before.take(retries)
     is_followed = to_be_called.take(calls.recipient) & in_time
+    # A call with a retry in the log is followed, whatever the final state of the person.
     is_followed[before] = True
     left = calls.ended(0)
     left = left[np.flatnonzero(is_followed.take(left))]

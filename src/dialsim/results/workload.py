@@ -98,6 +98,7 @@ def _of_organization(scenario: Scenario, organization: Organization) -> Iterator
         for campaign in organization.campaigns
         if campaign.schedule is not None and campaign.name not in ended
     ]
+    # Then nothing may ever be called, and "never" is the simulation's to find out.
     if refused or not max(limits):
         return
     for group in [*([part] for part in parts), *([parts] if len(parts) > 1 else [])]:
@@ -133,6 +134,8 @@ def _hold(distribution: Distribution, cap: int) -> _Hold:
     """Return the limits of a distribution from sums over its quantiles, below and above the
     integral.
     """
+    # Lower and upper sums over a grid of quantiles bracket the moments of any distribution, also of
+    # an empirical one; 1 itself would be an infinite quantile.
     uniforms = np.append(np.arange(_GRID) / _GRID, np.nextafter(1.0, 0.0))
     values = np.minimum(durations(distribution, uniforms), cap).astype(np.float64)
     above = values[1:]
@@ -199,11 +202,13 @@ def _shares_answered(
     ]
     least, most = prod(map(min, factors)), prod(map(max, factors))
     use = odds.by_caller_id_use
+    # Fatigue has no bound that is known beforehand: usage depends on the run.
     if use is not None:
         least, most = (0.0, most) if use.per1000 <= 1 else (least, float("inf"))
     share = behaviour.outcomes.answered
     if people is None:
         return with_odds(share, least), with_odds(share, min(most, _GREAT))
+    # With the odds model (P7) a factor multiplies odds, and a share grows at most by that factor.
     most = min(people.reachable, share * max(1.0, most)) if share else 0.0
     return share * min(1.0, least), most
 
@@ -280,6 +285,7 @@ def _bound(name: str, parts: Sequence[_Work], lines: int) -> Workload | None:
     work = _surely(calls)
     if work < _LEAST_HOURS * HOUR * lines:
         return None
+    # A call that starts in the last ms of a window holds its line beyond it.
     overrun = ceil(max(hold.top for _, hold in calls))
     begin, needed = min(part.begin for part in parts), work / lines
     weeks = 1
@@ -291,12 +297,14 @@ def _bound(name: str, parts: Sequence[_Work], lines: int) -> Workload | None:
             before = done[place - 1] if place else 0
             at = int(spans[place, 0] + needed - before)
             return Workload(name, people, work / HOUR, lines, at)
+        # The horizon is doubled rather than fixed: most campaigns take days, a few take years.
         weeks *= 2
     return None
 
 
 def _surely(parts: Sequence[tuple[int, _Hold]]) -> float:
     """Return the work in ms that is exceeded except with probability `RISK` (Freedman 1975)."""
+    # Freedman's inequality is for martingales: a call may depend on all earlier ones.
     mean = sum(count * hold.mean for count, hold in parts)
     spread = sum(count * (hold.square - hold.mean**2) for count, hold in parts)
     step, risk = max(hold.most for _, hold in parts), log(1 / RISK)

@@ -70,6 +70,8 @@ class Surroundings:
         """Build a document with the campaign at its path, and the parts of the scenario that
         checks need.
         """
+        # Only names and ids of the other campaigns: the checks need no more, and people would make
+        # the document as large as the run.
         campaigns: list[list[object]] = [
             [{"name": name, "id": fixed} for name, fixed in there] for there in self.campaigns
         ]
@@ -91,6 +93,7 @@ def _checked_by(owner: Organization) -> dict[str, object]:
         mode="json", by_alias=True, include={"caller_ids", "sip_accounts"}
     )
     if owner.duplicate_call_alert is not None:
+        # Only its presence matters to a campaign, not its window.
         parts["duplicateCallAlert"] = {}
     parts["agents"] = [
         agent.model_dump(mode="json", by_alias=True, include={"name", "params_schema"})
@@ -123,6 +126,7 @@ def read_campaign(
             for problem in problems_of(error, root, around.path):
                 problems.note(problem)
             problems.raise_if_any()
+            # Only reached if the model rejects values without a located error.
             problems.fail(told(place.place, place.path, str(error)))
         _check_lines(campaign, around, place, problems)
         check_ids([(place, campaign)], problems, around.recipient_ids)
@@ -135,6 +139,7 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
 
     The schedule request is not checked here: the interface's checks do so when it is made (C9).
     """
+    # The fields that checks of the document look at; the model has validated the others already.
     outline: dict[str, object] = {"name": campaign.name, "id": campaign.id, "agent": campaign.agent}
     if campaign.scheduled_at is not None:
         outline["scheduledAt"] = format_instant(campaign.scheduled_at)
@@ -169,6 +174,8 @@ def _errors_seen_from(path: NodePath) -> Iterator[None]:
         yield
     except ScenarioError as error:
         problems = [seen_from(path, problem) for problem in error.problems]
+        # The client sent the campaign alone, so that paths of the surrounding document mean nothing
+        # to it.
         raise ScenarioError(problems) from None
 
 
@@ -222,6 +229,7 @@ def _misfits_of(
     table: PeopleTable, schema: Mapping[str, ParamSchema]
 ) -> Iterator[tuple[NodePath, str]]:
     """Yield the parameters of listed people that do not fit, column by column."""
+    # A list need not have a column for each parameter; required ones are then missing in every row.
     absent = [None] * len(table.tels)
     for name, entry in schema.items():
         for row, value in enumerate(table.params.get(name, absent)):
@@ -327,6 +335,7 @@ def _copied(owner: Organization) -> dict[str, object]:
         mode="json", by_alias=True, exclude={"campaigns", "timeline", "lines"}
     )
     for name in _OWN:
+        # A copy with them would clash with the original.
         block.pop(name)
     for agent in block["agents"]:
         agent.pop("id")

@@ -208,6 +208,7 @@ def _encoding(value: Any) -> str:
     if not isinstance(value, str):
         raise wrong(_ENCODING)
     try:
+        # Encoding an empty text looks the codec up without any other effect.
         "".encode(value)
     except (LookupError, UnicodeError, ValueError):
         raise wrong(_ENCODING) from None
@@ -264,6 +265,8 @@ class RecipientsFile(Model):
     @property
     def table(self) -> PeopleTable:
         """The recipients of the file, in its order."""
+        # Not a field of the model: the table is derived from the file, and must not appear in
+        # dumps.
         assert self._table is not None, "a scenario's files are read when it is loaded"
         return self._table
 
@@ -298,6 +301,7 @@ class GeneratedRecipients(Model):
 
 
 def _recipients(value: Any) -> Any:
+    # Checked before the union, whose own error would list the failures of all three forms.
     if not isinstance(value, list | dict | RecipientsFile):
         raise wrong("must be a list of people, {file: people.csv} or {count: 1000}")
     if not isinstance(value, dict):

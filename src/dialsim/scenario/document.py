@@ -118,6 +118,7 @@ def put(values: object, path: NodePath, value: object) -> None:
     """Replace the value at `path` in plain values; the path must exist."""
     *parents, last = path
     for key in parents:
+        # Plain values are `object`: their structure was checked when the path was found.
         values = values[key]  # type: ignore[index]
     values[last] = value  # type: ignore[index]
 
@@ -208,6 +209,7 @@ def decoded(content: bytes, shown: str, names_encodings: bool = False) -> str:
     Raises ScenarioError with the location of the first byte that is not UTF-8. With
     `names_encodings` the message advises to set the encoding.
     """
+    # Spreadsheets call UTF-16 "Unicode text"; as UTF-8 its first byte would be the error.
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         says = "this is UTF-16; save it as UTF-8" + (
             ", or say encoding: utf-16 beside file" if names_encodings else ""
@@ -222,6 +224,7 @@ def decoded(content: bytes, shown: str, names_encodings: bool = False) -> str:
         before = content[: error.start].removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
         line = before.count("\n") + 1
         column = len(before) - before.rfind("\n")
+        # utf-8-sig reports positions without the byte order mark.
         byte = content[len(content) - len(error.object) + error.start]
         says = f"byte 0x{byte:02X} is not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)"
         if names_encodings:
@@ -429,6 +432,7 @@ class _Composer:
 
     def _open(self, event: Any) -> None:
         if len(self._stack) >= DEEPEST:
+            # The path in the error would otherwise have fifty parts.
             del self._stack[3:]
             self._stop(self._place(event), f"is nested more than {DEEPEST} levels deep")
         if self._stack and self._stack[-1].expecting_key:
@@ -439,6 +443,7 @@ class _Composer:
             says = f"must not have the tag {_shown(event.tag)}; write the value alone"
             self._note(self._place(event), says)
         if event.anchor is not None:
+            # None marks an open collection: an alias inside it would make a cycle.
             self._anchors[event.anchor] = None
         self._stack.append(_Open(kind(self._place(event)), event.anchor))
 
@@ -452,6 +457,8 @@ class _Composer:
                 self._place(event), f"is *{event.anchor}, which stands inside what it repeats"
             )
         node, size = known
+        # Aliases share nodes in memory, but a few nested ones stand for billions of values later on
+        # ("billion laughs").
         self._expanded += size
         if self._expanded > MOST_EXPANDED:
             says = f"is *{event.anchor}, but aliases may repeat at most {MOST_EXPANDED} values"
@@ -462,6 +469,7 @@ class _Composer:
         """Insert a complete node as a key, as the value of a key, or as an item."""
         if anchor is not None:
             self._anchors[anchor] = (node, size)
+        # The outermost node is the document itself.
         if not self._stack:
             self.document = node
             return
@@ -473,6 +481,7 @@ class _Composer:
             self._key(parent, parent.node, node)
         else:
             key, place = parent.key
+            # The first of duplicate keys wins; `_key` has reported the second one.
             parent.node.entries.setdefault(key, MappingEntry(place, node))
             parent.key, parent.expecting_key = None, True
 
@@ -498,8 +507,10 @@ class _Composer:
         """Resolve a plain scalar by the core schema of YAML 1.2."""
         if text in _SPECIAL:
             return _SPECIAL[text]
+        # The first character excludes nearly all texts, which is quicker than two patterns.
         if text[0] not in _NUMERIC or not (_FLOAT.fullmatch(text) or _INTEGER.fullmatch(text)):
             return text
+        # Python refuses to convert integers beyond 4,300 digits, and takes quadratic time below.
         if len(text) > 400:
             self._note(place, f"is a number of {len(text)} characters: none needs 400")
             return 0
@@ -507,7 +518,7 @@ class _Composer:
             return float(text)
         base = {"0o": 8, "0x": 16}.get(text[:2], 10)
         number = int(text, base)
-        # ^Larger integers become floats, as in uploaded JSON.
+        # Larger integers become floats, as in uploaded JSON.
         return number if -(2**63) <= number < 2**64 else float(str(number))
 
 

@@ -148,12 +148,15 @@ class CleanList:
 
         content = io.BytesIO()
         # in_memory: the reader of a page may not write files
+        # Cells are never formulas: a list from elsewhere may contain `=…` texts, which would run in
+        # the planner's spreadsheet.
         book = xlsxwriter.Workbook(content, {"in_memory": True, "strings_to_formulas": False})
         people, aside, merged = (book.add_worksheet(name) for name in SHEETS)
         numbers = {f"{PARAM}{name}" for name, kind in self.types.items() if kind == "number"}
         people.write_row(0, 0, self.columns)
         for line, row in enumerate(self.cells, 1):
             for index, (column, cell) in enumerate(zip(self.columns, row, strict=True)):
+                # Ids stay texts; only amounts become numbers, which a planner may want to add up.
                 if cell and column in numbers:
                     people.write_number(line, index, float(cell))
                 elif cell:
@@ -228,6 +231,7 @@ class _Table(NamedTuple):
 
 def _table(rows: list[Row]) -> _Table | None:
     """Find the heads of a sheet; None for a sheet without phone numbers, or with rows set aside."""
+    # A workbook that the doctor wrote can be read again without the people it had set aside.
     if rows and tuple(rows[0].cells[:3]) in (_ASIDE_HEADS, _MERGED_HEADS):
         return None
     for index, row in enumerate(rows[:_HEADS_WITHIN]):
@@ -238,6 +242,7 @@ def _table(rows: list[Row]) -> _Table | None:
             return _Table(row.sheet, _heads(row.cells, width), row.line, below)
         if has_number:
             width = max(len(each.cells) for each in rows[index : index + _SAMPLE])
+            # A single cell above the first number is a title of the sheet, not a row of heads.
             above = rows[index - 1] if index else None
             if above is not None and sum(map(bool, above.cells)) > 1:
                 return _Table(row.sheet, _heads(above.cells, width), above.line, rows[index:])
@@ -255,6 +260,7 @@ def _heads(cells: Sequence[str], width: int) -> list[str]:
     for index in range(width):
         text = " ".join(cells[index].split()) if index < len(cells) else ""
         head = text or f"column {index + 1}"
+        # Columns are identified by their heads from here on, so that equal ones get a number.
         again = heads.count(head)
         while head in heads:
             again += 1
@@ -316,6 +322,8 @@ class _Reading:
             found = sum(bool(_first_number(cell)) for cell in cells)
             shares[index] = found / len(cells) if cells else 0.0
         named = [i for i, head in enumerate(self._heads) if _is_tel_head(head) and shares[i] > 0]
+        # The head decides before the content: an id column may look more like phone numbers than a
+        # phone column with two numbers per cell.
         return named or [max(shares, key=lambda index: shares[index])]
 
     def _kept_columns(self) -> dict[str, int]:
@@ -328,6 +336,8 @@ class _Reading:
                 continue
             if head in _OURS or head.startswith(PARAM):
                 kept.setdefault(head, index)
+            # Last names join the customer name only after a first name, since "surname" alone may
+            # be the only name column.
             elif _LAST_NAME.search(head) and not _is_full_name(head) and self._names:
                 self._names.append(index)
             elif "customerName" not in kept and _NAME.search(head):
@@ -342,6 +352,7 @@ class _Reading:
     @staticmethod
     def _param(head: str, kept: Mapping[str, int]) -> str:
         """Return a free name of a parameter that expressions can use: letters, digits and _."""
+        # A unit in parentheses at the end, as in "ยอด (บาท)", is no part of the name.
         plain = _NO_IDENTIFIER.sub("_", _UNIT.sub("", head)).strip("_") or "column"
         names = (f"{PARAM}{plain}", *(f"{PARAM}{plain}_{n}" for n in range(2, 2 + len(kept))))
         return next(name for name in names if name not in kept)
@@ -355,6 +366,8 @@ class _Reading:
         """Return `number` for a column of amounts, else `text`: ids keep their leading zeros."""
         cells = [row.cells[index] for row in self._rows if row.cells[index]]
         numbers = [number for cell in cells if (number := number_meant(cell)) is not None]
+        # A leading zero or more digits than a float keeps means that the column holds ids, which
+        # must stay text.
         are_ids = any(
             len(number.partition(".")[0]) > _LONGEST_NUMBER
             or (number[0] == "0" and number[1:2].isdigit())
@@ -367,6 +380,8 @@ class _Reading:
         first: dict[str, int] = {}
         for row in self._rows:
             numbers = self._numbers(row)
+            # Exports repeat their heads on every printed page, and end in totals; neither is a
+            # person set aside.
             if not numbers and (_is_total(row.cells) or heads.issuperset(filter(None, row.cells))):
                 found.totals += 1
                 continue
@@ -386,6 +401,7 @@ class _Reading:
                     continue
                 found.merged.append((row, found.sources[earlier]))
                 new = self._cells(row, number)
+                # The first row wins; a duplicate only fills the cells that it left empty.
                 pairs = zip(found.cells[earlier], new, strict=True)
                 found.cells[earlier] = [old or more for old, more in pairs]
 
@@ -443,6 +459,7 @@ def _numbers_in(cell: str) -> Iterator[str]:
     # The digits of 2026-01-05 would pass for a fixed line that lost its 0.
     if not any(sign.isdigit() for sign in cell) or _DATE.match(cell):
         return
+    # The whole cell first: spaces and dashes inside one number would otherwise split it.
     whole = _number(cell)
     if whole is not None:
         yield whole

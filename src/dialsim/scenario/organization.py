@@ -55,6 +55,7 @@ def _narrows(steps: tuple[FunnelStep, ...]) -> tuple[FunnelStep, ...]:
         if step.step in seen:
             raise broken("is the name of an earlier step", index, "step")
         seen.add(step.step)
+    # Shares are of all conversations, not of the previous step; a funnel can only narrow.
     for index, (before, step) in enumerate(pairwise(steps), start=1):
         if step.share > before.share:
             says = f"must not be greater than that of {before.step}, {before.share:g}"
@@ -168,6 +169,7 @@ class Outage(Model):
     @field_validator("to")
     @classmethod
     def _is_after_from(cls, to: int, info: ValidationInfo) -> int:
+        # An invalid `from` is missing in the data; it has its own error.
         if to <= info.data.get("from_", to - 1):
             raise broken("must be after from")
         return to
@@ -284,6 +286,7 @@ def _one_form_per_action(schema: dict[str, Any]) -> None:
         }
         for action, takes in ACTIONS.items()
     ]
+    # Replaced by one form per action: pydantic's schema would allow every field with every action.
     schema.clear()
     schema |= {
         "description": "What somebody does at an instant; each action has exactly its own fields.",
@@ -358,6 +361,7 @@ class TimelineAction(Model, json_schema_extra=_one_form_per_action):
         switched = info.data.get("action") in _SWITCHES
         if switched and not isinstance(value, bool):
             raise wrong("must be true or false")
+        # bool is an int in Python, so that True would pass as a limit of 1.
         if not switched and isinstance(value, bool):
             raise wrong("must be a whole number")
         return value

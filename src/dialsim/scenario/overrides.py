@@ -85,6 +85,8 @@ class _Scope:
     def full(self, rest: str) -> str | None:
         """Return the full path of a short one, if its first word is known here."""
         word, dot, below = rest.partition(".")
+        # Words of its own, such as `windows`, stand for whole values, so that nothing can follow
+        # them.
         known = self.words.get(word) if dot else {**self.words, **self.own}.get(word)
         return None if known is None else f"{self.path}.{known}{dot}{below}"
 
@@ -97,6 +99,8 @@ def full_path(path: str, root: Cursor) -> str:
     path = path.strip()
     first = path.partition(".")[0]
     top = known_keys((), root.value)
+    # Keys of the file go first: a campaign named `engine` must not change what `engine.order`
+    # means.
     if first in top:
         return path
     scopes = list(_scopes(root))
@@ -113,6 +117,8 @@ def full_path(path: str, root: Cursor) -> str:
             for scope in scopes
             if first not in scope.named_only and (full := scope.full(path)) is not None
         ]
+    # Scopes overlap, for instance a campaign found by two of its names; equal paths are not
+    # ambiguous.
     found = list(dict.fromkeys(found))
     if len(found) == 1:
         return found[0]
@@ -157,7 +163,7 @@ def _scopes(root: Cursor) -> Iterator[_Scope]:
     behaviours = dict.fromkeys([*(key for key, _ in root.at("behaviours").entries()), "default"])
     for name in behaviours:
         keys = known_keys(("behaviours", name), values)
-        # ^Without a name, `people` means the number of a campaign's recipients.
+        # Without a name, `people` means the number of a campaign's recipients.
         only = frozenset({"people"})
         yield _Scope(f"behaviours.{name}", {key: key for key in keys}, (name,), only)
 
@@ -183,6 +189,7 @@ def _of_organization(organization: Cursor, values: object) -> Iterator[_Scope]:
 def _place(item: Cursor, above: str) -> tuple[str, str | None]:
     """Return the path of a list's item, by its name if possible, and the name."""
     name = item.at("name").text
+    # A name of digits would be read as an index.
     by_index = not name or (name.isascii() and name.isdigit())
     return f"{above}.{item.path[-1] if by_index else name}", name
 
@@ -222,6 +229,7 @@ def apply(overrides: Items[str], root: Node, problems: Problems) -> list[Underst
 
 def _apply(override: str, root: Node) -> Understood | None:
     left, equals, text = override.partition("=")
+    # Values are located at the override, so that errors name it and not a line of the file.
     origin, written = Place(f"--set {override}"), left.strip()
     change = written[-1:] if written[-1:] in ("+", "-") else ""
     written = written.removesuffix(change).strip()
@@ -335,6 +343,8 @@ class _Wish:
                 raise self._refuse(f"{error}; or milliseconds") from None
         percent = _PERCENT.fullmatch(text.strip())
         if percent and (key in _SHARE_KEYS or _SHARES & {*keys[-2:-1]}):
+            # 12 digits remove the error of the division: 33.3 % is 0.333 and not
+            # 0.33299999999999996.
             return round(float(percent[1]) / 100, 12)
         return text
 
@@ -346,6 +356,7 @@ class _Wish:
             raise self._refuse(str(error)) from None
         if instant is None:
             return text
+        # `Fri 18:00` is relative to the first day of calling; a date is absolute.
         if begin is None and not text[0].isdigit():
             raise self._refuse(
                 f'needs a date, as no campaign has a start that "{text}" could be counted from'
@@ -368,6 +379,7 @@ class _Wish:
     def _removed(self, value: Node) -> Node:
         left = list(self._list().items)
         for unwanted in value.items if isinstance(value, SequenceNode) else [value]:
+            # Only the first match is removed, as each `-=` takes one item away.
             place = next((n for n, item in enumerate(left) if _is_same(item, unwanted)), None)
             if place is None:
                 shown = [_shown(item) for item in left]
@@ -395,6 +407,8 @@ class _Wish:
             except ValueError:
                 says = f"can't be changed by {self.change}=: what stands there is not right"
                 raise self._refuse(says) from None
+            # Windows are sets of minutes: adding is the union and removing the difference, whatever
+            # the entries in the file.
             if self.change == "+":
                 week = {day: union([*now.get(day, ()), *wish.get(day, ())]) for day in now | wish}
             else:
@@ -417,6 +431,8 @@ class _Wish:
         if self.change or not (isinstance(value, ScalarNode) and type(value.value) is int):
             return self._number(value)
         count = value.value
+        # YAML 1.2 reads 021000001 as the integer 21000001; the text still shows that a phone number
+        # was meant.
         if value.text.startswith("0") and count:
             raise self._refuse(
                 f'must be a list of numbers, ["{value.text}"], or how many of them: 3, for instance'
@@ -426,11 +442,14 @@ class _Wish:
         place = Cursor.root(self.root).at(*self.keys[:2], "callerIds")
         owned = [_shown(item.node) for item in place.items() if item.node is not None]
         own = [_shown(item) for item in self._list().items]
+        # Numbers in use are kept first, so that fewer or more numbers change as little as possible.
         known = list(dict.fromkeys([*own, *owned]))
         made = (number for k in range(1, 2 * _MOST_CALLER_IDS)
                 if (number := made_up_phone(k)) not in known)  # fmt: skip
         numbers = [*known, *(next(made) for _ in range(len(known), count))][:count]
         missing = [number for number in numbers if number not in owned]
+        # A campaign may only call from numbers of its organization, so that made-up ones are added
+        # there too.
         if missing and place.path != self.keys:
             above = ".".join(map(str, place.path))
             put_in(planted([*owned, *missing], self.origin), above, self.root, self.origin)
@@ -519,6 +538,7 @@ def _step(node: Node, parts: list[str], done: int, value: Node, origin: Place) -
     upto = _key_end(node, parts, done)
     key, last = ".".join(parts[done:upto]), upto == len(parts)
     entry = node.entries.get(key)
+    # A key without a value, as a commented-out block leaves it, counts as absent.
     missing = entry is None or (isinstance(entry.node, ScalarNode) and entry.node.value is None)
     if last or entry is None or missing:
         entry = MappingEntry(origin, value if last else MappingNode(origin))
@@ -551,6 +571,7 @@ def _item(node: SequenceNode, parts: list[str], done: int, origin: Place) -> tup
         says = f"{here}.{part} is not there: {here} has {_count(len(node.items))}"
         raise _refused(origin, f"{here}.{part}", says)
     names = [_name(item) for item in node.items]
+    # Longest first, because names of items may contain dots.
     for end in range(len(parts), done, -1):
         name = ".".join(parts[done:end])
         if names.count(name) > 1:

@@ -75,6 +75,7 @@ class Generator:
         # An affine map of the index, modulo the 300 million mobile numbers. A factor coprime to
         # that makes it a bijection, so that no two people of a campaign share a number.
         self._factor = int(draw.integers(_NUMBERS // 10, _NUMBERS))
+        # Takes a few steps: 27 % of all factors are coprime to 3 · 10⁸.
         while math.gcd(self._factor, _NUMBERS) != 1:
             self._factor += 1
 
@@ -132,8 +133,9 @@ class Generator:
         """Return one uniform per person, which depends on the index alone."""
         draws = self._draws(purpose)
         assert isinstance(draws.bit_generator, np.random.Philox)
-        # ^Philox makes four values per step of its counter.
+        # Philox makes four values per step of its counter.
         draws.bit_generator.advance(start // 4)
+        # The counter can only be set to multiples of four values; the rest is drawn and dropped.
         return draws.random(stop - start + start % 4)[start % 4 :]
 
 

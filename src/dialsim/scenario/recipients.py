@@ -100,6 +100,7 @@ def _read_history(columns: _Columns, start: Beginning, normalize: bool) -> dict[
     A history must not end after `start`. A row with empty history cells has no history.
     """
     found: dict[int, Past] = {}
+    # Most lists have no history; their rows need not be looked at.
     if columns.places.keys().isdisjoint(HISTORY_COLUMNS):
         return found
     faults: list[tuple[str, str]] = []
@@ -124,6 +125,7 @@ def _dates(columns: _Columns, cells: list[str]) -> list[str]:
             continue
         try:
             parse_offset_instant(cell)
+        # Only what is not ISO 8601 is guessed at: a valid instant must never change its meaning.
         except ValueError:
             meant = instant_meant(cell)
             if meant is not None:
@@ -152,6 +154,7 @@ def _past(
     call_attempt = read("callAttempt", _count, attempts) or 0
     latest = read("latestCallStatus", _status, status)
     last = read("lastEndedAt", parse_offset_instant, ended_at)
+    # An invalid clock.start has instant 0; it has been reported already.
     if last is not None and last > start.at > 0:
         faults.append(("lastEndedAt", not_after(start)))
     if not faults and (wrong := contradiction(call_attempt, latest, last)):
@@ -224,6 +227,7 @@ def _table(
     table = PeopleTable(
         tels=[""] * rows, names=[None] * rows, ids=[None] * rows, digest=_digest(sheet, file)
     )
+    # Line numbers are needed for errors only, but a list of a million integers takes 36 MB.
     table.lines = _compact(sheet.lines)
     table.segments.codes = table.scripts.codes = [-1] * rows
     table.history = _read_history(columns, start, file.normalize)
@@ -248,6 +252,8 @@ def _table(
 
 def _digest(sheet: Sheet, file: RecipientsFile) -> bytes:
     """Return the digest of the content, and of options other than the defaults."""
+    # Options at their defaults are left out, so that a new option does not change the digest of
+    # lists that journals and stores refer to.
     said = file.model_dump_json(exclude={"file"}, exclude_defaults=True)
     return sheet.digest if said == "{}" else hashlib.sha256(sheet.digest + said.encode()).digest()
 
@@ -330,6 +336,7 @@ def _check_known(sheet: Sheet, known: Sequence[str], problems: Problems) -> None
     for index, name in enumerate(sheet.header):
         if not name or name in known or name.startswith(PARAM):
             continue
+        # A known column that the file lacks is the likelier intention.
         near = nearest_column(name, free) or nearest_column(name, known)
         if near is None:
             strange.append(index)
@@ -348,6 +355,8 @@ def _check_known(sheet: Sheet, known: Sequence[str], problems: Problems) -> None
 
 def nearest_column(name: str, known: Sequence[str]) -> str | None:
     """Return the known column most similar to a name, ignoring case, punctuation and prefix."""
+    # Reversed, so that of equal names the first one wins; full names overwrite those without
+    # prefix.
     plain = {_bare(column.rpartition(".")[2]): column for column in reversed(known)}
     plain |= {_bare(column): column for column in reversed(known)}
     near = get_close_matches(_bare(name), plain, n=1)
@@ -419,6 +428,7 @@ class _Cells:
     def scripts(self) -> Codes:
         verdicts: dict[str, str] = {"": ""}
         for row, cell in enumerate(self._cells):
+            # A script is parsed once, because lists repeat few scripts many times.
             if cell not in verdicts:
                 verdicts[cell] = _verdict(cell)
             if verdicts[cell]:
@@ -476,6 +486,7 @@ def _verdict(script: str) -> str:
 def _number(cell: str) -> ParamValue | None:
     if _INTEGER.fullmatch(cell):
         return int(cell)
+    # float() would also accept nan, inf, 1_000 and digits of other scripts.
     value = float(cell) if _NUMBER.fullmatch(cell) else math.inf
     return value if math.isfinite(value) else None
 
@@ -549,11 +560,14 @@ def _read_file(
     try:
         content = folder.read(file.file)
         wanted = {name: entry.model_dump(mode="json") for name, entry in schema.items()}
+        # Parameters are converted by the schema, and histories are checked against the start, so
+        # that both belong to the key besides the content.
         key = (hashlib.sha256(content).digest(), repr(file), repr(wanted), start)
         table, known = _READ.get(key), len(problems)
         if table is None:
             sheet = Sheet.parse(content, folder.shown(file.file), problems, file.form)
             table = read_people(sheet, schema, start, problems, file, recipients)
+            # A table with faults is not shared: its faults must be reported for each campaign.
             if len(problems) == known:
                 _READ[key] = table
     except ScenarioError as error:

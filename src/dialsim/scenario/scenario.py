@@ -69,6 +69,7 @@ def override_texts(overrides: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _version(value: object) -> object:
+    # True == 1 in Python.
     if isinstance(value, bool) or value != 1:
         raise wrong("must be 1, the only version of the format so far")
     return 1
@@ -187,6 +188,7 @@ class Scenario(Model):
                 if isinstance(campaign.recipients, RecipientsFile):
                     content.update(campaign.recipients.table.digest)
         if self.calendar is not None:
+            # The names of holidays come from packaged lists, not from the file, and decide on odds.
             content.update(repr([*self.calendar.names]).encode())
         return content.hexdigest()
 
@@ -223,6 +225,7 @@ class Scenario(Model):
 
     def loaded(self, origin: Origin | None, remarks: tuple[Remark, ...]) -> Scenario:
         """Return a copy with its origin and remarks."""
+        # A copy, because models are frozen and may be shared with other scenarios.
         loaded = self.model_copy()
         loaded._origin = origin
         loaded._remarks = remarks
@@ -322,6 +325,7 @@ def _forms(schema: JsonSchemaValue, values: object) -> Iterator[JsonSchemaValue]
         for alternative in (*schema.get("oneOf", ()), *schema.get("anyOf", ()))
         for form in _forms(alternative, values)
     ]
+    # An unfinished block fits no alternative yet; then all of them are offered.
     yield from [form for form in alternatives if _fits(form, values)] or alternatives
 
 
