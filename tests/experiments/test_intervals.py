@@ -17,9 +17,11 @@ from dialsim.experiments.intervals import (
     Interval,
     Support,
     mean_interval,
+    median_difference,
     paired_difference,
     quantile_interval,
     rank,
+    share_difference,
     share_interval,
     unpaired_difference,
 )
@@ -172,3 +174,63 @@ def test_holm_agrees_with_a_worked_example() -> None:
 @given(st.integers(1, 2000), st.integers(1, 99))
 def test_a_quantile_is_the_least_value_that_so_many_runs_do_not_exceed(n: int, p: int) -> None:
     assert rank(n, p / 100) == max(1, -(-n * p // 100))
+
+
+def test_the_median_of_differences_has_the_interval_that_the_sign_test_inverts() -> None:
+    rng = np.random.default_rng(5)
+    for count in (5, 6, 9, 20):
+        base = rng.normal(size=count)
+        values = base + rng.normal(0.4, 1.0, size=count)
+        found = median_difference(values, base, 0.95)
+        assert found.estimate == pytest.approx(np.median(values - base))
+        excluded = not found.low <= 0 <= found.high
+        assert excluded is (found.p_value <= 0.05 + 1e-12)
+        opposite = median_difference(base, values, 0.95)
+        assert (opposite.low, opposite.high) == (-found.high, -found.low)
+    assert np.isinf(median_difference(values[:5], base[:5], 0.95).low)
+
+
+def test_a_median_of_differences_covers_where_rare_runs_decide_the_mean() -> None:
+    # the middle of pairs does not move with runs that go on for another day
+    rng = np.random.default_rng(6)
+    for count in (10, 20, 50):
+        inside = 0
+        for _ in range(300):
+            base = rng.normal(0, 40, count) + 86_400 * (rng.random(count) < 0.057)
+            values = rng.normal(-170, 40, count)
+            found = median_difference(values, base, 0.95)
+            inside += found.low <= TRUE_MEDIAN <= found.high
+        assert inside >= 0.93 * 300
+
+
+TRUE_MEDIAN = -170 - 4.05  # of N(-170, 40² + 40²) with 5.7 % of the pairs a day lower
+
+
+@pytest.mark.parametrize("count", [10, 20, 50, 100])
+def test_a_difference_of_shares_covers_and_tells_chance_from_more(count: int) -> None:
+    rng = np.random.default_rng(count)
+    for up, down in ((0.0, 0.0), (0.06, 0.0), (0.3, 0.3), (0.5, 0.5), (0.45, 0.05)):
+        inside = real = 0
+        for _ in range(200):
+            drawn = rng.random(count)
+            values, base = (drawn < up).astype(float), (drawn > 1 - down).astype(float)
+            found = share_difference(values, base, 0.95)
+            inside += found.low <= up - down <= found.high
+            real += found.real
+        assert inside >= 0.93 * 200
+        assert up != down or real <= 0.05 * 200 + 5
+
+
+def test_without_pairs_medians_and_shares_have_wider_intervals() -> None:
+    rng = np.random.default_rng(7)
+    noise = rng.normal(0, 10, 60)
+    values, base = noise + rng.normal(-2, 1, 60), noise
+    paired = median_difference(values, base, 0.95)
+    apart = median_difference(values, base, 0.95, paired=False)
+    assert apart.high - apart.low > 3 * (paired.high - paired.low)
+    assert paired.real
+    assert not apart.real
+    assert median_difference(values - 40, base, 0.95, paired=False).real
+    done, before = np.ones(60), np.r_[np.ones(40), np.zeros(20)]
+    assert share_difference(done, before, 0.95, paired=False).real
+    assert share_difference(done, before, 0.95, paired=False).low > 0

@@ -69,7 +69,7 @@ def make(kind: str) -> str:
     if kind == "replications":
         return replications_report(replicate(scenario, 6, jobs=1), FurtherRuns(0))
     if kind == "sweep":
-        found = sweep(scenario, {LINES: [4, 6, 8]}, 4, jobs=1)
+        found = sweep(scenario, {LINES: [4, 6, 8]}, 6, jobs=1)
         baseline = found.variants[0].name
         return sweep_report(found, found.differences(), baseline, 3, FurtherRuns(2))
     if kind == "compare":

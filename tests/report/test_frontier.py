@@ -45,7 +45,9 @@ def test_a_variant_is_beaten_by_one_that_is_as_good_in_all_and_really_better_in_
     found = frontier({"a": runs(10, 100, 50), "b": runs(8, 100, 50), "c": runs(12, 130, 60)})
     assert found.best == ("b", "c")
     assert {name: loss.than for name, loss in found.beaten.items()} == {"a": "b"}
-    assert found.beaten["a"].said.startswith("finish 2 h later (")
+    assert found.beaten["a"].said.startswith(
+        "finish 2 h 1 min later (1 h 56 min to 2 h 4 min) than"
+    )
     assert found.beaten["a"].said.endswith(" than with b")
 
 

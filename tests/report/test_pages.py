@@ -311,7 +311,7 @@ def test_the_page_of_replications_says_by_when_95_in_100_are_done_if_its_runs_te
 def test_the_page_of_a_sweep_recommends_a_variant(pages: dict[str, str]) -> None:
     page = Reader(pages["sweep"])
     assert page.headings[1][1] == "Recommended: maxConcurrentCalls=8"
-    assert "How sure is that? 4 runs of each variant" in page.words
+    assert "How sure is that? 6 runs of each variant" in page.words
 
 
 def test_the_page_of_a_plan_names_the_value_and_its_neighbour(pages: dict[str, str]) -> None:

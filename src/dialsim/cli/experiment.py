@@ -246,7 +246,7 @@ def sweep(
     """
     from dialsim.experiments.estimates import check_baseline
     from dialsim.experiments.experiment_text import sweep_content
-    from dialsim.experiments.expression import read_expression
+    from dialsim.experiments.expression import read_shown
     from dialsim.experiments.folder import sweep_document
     from dialsim.experiments.sweep import sweep as run_all
     from dialsim.scenario.loading import load
@@ -257,7 +257,7 @@ def sweep(
     base = check_baseline(names, baseline)
     check_variants(listed, loaded)
     for text in figures:
-        read_expression(text, loaded)
+        read_shown(text, loaded)
     asked = _asked(decide, indifference, names, base, replications, [loaded])
     arguments = {"paired": not unpaired, "figures": list(figures)}
     experiment = Experiment("sweep", [loaded], options, arguments)
@@ -405,7 +405,7 @@ def compare(
     from dialsim.experiments.comparison import names_of
     from dialsim.experiments.estimates import check_baseline
     from dialsim.experiments.experiment_text import comparison_content
-    from dialsim.experiments.expression import read_expression
+    from dialsim.experiments.expression import read_shown
     from dialsim.experiments.folder import comparison_document
     from dialsim.scenario.loading import load
 
@@ -416,7 +416,7 @@ def compare(
     base = check_baseline([*named], baseline)
     for scenario in loaded:
         for text in figures:
-            read_expression(text, scenario)
+            read_shown(text, scenario)
     asked = _asked(decide, indifference, [*named], base, replications, loaded)
     arguments = {"figures": list(figures)}
     experiment = Experiment("comparison", loaded, options, arguments, " or ".join(named))

@@ -225,7 +225,7 @@ def _many(
 ) -> None:
     from dialsim.cli.experiment import Experiment
     from dialsim.experiments import experiment_text
-    from dialsim.experiments.expression import read_expression
+    from dialsim.experiments.expression import read_shown
     from dialsim.experiments.folder import replications_document
     from dialsim.experiments.replications import precisions, replicate
     from dialsim.scenario.loading import load
@@ -233,7 +233,7 @@ def _many(
     loaded = load(scenario, options.overrides)
     precisions(precision, loaded)
     for text in figures:
-        read_expression(text, loaded)
+        read_shown(text, loaded)
     announce(loaded, options.form)
     experiment = Experiment("replications", [loaded], options, {"figures": list(figures)})
     runs = experiment.simulate(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.case import Case
-from dialsim.experiments.expression import Expression, read_expression
+from dialsim.experiments.expression import Expression, read_shown
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.runner import runner
 from dialsim.experiments.sweep import INDIFFERENCE, Decided, Deciding, Sweep, run_variants
@@ -128,7 +128,7 @@ def compare(
         raise ExperimentError(f"a comparison needs 2 files or more, not {len(named)}")
     if replications < 2:
         raise ExperimentError(f"a comparison needs 2 replications or more, not {replications}")
-    shown = [read_expression(text, part) for part in named.values() for text in figures]
+    shown = [read_shown(text, part) for part in named.values() for text in figures]
     names, scenarios = [*named], [*named.values()]
     deciding = None
     if decide is not None:

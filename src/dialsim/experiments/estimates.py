@@ -1,29 +1,44 @@
-"""Tables of estimates: mean and quantiles of every figure, and differences between variants."""
+"""Tables of estimates: mean and quantiles of every figure, and differences between variants.
+
+Instants such as `finish` have no mean here: a mean may be an instant at which nobody calls, and
+rare runs that go on for another day decide it. Instants are compared by medians, and by the shares
+of runs that are done by the end of each day (`dialsim.experiments.days`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dialsim.errors import ExperimentError
+from dialsim.experiments.days import Days, DoneBy, compare_days
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.intervals import (
+    BY_SHARES,
+    NO_INTERVAL,
+    Difference,
+    Interval,
     Support,
     Values,
     mean_interval,
+    median_difference,
     paired_difference,
     quantile_interval,
+    rank,
     unpaired_difference,
 )
 from dialsim.experiments.prior import Prior
-from dialsim.experiments.run_figures import PLACES
+from dialsim.experiments.run_figures import parts_of
+from dialsim.results.figures import is_instant
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MEAN, MEDIAN, PROBABILITY = "mean", "median", "probability"
+"""Statistics that a row of differences compares."""
 QUANTILES = (5, 25, 50, 75, 95)
 """Percentages of the estimated quantiles."""
 
@@ -33,16 +48,24 @@ Measured = Sequence[tuple[Expression, Values]]
 
 
 def estimates(
-    frames: Mapping[str, pd.DataFrame], confidence: float, prior: Prior, shown: Measured = ()
+    frames: Mapping[str, pd.DataFrame],
+    confidence: float,
+    prior: Prior,
+    days: Days,
+    shown: Measured = (),
 ) -> pd.DataFrame:
-    """Return a row per scope and figure of the frames of `Replications`, then one per expression.
+    """Return a row per scope and figure, from the frames of `Replications`, and one per expression.
 
-    Columns: scope, organization, campaign, figure, runs (with the figure), unfinished (without an
-    end, for `finish_seconds`), mean, mean_low, mean_high, mean_enough; and for p05, p25, p50, p75
-    and p95 the same four. `dialsim.experiments.intervals` documents the methods. `finish_seconds`
-    is infinite in a run that did not finish, and then its mean is infinite. A limit that the runs
-    do not support is infinite, or NaN if the mean has neither limit; `…_enough` is then the
-    approximate number of runs that would support it, missing if unknown.
+    Columns: scope, organization, campaign, figure, runs (that have the figure), unfinished (that
+    have no end, for `finish_seconds`), mean, mean_low, mean_high, mean_enough; and for p05, p25,
+    p50, p75 and p95 the same four; hits. `dialsim.experiments.intervals` explains the methods.
+    `finish_seconds` is infinite where a run did not finish. A limit that the runs can't give is
+    infinite, or NaN where there is no interval; `…_enough` is then about the number of runs that
+    would give it, missing where that is not known.
+
+    Instants have no mean. For each of `days` there is a figure such as `finish_by_2026-01-05`: its
+    `mean` is the probability of being done by the end of that day, `hits` the number of runs that
+    are. It has no quantiles.
     """
     import pandas as pd
 
@@ -50,13 +73,19 @@ def estimates(
     rows = [
         {"scope": scope, "organization": None, "campaign": None} | place | row
         for scope, frame in frames.items()
-        for place, part in _parts(frame, scope)
-        for row in _estimates(part, confidence, prior)
+        for place, part in parts_of(frame, scope)
+        for row in estimates_of_place(
+            {name: part[name].to_numpy(np.float64) for name in figure_columns(part)},
+            confidence,
+            prior,
+            days[place.get("organization"), place.get("campaign")],
+        )
     ]
     whole = {"scope": "run", "organization": None, "campaign": None}
     for expression, values in shown:
         support = expression.support(prior)
-        rows.append(whole | estimate(expression.text, values, confidence, support))
+        row = estimate(expression.text, values, confidence, support, expression.by_median)
+        rows.append(whole | row)
     table = pd.DataFrame(rows)
     return table.astype({name: "Int64" for name in table if str(name).endswith("_enough")})
 
@@ -73,45 +102,42 @@ def figure_columns(frame: pd.DataFrame) -> list[str]:
     return [str(name) for name in numbers if name != "replication"]
 
 
-def _parts(frame: pd.DataFrame, scope: str) -> Iterator[tuple[dict[str, Hashable], pd.DataFrame]]:
-    keys = list(PLACES[scope])
-    if not keys:
-        yield {}, frame
-        return
-    for names, part in frame.groupby(keys, sort=False):
-        yield dict(zip(keys, names, strict=True)), part
+def estimates_of_place(
+    columns: Mapping[str, Values], confidence: float, prior: Prior, days: Sequence[DoneBy]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `estimates` for the runs of one place; `columns` are its figures."""
+    for name, values in columns.items():
+        support = Support.of(name, prior)
+        yield estimate(name, values, confidence, support, is_instant(name))
+    for day in days:
+        done = day.done(columns[day.source])
+        known = done[~np.isnan(done)]
+        found = day.estimate(columns[day.source], prior, confidence)
+        row = {"figure": day.column, "runs": len(known), "unfinished": 0, "hits": int(known.sum())}
+        yield row | _columns("mean", found)
 
 
-def _estimates(part: pd.DataFrame, confidence: float, prior: Prior) -> Iterator[dict[str, Any]]:
-    for name in figure_columns(part):
-        values = part[name].to_numpy(dtype=np.float64)
-        yield estimate(name, values, confidence, Support.of(name, prior))
+def estimate(
+    name: str, values: Values, confidence: float, support: Support, by_median: bool
+) -> dict[str, Any]:
+    """Return the row of one figure in a table of `estimates`, without its place; NaN is left out.
 
-
-def estimate(name: str, values: Values, confidence: float, support: Support) -> dict[str, Any]:
-    """Return the row of one figure for a table of `estimates`, without its scope; NaN is left
-    out.
+    With `by_median` the row has no mean.
     """
     values = values[~np.isnan(values)]
-    mean = mean_interval(values, confidence, support)
-    row: dict[str, Any] = {
-        "figure": name,
-        "runs": len(values),
-        "unfinished": int(np.isinf(values).sum()),
-        "mean": mean.estimate,
-        "mean_low": mean.low,
-        "mean_high": mean.high,
-        "mean_enough": mean.enough,
-    }
+    mean = NO_INTERVAL if by_median else mean_interval(values, confidence, support)
+    unfinished = int(np.isinf(values).sum())
+    row: dict[str, Any] = {"figure": name, "runs": len(values), "unfinished": unfinished}
+    row |= _columns("mean", mean)
     for percent in QUANTILES:
         found = quantile_interval(values, percent / 100, confidence, support.certain)
-        row |= {
-            f"p{percent:02}": found.estimate,
-            f"p{percent:02}_low": found.low,
-            f"p{percent:02}_high": found.high,
-            f"p{percent:02}_enough": found.enough,
-        }
+        row |= _columns(f"p{percent:02}", found)
     return row
+
+
+def _columns(statistic: str, found: Interval) -> dict[str, float | None]:
+    ends = {"": found.estimate, "_low": found.low, "_high": found.high, "_enough": found.enough}
+    return {f"{statistic}{end}": value for end, value in ends.items()}
 
 
 def differences(
@@ -121,17 +147,21 @@ def differences(
     confidence: float,
     paired: bool,
     adjust: str | None,
+    days: Days,
     shown: Mapping[str, Measured],
 ) -> pd.DataFrame:
-    """Return each variant's mean minus the baseline's: a row per variant, scope and figure.
+    """Compare each other variant with the baseline: a row per variant, scope and figure.
 
     `priors` are the known limits of each variant, baseline included; `shown` are its expressions.
 
-    Columns: variant, scope, organization, campaign, figure, mean, baseline_mean, difference, low,
-    high, p_value, real, method, pairs, rose, fell. Both means and the pairs use only runs that both
-    variants have. `real` is True if the interval excludes 0. If runs did not finish, or the
-    differences are equal or too skewed for their number, the sign test decides instead, without an
-    interval; it counts the `pairs` that `rose` and `fell`.
+    Columns: variant, scope, organization, campaign, figure, statistic, mean, baseline_mean, median,
+    baseline_median, difference, low, high, p_value, real, method, pairs, rose, fell. All are of the
+    runs that both variants have. `statistic` names what `difference` compares: of instants the
+    median of the paired differences, of `finish_by_2026-01-05` the probability, of any other figure
+    the mean; means and medians are missing where another statistic is compared. `real` is true
+    where the interval excludes 0. Where runs of a mean did not finish, or its differences are alike
+    or too skewed for their number, the sign test decides, and there is no interval; of `pairs` it
+    counts those that `rose` and `fell`.
 
     Without adjustment, one in twenty differences looks real at 95 % although there is none.
     `adjust` covers all variants of one figure: `bonferroni` widens the intervals; `holm` (1979)
@@ -148,20 +178,21 @@ def differences(
         {"variant": other} | row
         for other in others
         for scope, frame in frames.items()
-        for row in _compared(frame, scope, (other, baseline), level, paired, priors)
+        for row in _compared(frame, scope, (other, baseline), level, paired, priors, days)
     ]
     whole = {"scope": "run", "organization": None, "campaign": None}
     for other in others:
         for (expression, values), (_, base) in zip(shown[other], shown[baseline], strict=True):
             certain = all(expression.support(priors[name]).certain for name in (other, baseline))
-            row = _difference(expression.text, (values, base), level, paired, certain)
+            statistic = MEDIAN if expression.by_median else MEAN
+            row = _difference(expression.text, statistic, (values, base), level, paired, certain)
             rows.append({"variant": other} | whole | row)
     table = pd.DataFrame(rows, columns=["variant", *_COLUMNS])
     keys = ["scope", "organization", "campaign", "figure"]
     if adjust == "holm":
         by_figure = table.groupby(keys, dropna=False)["p_value"]
         table["p_value"] = by_figure.transform(lambda p: holm(p.to_numpy(dtype=np.float64)))
-    signs = table["method"] == "sign test"
+    signs = table["method"].isin(["sign test", BY_SHARES])
     by_p = table["p_value"] < 1 - (confidence if adjust == "holm" else level)
     by_interval = (table["low"] > 0) | (table["high"] < 0)
     table["real"] = np.where(signs | (adjust == "holm"), by_p, by_interval)
@@ -180,7 +211,8 @@ def check_baseline(names: Sequence[str], baseline: str | None) -> str:
 
 
 _COLUMNS = (
-    *("scope", "organization", "campaign", "figure", "mean", "baseline_mean"),
+    *("scope", "organization", "campaign", "figure", "statistic"),
+    *("mean", "baseline_mean", "median", "baseline_median"),
     *("difference", "low", "high", "p_value", "real", "method", "pairs", "rose", "fell"),
 )
 
@@ -192,14 +224,11 @@ def _compared(
     level: float,
     paired: bool,
     priors: Mapping[str, Prior],
+    days: Days,
 ) -> list[dict[str, Any]]:
     varied = [str(name) for name in frame.columns[: list(frame.columns).index("replication")]]
-    keys = list(PLACES[scope])
-    rows = []
-    for place in _named(frame, keys):
-        part = frame
-        for key, name in place.items():
-            part = part[part[key] == name]
+    rows: list[dict[str, Any]] = []
+    for place, part in parts_of(frame, scope):
         mine, theirs = (part[part["variant"] == name] for name in sides)
         if mine.empty or theirs.empty:
             continue  # campaign or organization of one side only
@@ -208,24 +237,67 @@ def _compared(
                 continue
             both = _values(mine, figure), _values(theirs, figure)
             certain = all(priors[name].certain(figure) for name in sides)
-            row = _difference(figure, both, level, paired, certain)
+            statistic = MEDIAN if is_instant(figure) else MEAN
+            row = _difference(figure, statistic, both, level, paired, certain)
+            rows.append({"scope": scope, **place} | row)
+        for day in days[place.get("organization"), place.get("campaign")]:
+            both = _values(mine, day.source), _values(theirs, day.source)
+            row = _of_day(day, both, level, paired, sides, priors)
             rows.append({"scope": scope, **place} | row)
     return rows
 
 
-def _difference(
-    figure: str, sides: tuple[Values, Values], level: float, paired: bool, certain: bool
+def _of_day(
+    day: DoneBy,
+    both: tuple[Values, Values],
+    level: float,
+    paired: bool,
+    sides: tuple[str, str],
+    priors: Mapping[str, Prior],
 ) -> dict[str, Any]:
-    # A variant that was decided early has fewer runs than the baseline.
-    if paired:
-        pairs = min(map(len, sides))
-        sides = sides[0][:pairs], sides[1][:pairs]
-    compare = paired_difference if paired else unpaired_difference
-    found = compare(*sides, level, certain)
+    """Compare the probabilities of being done by the end of a day."""
+    both = _pairs(both) if paired else both
+    known = priors[sides[0]], priors[sides[1]]
+    shares = [
+        day.estimate(side, prior, level).estimate for side, prior in zip(both, known, strict=True)
+    ]
+    found = compare_days((day, day), both, known, level, paired)
+    return _row(day.column, PROBABILITY, (shares[0], shares[1]), found)
+
+
+def _pairs(sides: tuple[Values, Values]) -> tuple[Values, Values]:
+    """Return the runs that both have: a variant that was decided early has fewer."""
+    pairs = min(map(len, sides))
+    return sides[0][:pairs], sides[1][:pairs]
+
+
+def _difference(
+    figure: str,
+    statistic: str,
+    sides: tuple[Values, Values],
+    level: float,
+    paired: bool,
+    certain: bool,
+) -> dict[str, Any]:
+    sides = _pairs(sides) if paired else sides
+    if statistic == MEAN:
+        compare = paired_difference if paired else unpaired_difference
+        found = compare(*sides, level, certain)
+    else:
+        found = median_difference(*sides, level, certain, paired=paired)
+    average = _median if statistic == MEDIAN else _mean
+    return _row(figure, statistic, (average(sides[0]), average(sides[1])), found)
+
+
+def _row(
+    figure: str, statistic: str, sides: tuple[float, float], found: Difference
+) -> dict[str, Any]:
+    name = "median" if statistic == MEDIAN else "mean"
     return {
         "figure": figure,
-        "mean": _mean(sides[0]),
-        "baseline_mean": _mean(sides[1]),
+        "statistic": statistic,
+        name: sides[0],
+        f"baseline_{name}": sides[1],
         "difference": found.estimate,
         "low": found.low,
         "high": found.high,
@@ -237,16 +309,13 @@ def _difference(
     }
 
 
-def _named(frame: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, str]]:
-    """Return the names of all organizations or campaigns of a frame."""
-    if not keys:
-        return [{}]
-    names = frame[list(keys)].drop_duplicates().itertuples(index=False, name=None)
-    return [dict(zip(keys, row, strict=True)) for row in names]
-
-
 def _values(frame: pd.DataFrame, figure: str) -> Values:
     return frame[figure].to_numpy(dtype=np.float64)
+
+
+def _median(values: Values) -> float:
+    known = np.sort(values[~np.isnan(values)])
+    return float(known[rank(len(known), 0.5) - 1]) if len(known) else float("nan")
 
 
 def _mean(values: Values) -> float:

@@ -10,10 +10,12 @@ from rich.console import Console
 from rich.text import Text
 
 from dialsim.experiments.breaches import not_allowed
+from dialsim.experiments.days import day_label
+from dialsim.experiments.estimates import MEAN, PROBABILITY
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.intervals import Interval, quantile_interval
 from dialsim.interface.instants import duration_text, ms_of, short_text
-from dialsim.results.figures import MAIN, Unit, is_instant, unit_of
+from dialsim.results.figures import MAIN, Unit, is_done_by, is_instant, unit_of
 from dialsim.results.summary_text import WIDTH, FigureTable, ValueText, fragment, rich_table
 from dialsim.scenario.error_text import joined
 
@@ -98,16 +100,20 @@ def replications_tables(runs: Replications) -> list[FigureTable]:
     for name, part in _places(intervals):
         found = {row["figure"]: row for _, row in part.iterrows()}
         if found["finish_seconds"]["runs"]:
-            tables.append(_finish_table(name, found["finish_seconds"], runs))
+            tables.append(_finish_table(name, found, runs))
         rows = [
             (label, *_estimate_cells(found[figure]))
             for figure, label in MAIN.items()
             if figure in found and found[figure]["runs"] and found[figure]["p95"]
         ]
         tables.append(FigureTable(name, _ESTIMATE_COLUMNS, tuple(rows)))
-    rows = [(_with_unit(e), *_expression_cells(e, intervals, runs)) for e in runs.expressions]
-    if rows:
-        tables.append(FigureTable("Figure", _ESTIMATE_COLUMNS, tuple(rows)))
+    for columns, shown in (
+        (_ESTIMATE_COLUMNS, [e for e in runs.expressions if not e.by_median]),
+        (_MEDIAN_COLUMNS, [e for e in runs.expressions if e.by_median]),
+    ):
+        rows = [(_with_unit(e), *_expression_cells(e, intervals, runs)) for e in shown]
+        if rows:
+            tables.append(FigureTable("Figure", columns, tuple(rows)))
     return tables
 
 
@@ -115,6 +121,7 @@ SAY_THEIRS = (Unit.SHARE, Unit.SECONDS)
 """Units that are written behind their values."""
 
 _ESTIMATE_COLUMNS = ("mean", "95 % interval", "5 %", "half", "95 %")
+_MEDIAN_COLUMNS = ("half", "95 % interval", "5 %", "95 %")
 
 
 def _with_unit(expression: Expression) -> str:
@@ -136,10 +143,12 @@ def _expression_cells(
             return when_text(value, whose)
         return "infinite" if value == inf else expression_text(expression, value)
 
-    low, high = (row[f"mean_{end}"] for end in _ENDS)
+    middle = "p50" if expression.by_median else "mean"
+    low, high = (row[f"{middle}_{end}"] for end in _ENDS)
     known = isfinite(low) and isfinite(high)
     interval = f"{text(low)} – {text(high)}" if known else "–"
-    return (text(row["mean"]), interval, *(text(row[part]) for part in ("p05", "p50", "p95")))
+    quantiles = ("p05", "p95") if expression.by_median else ("p05", "p50", "p95")
+    return (text(row[middle]), interval, *(text(row[part]) for part in quantiles))
 
 
 def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -167,17 +176,30 @@ def _of_campaign(table: pd.DataFrame, organization: str, campaign: str) -> pd.Da
     return table[(table["organization"] == organization) & (table["campaign"] == campaign)]
 
 
-def _finish_table(name: str, row: pd.Series, runs: Replications) -> FigureTable:
-    labels = {"p05": "5 % of runs", "p50": "half of the runs", "p95": "95 % of runs",
-              "mean": "on average"}  # fmt: skip
-    rows = tuple(
+def _finish_table(name: str, found: Mapping[str, pd.Series], runs: Replications) -> FigureTable:
+    labels = {"p05": "5 % of runs", "p50": "half of the runs", "p95": "95 % of runs"}
+    row = found["finish_seconds"]
+    rows = [
         (label, when_text(row[part], runs), *(_limit(row, part, end, runs) for end in _ENDS))
         for part, label in labels.items()
-    )
-    return FigureTable(f"{name} finishes", ("Thai time", "at least", "at most"), rows)
+    ]
+    rows += [
+        (f"done {day_label(day)}", *(amount_text(day, found[day][part]) for part in _MEAN_AND_ENDS))
+        for day in found
+        if is_done_by(day) and day.startswith("finish")
+    ]
+    return FigureTable(f"{name} finishes", ("Thai time", "at least", "at most"), tuple(rows))
+
+
+def day_sentence(rows: Mapping[Any, Any]) -> str:
+    """Return the probabilities of being done by the end of each day; `rows` are estimates."""
+    known = [name for name in rows if is_done_by(name) and name.startswith("finish")]
+    said = [f"{amount_text(name, rows[name]['mean'])} {day_label(name)}" for name in known]
+    return f"Probability of being done: {', '.join(said)}." if said else ""
 
 
 _ENDS = ("low", "high")
+_MEAN_AND_ENDS = ("mean", "mean_low", "mean_high")
 
 
 def _limit(row: pd.Series, part: str, end: str, whose: Replications) -> str:
@@ -314,6 +336,7 @@ def sweep_content(
     whole, campaigns = sweep_tables(found, differences, baseline)
     said = [sweep_headline(found), *decided_sentences(found)]
     said += not_allowed(found.breaches(baseline).items())
+    said += more_probable_sentences(differences)
     return said, [*whole, *decided_tables(found), *campaigns]
 
 
@@ -323,9 +346,33 @@ def comparison_content(
     """Return the sentences and tables of a comparison of files."""
     whole, campaigns = sweep_tables(found, differences, baseline)
     said = [comparison_headline(found, differences, baseline), sweep_headline(found, "file")]
-    said += [*decided_sentences(found), *comparison_sentences(found)]
+    said += [*decided_sentences(found), *more_probable_sentences(differences)]
+    said += comparison_sentences(found)
     said += not_allowed(found.breaches(baseline).items())
     return said, [*whole, *decided_tables(found), *campaigns, *changed_tables(found)]
+
+
+_LEAST_SHIFT = 0.005  # change of a probability that a sentence mentions
+_MOST_SHIFTS = 5
+
+
+def more_probable_sentences(differences: pd.DataFrame) -> list[str]:
+    """Return how much more or less probable it becomes to be done by the end of a day."""
+    rows = differences[differences["scope"] == "run"]
+    said = []
+    for row in rows[rows["figure"].isin(days_that_tell(rows))].to_dict("records"):
+        if abs(row["difference"]) >= _LEAST_SHIFT:
+            way = "more" if row["difference"] > 0 else "less"
+            share, base = (amount_text(row["figure"], row[name]) for name in _SIDES)
+            sure = "" if row["real"] else f"; {row['pairs']} pairs of runs don't make that sure"
+            said.append(
+                f"To be done {day_label(row['figure'])} is {way} probable with {row['variant']}: "
+                f"{share} instead of {base}{sure}."
+            )
+    return said[:_MOST_SHIFTS]
+
+
+_SIDES = ("mean", "baseline_mean")
 
 
 def sweep_tables(
@@ -356,7 +403,8 @@ def sweep_tables(
             (name, *_expression_cells(e, intervals[intervals["variant"] == name], found))
             for name in names
         )
-        whole.append(FigureTable(_with_unit(e), _ESTIMATE_COLUMNS, of_variants))
+        columns = _MEDIAN_COLUMNS if e.by_median else _ESTIMATE_COLUMNS
+        whole.append(FigureTable(_with_unit(e), columns, of_variants))
     places = _campaign_names(intervals)
     campaigns = [
         table
@@ -370,15 +418,15 @@ def sweep_tables(
 def _variant_table(
     title: str, figures: pd.DataFrame, names: Sequence[str], shown: Sequence[str], whose: Sweep
 ) -> FigureTable:
-    known = by_variant(figures)
+    known, days = by_variant(figures), days_that_tell(figures)
     rows = []
     for name in names:
         if (name, "finish_seconds") not in known:
             continue  # campaign of other files only
         cells = [when_text(known[name, "finish_seconds"][part], whose) for part in ("p50", "p95")]
-        cells += [amount_text(figure, known[name, figure]["mean"]) for figure in shown]
+        cells += [amount_text(figure, known[name, figure]["mean"]) for figure in (*days, *shown)]
         rows.append((name, *cells))
-    labels = ("half done", "95 % done", *(MAIN[figure] for figure in shown))
+    labels = ("half done", "95 % done", *map(day_label, days), *(MAIN[name] for name in shown))
     return FigureTable(title, labels, tuple(rows))
 
 
@@ -389,8 +437,8 @@ def _difference_table(
     shown: Sequence[str],
     expressions: Sequence[Expression],
 ) -> FigureTable:
-    known = by_variant(differences)
-    figures = ("finish_seconds", *shown)
+    known, days = by_variant(differences), days_that_tell(differences)
+    figures = ("finish_seconds", *days, *shown)
     rows = [
         (
             name,
@@ -400,8 +448,20 @@ def _difference_table(
         for name in names
         if (name, "finish_seconds") in known
     ]
-    labels = ("finish", *(MAIN[figure] for figure in shown), *(e.text for e in expressions))
-    return FigureTable(title, labels, tuple(rows))
+    labels = ("finish", *map(day_label, days), *(MAIN[figure] for figure in shown))
+    return FigureTable(title, (*labels, *(e.text for e in expressions)), tuple(rows))
+
+
+def days_that_tell(table: pd.DataFrame) -> list[str]:
+    """Return the days by which not all variants are surely done, or surely not; else the last.
+
+    `table` has estimates or differences of one place, whose column `mean` is a probability.
+    """
+    days = table[[is_done_by(name) and name.startswith("finish") for name in table["figure"]]]
+    sides = [days[name] for name in _SIDES if name in days]
+    open_ones = days[sum(side.between(0, 1, inclusive="neither") for side in sides) > 0]
+    shown = [*dict.fromkeys(open_ones["figure"])]
+    return shown or [*dict.fromkeys(days["figure"])][-1:]
 
 
 def comparison_sentences(found: Comparison) -> list[str]:
@@ -443,7 +503,7 @@ def _finishes(row: Mapping[str, Any]) -> str:
     if not isfinite(row["difference"]):
         return f"is done {difference_text(row).removesuffix(', real')}"
     way = "earlier" if row["difference"] < 0 else "later"
-    return f"is done {_size('finish_seconds', abs(row['difference']))} {way}"
+    return f"is done {_size('finish_seconds', abs(row['difference']))} {way} in the median"
 
 
 def _reaches(row: Mapping[str, Any]) -> str:
@@ -461,9 +521,11 @@ def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def difference_text(row: Mapping[str, Any], expression: Expression | None = None) -> ValueText:
-    """Format a difference: `-3 min 57 s ± 8 s, real`; real if the interval excludes 0.
+    """Return a difference with its interval and verdict; it is real if the interval excludes 0.
 
-    Without an interval the text has the counts of the sign test: `earlier in 17 of 40 pairs, real`.
+    Of a mean `-12 ± 8, real`; of a median `-3 min 57 s (-4 min 5 s to -3 min 2 s), real`; of a
+    probability `+5.6 points (-1.0 to +20.4), not sure`. Without an interval the pairs are counted:
+    `earlier in 17 of 40 pairs, real`.
     """
     return ValueText(_difference_text(row, expression), row["difference"])
 
@@ -472,19 +534,24 @@ def _difference_text(row: Mapping[str, Any], expression: Expression | None) -> s
     is_time = is_instant(row["figure"]) if expression is None else expression.is_instant
 
     def size_text(amount: float) -> str:
+        if is_done_by(row["figure"]):
+            return _points(amount)
         if expression is None or is_time:
             return _size("finish" if is_time else row["figure"], amount)
         return expression_text(expression, amount)
 
+    def signed(amount: float) -> str:
+        return f"{'-' if amount < 0 else '+'}{size_text(abs(amount))}" if isfinite(amount) else ""
+
     verdict = "real" if row["real"] else "not sure"
-    size = ""
-    if isfinite(row["difference"]):
-        size = f"{'-' if row['difference'] < 0 else '+'}{size_text(abs(row['difference']))}"
-    if isfinite(row["low"]):
-        half = (row["high"] - row["low"]) / 2
-        if row["difference"] == half == 0:
+    size = signed(row["difference"])
+    if isfinite(row["low"]) and isfinite(row["high"]):
+        if row["difference"] == row["low"] == row["high"] == 0:
             return "none"
-        return f"{size} ± {size_text(half)}, {verdict}"
+        if row["statistic"] == MEAN:
+            return f"{size} ± {size_text((row['high'] - row['low']) / 2)}, {verdict}"
+        unit = " points" if row["statistic"] == PROBABILITY else ""
+        return f"{size}{unit} ({signed(row['low'])} to {signed(row['high'])}), {verdict}"
     pairs, rose, fell = (int(row[name]) for name in ("pairs", "rose", "fell"))
     if not pairs:
         return f"{size}, {verdict}" if size else "–"
@@ -493,6 +560,10 @@ def _difference_text(row: Mapping[str, Any], expression: Expression | None) -> s
     more, less = ("later", "earlier") if is_time else ("more", "less")
     way = f"{more if rose >= fell else less} in {max(rose, fell)} of {pairs} pairs"
     return ", ".join([*([size] if size else []), way, verdict])
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f}"
 
 
 def _size(figure: str, amount: float) -> str:

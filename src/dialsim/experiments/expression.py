@@ -234,6 +234,11 @@ class Expression:
         return self.measure.is_instant
 
     @property
+    def by_median(self) -> bool:
+        """True if the expression is compared by its median: an instant whose mean is not asked."""
+        return self.is_instant
+
+    @property
     def column(self) -> str:
         """Name in tables of estimates, where instants are in seconds."""
         return self.text
@@ -310,6 +315,27 @@ class _Amount(Expression):
         return Support(certain=True, least=self.value, most=self.value)
 
 
+@dataclass(frozen=True, slots=True)
+class _Mean(Expression):
+    """An expression whose mean is asked for, such as `mean(finish)`."""
+
+    inner: Expression
+
+    @property
+    def by_median(self) -> bool:
+        return False
+
+    @property
+    def figures(self) -> tuple[FigureName, ...]:
+        return self.inner.figures
+
+    def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
+        return self.inner.of(runs)
+
+    def support(self, prior: Prior) -> Support:
+        return self.inner.support(prior)
+
+
 _Operation = Callable[["NDArray[np.float64]", "NDArray[np.float64]"], "NDArray[np.float64]"]
 _OPERATIONS: Mapping[str, _Operation] = {
     "+": operator.add,
@@ -380,6 +406,18 @@ def read_expression(
     """
     whole = text if within is None else within
     return _Reader(whole, at, at + len(text), FigureNames(scenario)).read()
+
+
+def read_shown(text: str, scenario: Scenario) -> Expression:
+    """Read an expression to be shown; `mean(…)` around the whole asks for the mean of an instant.
+
+    Raises ExperimentError as `read_expression` does.
+    """
+    asked = re.fullmatch(r"\s*mean\s*\((.*)\)\s*", text)
+    if asked is None:
+        return read_expression(text, scenario)
+    inner = read_expression(asked[1], scenario, text, asked.start(1))
+    return _Mean(text.strip(), inner.measure, inner)
 
 
 _LONGEST, _DEEPEST = 2000, 50

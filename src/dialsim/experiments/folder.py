@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 
-_ESTIMATES = ("mean", "p05", "p25", "p50", "p75", "p95")
+_QUANTILES = ("p05", "p25", "p50", "p75", "p95")
 
 
 def replications_document(runs: Replications) -> dict[str, object]:
@@ -118,7 +118,7 @@ def _estimates(table: pd.DataFrame, origin: datetime | None) -> list[dict[str, o
     for row in rows:
         if is_instant(row["figure"]) and origin is not None:
             instant = row["figure"].removesuffix("_seconds")
-            row |= {f"{instant}_{name}": _after(origin, row[name]) for name in _ESTIMATES}
+            row |= {f"{instant}_{name}": _after(origin, row[name]) for name in _QUANTILES}
     return rows
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import ceil, comb, exp, inf, log, nan, sqrt
+from math import ceil, comb, exp, inf, isfinite, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ from dialsim.results.figures import Unit, is_instant, unit_of
 
 Values = NDArray[np.float64]
 
+BY_ORDER, BY_SHARES = "order statistics", "exact shares"
+"""Methods of differences of medians, and of shares of runs."""
 CONFIDENCE = 0.95
 """Confidence level of pages and precisions."""
 FEWEST = 3
@@ -63,9 +65,12 @@ class Interval:
     enough: int | None = None
 
 
+NO_INTERVAL = Interval(nan, nan, nan)
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A mean difference, its interval, and the two-sided p-value of no difference.
+    """Difference of a mean, a median or a share, its interval and its two-sided p-value.
 
     Of `pairs` pairs, `rose` have a greater value than the baseline and `fell` a smaller one; all
     three are 0 without pairs.
@@ -255,10 +260,10 @@ def quantile_interval(
 @cache
 def _ranks_of_limits(count: int, share: float, confidence: float) -> tuple[int, int]:
     """Return the ranks of a quantile's limits; 0 and n + 1 for missing ones."""
-    from scipy import stats
+    from scipy.special import bdtr
 
     # P(B ≤ k), k = 0 … n
-    below = stats.binom.cdf(np.arange(count + 1), count, share)
+    below = bdtr(np.arange(count + 1), count, share)
     tail = (1.0 - confidence) / 2.0
     low = int(np.searchsorted(below, tail, side="right"))
     return low, int(np.searchsorted(below, 1.0 - tail)) + 1
@@ -282,14 +287,14 @@ def share_interval(
 
     `tails` are the error probabilities of the lower and the upper limit.
     """
-    from scipy import stats
+    from scipy.special import betainccinv, betaincinv
 
     if certain and hits in (0, count):
         return Interval(hits / count, hits / count, hits / count)
     # Equal to stats.binomtest(…).proportion_ci, which finds the limits by search and takes 200
     # times as long.
-    low = float(stats.beta.ppf(tails[0], hits, count - hits + 1)) if hits else 0.0
-    high = float(stats.beta.isf(tails[1], hits + 1, count - hits)) if hits < count else 1.0
+    low = float(betaincinv(hits, count - hits + 1, tails[0])) if hits else 0.0
+    high = float(betainccinv(hits + 1, count - hits, tails[1])) if hits < count else 1.0
     return Interval(hits / count, low, high)
 
 
@@ -360,7 +365,11 @@ def _too_skewed(differences: Values) -> bool:
 
 def sign_test(rose: int, fell: int) -> float:
     """Return the p-value of the sign test; ties do not count."""
-    count, most = rose + fell, max(rose, fell)
+    return _two_sided(max(rose, fell), rose + fell)
+
+
+def _two_sided(most: int, count: int) -> float:
+    """Return twice the probability of `most` heads or more in `count` tosses, at most 1."""
     tail = sum(comb(count, hits) for hits in range(most, count + 1))
     return min(1.0, float(2 * tail / 2**count))
 
@@ -385,3 +394,112 @@ def unpaired_difference(
     found = stats.ttest_ind(*sides, equal_var=False)
     low, high = map(float, found.confidence_interval(confidence))
     return Difference(estimate, low, high, float(found.pvalue), "Welch t")
+
+
+def figure_difference(column: str, sides: tuple[Values, Values], certain: bool) -> Difference:
+    """Compare the paired values of a figure: an instant by its median, another by its mean."""
+    compare = median_difference if is_instant(column) else paired_difference
+    return compare(*sides, CONFIDENCE, certain)
+
+
+def median_difference(
+    values: Values,
+    baseline: Values,
+    confidence: float,
+    certain: bool = False,
+    *,
+    paired: bool = True,
+) -> Difference:
+    """Median of values − baseline over pairs, with an order-statistic interval.
+
+    The interval is distribution-free and accepts infinite values; a pair of which neither finished
+    is a tie. The p-value is the least error level whose interval excludes 0. Without pairs, the
+    estimate is the difference of the medians, and the interval combines one interval for each
+    median, with half of the error each (Bonferroni). A limit is infinite where the runs are too
+    few.
+    """
+    if not paired:
+        return _unpaired_medians(values, baseline, confidence, certain)
+    with np.errstate(invalid="ignore"):
+        every = np.where(values == baseline, 0.0, values - baseline)
+    differences = np.sort(every[~np.isnan(every)])
+    count = len(differences)
+    if not count:
+        return Difference(nan, nan, nan, nan, BY_ORDER)
+    found = quantile_interval(differences, 0.5, confidence, certain)
+    rose, fell = int((differences > 0).sum()), int((differences < 0).sum())
+    estimate = _median(differences)
+    if certain and found.low == found.high:
+        return Difference(
+            estimate, estimate, estimate, float(estimate == 0), "no chance", count, rose, fell
+        )
+    p_value = _two_sided(max(rose, fell), count)
+    return Difference(estimate, found.low, found.high, p_value, BY_ORDER, count, rose, fell)
+
+
+def _unpaired_medians(
+    values: Values, baseline: Values, confidence: float, certain: bool
+) -> Difference:
+    sides = [np.sort(side[~np.isnan(side)]) for side in (values, baseline)]
+    if not all(map(len, sides)):
+        return Difference(nan, nan, nan, nan, BY_ORDER)
+
+    def limits(level: float) -> tuple[float, float]:
+        half = (1.0 + level) / 2.0
+        mine, base = (quantile_interval(side, 0.5, half, certain) for side in sides)
+        return mine.low - base.high, mine.high - base.low
+
+    with np.errstate(invalid="ignore"):
+        estimate = float(np.float64(_median(sides[0])) - _median(sides[1]))
+        low, high = limits(confidence)
+        errors = np.geomspace(1e-6, 1.0, 61)[:-1]
+        excluding = (e for e in errors if (ends := limits(1.0 - e))[0] > 0 or ends[1] < 0)
+        p_value = float(next(excluding, 1.0))
+    return Difference(estimate, low, high, p_value, BY_ORDER)
+
+
+def _median(ordered: Values) -> float:
+    """Median of sorted values; the lower of the middle two where their mean is undefined."""
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return float((low + high) / 2 if isfinite(low) and isfinite(high) else low)
+
+
+def share_difference(
+    values: Values,
+    baseline: Values,
+    confidence: float,
+    certain: bool = False,
+    *,
+    paired: bool = True,
+) -> Difference:
+    """Difference of two shares of runs; values are 1 where a run has the property, and else 0.
+
+    Over pairs it is the share of pairs that rose minus the share that fell. The limits combine
+    Clopper-Pearson limits of both shares (Bonferroni). 0 is excluded by the exact test of McNemar
+    (1947), which is the sign test of the pairs that differ; a limit on the wrong side of 0 then
+    moves to 0. Without pairs the test is Fisher's. Covers at least as often as it promises.
+    """
+    if paired:
+        known = ~(np.isnan(values) | np.isnan(baseline))
+        counts = [int(known.sum())] * 2
+        hits = [int((values > baseline).sum()), int((values < baseline).sum())]
+        signs = counts[0], *hits
+        p_value = sign_test(*hits)
+    else:
+        sides = [side[~np.isnan(side)] for side in (values, baseline)]
+        counts, hits, signs = [*map(len, sides)], [int(side.sum()) for side in sides], (0, 0, 0)
+        misses = [count - hit for count, hit in zip(counts, hits, strict=True)]
+        from scipy import stats
+
+        p_value = float(stats.fisher_exact([hits, misses])[1])
+    if not all(counts):
+        return Difference(nan, nan, nan, nan, BY_SHARES)
+    tail = (1.0 - confidence) / 4.0
+    up, down = (
+        share_interval(hit, count, (tail, tail), certain)
+        for hit, count in zip(hits, counts, strict=True)
+    )
+    estimate, low, high = up.estimate - down.estimate, up.low - down.high, up.high - down.low
+    if p_value < 1.0 - confidence:
+        low, high = (max(low, 0.0), high) if estimate > 0 else (low, min(high, 0.0))
+    return Difference(estimate, low, high, p_value, BY_SHARES, *signs)

@@ -20,7 +20,7 @@ from dialsim.experiments.experiment_text import (
     expression_text,
     when_text,
 )
-from dialsim.experiments.expression import Expression, figure_of_run, read_expression
+from dialsim.experiments.expression import Expression, figure_of_run, read_expression, read_shown
 from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_text
@@ -118,9 +118,9 @@ def estimates_of(found: Sweep, figure: Expression) -> pd.DataFrame:
 def middle_of(figure: Expression) -> tuple[str, str]:
     """Return the column that represents all runs of a variant, and its name.
 
-    Finishes use the median: their mean may be an instant without calls.
+    An instant has its median: its mean may be an instant at which nobody calls.
     """
-    return ("p50", "half of the runs") if figure.name == "finish" else ("mean", "mean")
+    return ("p50", "half of the runs") if figure.by_median else ("mean", "mean")
 
 
 def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> Axes:
@@ -130,7 +130,7 @@ def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> 
     Several paths give a line for each combination of the others. Values that are texts, and named
     variants, are listed vertically, with the figure from left to right.
     """
-    name = read_expression(figure, found.scenario)
+    name = read_shown(figure, found.scenario)
     if path is not None and path not in found.paths:
         raise ExperimentError(f"{path} doesn't vary; what does: {', '.join(found.paths)}")
     table = estimates_of(found, name)
@@ -549,15 +549,15 @@ class SweepPlots:
     def curve(
         self, figure: str = "finish", path: str | None = None, *, ax: Axes | None = None
     ) -> Axes:
-        """Plot a figure's mean against the values of a path (by default the first), with a band of
-        runs.
+        """Plot a figure's mean, or an instant's median, along a path (by default the first), with a
+        band of runs.
 
         Raises ExperimentError for an unknown figure, or a path that does not vary.
         """
         return draw_curve(self._found, figure, path, ax)
 
     def cost(self, *, ax: Axes | None = None) -> Axes:
-        """Plot mean cost against mean finish, a point per variant, with equal numbers of runs.
+        """Plot mean cost against median finish, a point per variant, with equal numbers of runs.
 
         Raises ExperimentError if the scenario has no costs.
         """

@@ -7,14 +7,15 @@ at most `spill_ms`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.engine.rules import week_position
 from dialsim.engine.windows import Windows
-from dialsim.interface.instants import DAY, WEEK
+from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET, WEEK
 from dialsim.results.figures import follows_calls
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Constant, Empirical, Triangular, Uniform
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
     from dialsim.scenario.distribution import Distribution
     from dialsim.scenario.organization import Agent, Organization
     from dialsim.scenario.scenario import Scenario
+
+
+Place = tuple[str | None, str | None]
+"""Organization and campaign; neither for the whole run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Closings:
+    """Ends of a campaign's calling: ms from midnight for each weekday, and pauses by day."""
+
+    by_weekday: tuple[int, ...]
+    paused: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +53,26 @@ class Prior:
     calls: bool = False
     results: bool = False
     spill_ms: int = DAY
+    closings: Mapping[Place, _Closings] = field(default_factory=dict, repr=False, compare=False)
 
     def certain(self, figure: str) -> bool:
         """Return True if a figure is the same in all runs."""
         return self.results if follows_calls(figure) else self.calls
+
+    def closing(self, place: Place, day: int) -> int | None:
+        """Instant (ms) at which calling ends on a Thai day, counted from 1 January 1970.
+
+        `place` is an organization and a campaign. None on days without calling, and where several
+        campaigns, or none that is known, call.
+        """
+        known = self.closings.get(place)
+        if known is None:
+            return None
+        begin = day * DAY - THAI_OFFSET
+        length = known.by_weekday[week_position(begin) // DAY]
+        if not length:
+            return None
+        return min(begin + length, known.paused.get(day, begin + length))
 
 
 UNKNOWN = Prior()
@@ -61,7 +90,39 @@ def prior_of(scenario: Scenario) -> Prior:
         _draws_results(organization, campaign, behaviour)
         for organization, campaign, behaviour in _campaigns(scenario)
     )
-    return Prior(calls, results, _spill(scenario))
+    return Prior(calls, results, _spill(scenario), _closings(scenario))
+
+
+def _closings(scenario: Scenario) -> dict[Place, _Closings]:
+    """Ends of calling of each scheduled campaign, and of a place that has one campaign alone."""
+    found: dict[Place, _Closings] = {}
+    places: dict[Place, list[_Closings]] = {}
+    for organization in scenario.organizations:
+        for campaign in organization.campaigns:
+            if campaign.schedule is None:
+                continue
+            ends = [0] * 7
+            for item in campaign.schedule.time_windows:
+                last = max((span.end_minute for span in item.time), default=0) * MINUTE
+                ends[item.day_of_week - 1] = max(ends[item.day_of_week - 1], last)
+            closings = _Closings(tuple(ends), _last_pauses(organization, campaign.name))
+            found[organization.name, campaign.name] = closings
+            for place in ((organization.name, None), (None, None)):
+                places.setdefault(place, []).append(closings)
+    return found | {place: listed[0] for place, listed in places.items() if len(listed) == 1}
+
+
+def _last_pauses(organization: Organization, campaign: str) -> dict[int, int]:
+    """The pause that a plan was compiled to and that no resume follows, by Thai day."""
+    paused: dict[int, int] = {}
+    for action in organization.planned:
+        if action.campaign in (None, campaign):
+            day = (action.at + THAI_OFFSET) // DAY
+            if action.action == "pause":
+                paused[day] = action.at
+            elif action.action == "resume":
+                paused.pop(day, None)
+    return paused
 
 
 def _campaigns(scenario: Scenario) -> Iterator[tuple[Organization, Campaign, Behaviour]]:

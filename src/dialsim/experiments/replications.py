@@ -15,7 +15,7 @@ import numpy as np
 from dialsim.errors import ExperimentError
 from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import estimates
-from dialsim.experiments.expression import Expression, read_expression
+from dialsim.experiments.expression import Expression, read_expression, read_shown
 from dialsim.experiments.intervals import CONFIDENCE, mean_interval
 from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import (
@@ -90,7 +90,7 @@ class Replications(RunTables):
     def _intervals(self, confidence: float) -> pd.DataFrame:
         # Expressions of the whole run follow the figures.
         shown = [(e, e.in_tables(self.figures, self._start)) for e in self.expressions]
-        return estimates(self._frames(), confidence, self.prior, shown)
+        return estimates(self._frames(), confidence, self.prior, self.days, shown)
 
     def _table(self, scope: str) -> pd.DataFrame:
         return figure_frame(replication_rows(self.figures, scope, self._start), scope)
@@ -142,7 +142,7 @@ def replicate(
     if n < 1:
         raise ExperimentError(f"the number of replications must be 1 or more, not {n}")
     wanted = precisions(precision, scenario)
-    shown = [read_expression(text, scenario) for text in figures]
+    shown = [read_shown(text, scenario) for text in figures]
     case = Case(scenario, seed)
     with runner(jobs, dask, store, progress, engine) as place:
         reached = _reach_precision(place, case, n, max_replications, wanted)

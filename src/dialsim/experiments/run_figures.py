@@ -8,7 +8,7 @@ a column per figure.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from math import inf, isfinite, nan
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialsim.errors import DialsimError
+from dialsim.experiments.days import Days, calling_days
 from dialsim.experiments.intervals import rank
 from dialsim.interface.instants import ms_of, utc
 from dialsim.results.bottleneck import Bottleneck, Reason
@@ -165,6 +166,16 @@ PLACES = {"run": (), "organization": ("organization",), "campaign": ("organizati
 """Columns that identify a row of each scope."""
 
 
+def parts_of(frame: pd.DataFrame, scope: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield the names and the rows of each place of a scope."""
+    keys = list(PLACES[scope])
+    if not keys:
+        yield {}, frame
+        return
+    for names, part in frame.groupby(keys, sort=False):
+        yield dict(zip(keys, names, strict=True)), part
+
+
 def earliest_start(runs: Sequence[RunFigures]) -> int | None:
     """Return the earliest startAt (F3) in any of the runs, in ms; None if nothing was scheduled."""
     return min((run.start for run in runs if run.start is not None), default=None)
@@ -271,6 +282,18 @@ class RunTables:
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         return {"run": self.runs, "organization": self.organizations, "campaign": self.frame}
+
+    @cached_property
+    def days(self) -> Days:
+        """Days on which runs end, by organization and campaign."""
+        found = {}
+        for scope, frame in self._frames().items():
+            for place, part in parts_of(frame, scope):
+                names = place.get("organization"), place.get("campaign")
+                columns = {f"{name}_seconds": part[f"{name}_seconds"].to_numpy(np.float64)
+                           for name in INSTANTS}  # fmt: skip
+                found[names] = calling_days(columns, self._start, names)
+        return found
 
     def _table(self, scope: str) -> pd.DataFrame:
         raise NotImplementedError

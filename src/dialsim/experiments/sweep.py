@@ -27,7 +27,7 @@ from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Breach, breaches_of
 from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import Measured, check_baseline, differences, estimates
-from dialsim.experiments.expression import Expression, read_expression
+from dialsim.experiments.expression import Expression, read_expression, read_shown
 from dialsim.experiments.intervals import CONFIDENCE, Values
 from dialsim.experiments.looks import Looks
 from dialsim.experiments.prior import Prior
@@ -270,7 +270,7 @@ class Sweep(RunTables):
         """Return the same runs with further expressions to show, such as `cost /
         people_reached`.
         """
-        shown = [read_expression(text, self.scenario) for text in figures]
+        shown = [read_shown(text, self.scenario) for text in figures]
         return Sweep(self.scenario, self.variants, self.figures, self.priors, shown, self.decided)
 
     def _intervals(self, confidence: float) -> pd.DataFrame:
@@ -285,7 +285,7 @@ class Sweep(RunTables):
                 )
                 for scope, frame in self._frames().items()
             }
-            part = estimates(frames, confidence, prior, shown[variant.name])
+            part = estimates(frames, confidence, prior, self.days, shown[variant.name])
             for position, (name, value) in enumerate(self._place(variant).items()):
                 part.insert(position, name, value)
             parts.append(part)
@@ -307,8 +307,9 @@ class Sweep(RunTables):
         names = [variant.name for variant in self.variants]
         base = check_baseline(names, self.baseline if baseline is None else baseline)
         priors = dict(zip(names, self.priors, strict=True))
-        shown = self._shown()
-        return differences(self._frames(), priors, base, confidence, paired, adjust, shown)
+        return differences(
+            self._frames(), priors, base, confidence, paired, adjust, self.days, self._shown()
+        )
 
     def _shown(self) -> dict[str, Measured]:
         """Return the expressions, with their values in the runs of each variant."""
@@ -383,7 +384,7 @@ def sweep(
     if not variants:
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
-    shown = [read_expression(text, scenario) for text in figures]
+    shown = [read_shown(text, scenario) for text in figures]
     names = [variant.name for variant in variants]
     deciding = None
     if decide is not None:

@@ -13,8 +13,15 @@ import numpy as np
 from dialsim.experiments import plan_text
 from dialsim.experiments.breaches import not_allowed
 from dialsim.experiments.expression import Expression
-from dialsim.experiments.goal import Clause, Evidence, Goal, judge
-from dialsim.experiments.intervals import CONFIDENCE, Difference, paired_difference
+from dialsim.experiments.goal import Clause, Evidence, Goal, Statistic, judge
+from dialsim.experiments.intervals import (
+    BY_ORDER,
+    BY_SHARES,
+    CONFIDENCE,
+    Difference,
+    median_difference,
+    paired_difference,
+)
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import duration_text, minute_text
 from dialsim.report.page import Fact, Notes, Part
@@ -35,10 +42,12 @@ if TYPE_CHECKING:
 
 def effect_table(what_if: WhatIf, currency: str | None, title: str = "Changed by") -> FigureTable:
     """Return the table of the effects of levers."""
-    columns = ["finish", "people reached"] + ([f"cost, {currency}"] if currency else [])
+    days = [f"done {name}" for name, _ in what_if.levers[0].days] if what_if.levers else []
+    columns = ["finish", *days, "people reached"] + ([f"cost, {currency}"] if currency else [])
     rows = []
     for lever in what_if.levers:
-        cells = [finish_effect(lever, what_if), number_effect(lever.reached)]
+        cells = [finish_effect(lever, what_if), *(points_effect(shift) for _, shift in lever.days)]
+        cells.append(number_effect(lever.reached))
         if lever.cost is not None:
             cells.append(number_effect(lever.cost))
         rows.append((lever.name, *cells))
@@ -65,7 +74,10 @@ def finish_effect(lever: MeasuredLever, what_if: WhatIf) -> str:
 
 
 def time_effect(effect: Difference) -> ValueText:
-    """Format a difference of time: `2 h 26 min earlier (± 3 min)`."""
+    """Format a difference of time: `2 h 26 min earlier (2 h 20 min to 2 h 30 min)`.
+
+    A mean has `(± 3 min)` instead.
+    """
     return ValueText(_time_text(effect), effect.estimate)
 
 
@@ -115,8 +127,13 @@ def _sureness(effect: Difference, text: Callable[[float], str]) -> str:
     if effect.low == effect.high:
         return "(always: without chance)"
     known = f"in {max(effect.rose, effect.fell)} of {effect.pairs} pairs"
-    if isfinite(effect.low):
+    if isfinite(effect.low) and isfinite(effect.high):
         known = f"± {text((effect.high - effect.low) / 2)}"
+        if effect.method in (BY_ORDER, BY_SHARES):
+            ends = sorted((effect.low, effect.high), key=abs)
+            known = " to ".join(
+                f"{'' if end * effect.estimate >= 0 else '-'}{text(end)}" for end in ends
+            )
     return f"({known})" if effect.real else f"({known}, may be chance)"
 
 
@@ -216,7 +233,9 @@ def _effect(clause: Clause, lever: MeasuredLever, what_if: WhatIf, answer: Plan)
     unit = 1000 if figure.is_instant else 1
     certain = figure.support(answer.evidence.prior).certain
     values, base = (figure.of(side) / unit for side in (lever.runs, what_if.base))
-    return paired_difference(values, base, CONFIDENCE, certain)
+    by_mean = clause.statistic is Statistic.MEAN or not figure.is_instant
+    compare = paired_difference if by_mean else median_difference
+    return compare(values, base, CONFIDENCE, certain)
 
 
 def helpful(measured: GoalWhatIf) -> list[LeverAgainstGoal]:

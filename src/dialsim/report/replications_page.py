@@ -82,10 +82,11 @@ def _finishes(rows: Mapping[Any, Any]) -> Fact:
     if not count:
         return Fact(question, "No", "Nothing was scheduled.")
     if not never:
-        return Fact(question, f"Yes, in all {count} runs")
+        return Fact(question, f"Yes, in all {count} runs", experiment_text.day_sentence(rows))
     share = percent((count - never) / count)
     lost = experiment_text.amount_text("people_lost", rows["people_lost"]["mean"])
     said = f"{never} did not finish. On average {lost} people are lost."
+    said = " ".join(filter(None, [said, experiment_text.day_sentence(rows)]))
     return Fact(question, f"In {share} of {count} runs", said)
 
 

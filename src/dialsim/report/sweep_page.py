@@ -16,7 +16,7 @@ import numpy as np
 from dialsim.experiments import experiment_text
 from dialsim.experiments.breaches import Breach, not_allowed
 from dialsim.experiments.comparison import Comparison
-from dialsim.experiments.intervals import CONFIDENCE, Difference, Values, paired_difference, rank
+from dialsim.experiments.intervals import Difference, Values, figure_difference, rank
 from dialsim.experiments.plots import names_of
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures
@@ -141,7 +141,7 @@ class Frontier:
         certain = all(prior.certain(aim.figure) for prior in priors)
         one, two = (_aim_values(self._runs[which], aim) for which in (name, other))
         pairs = min(len(one), len(two))
-        return paired_difference(one[:pairs], two[:pairs], CONFIDENCE, certain)
+        return figure_difference(aim.figure, (one[:pairs], two[:pairs]), certain)
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -315,7 +315,9 @@ def _values(found: Sweep, baseline: str) -> dict[VariantQuestion, dict[str, floa
         question: {
             variant.name: float(rows[variant.name, question.figure][question.estimate])
             for variant in found.variants
-            if variant.name not in refused and isfinite(rows[variant.name, question.figure]["mean"])
+            if variant.name not in refused
+            and not rows[variant.name, question.figure]["unfinished"]
+            and isfinite(rows[variant.name, question.figure][question.estimate])
         }
         for question in _QUESTIONS
         if question.figure != "cost" or found.scenario.costs is not None
@@ -512,8 +514,10 @@ def _sections(
     found, baseline = choice.found, choice.baseline
     (variants, *minus), campaigns = experiment_text.sweep_tables(found, compared, baseline)
     said = (
-        "After ± stands half the width of the 95 % interval of the mean difference. Where the runs "
-        "are too few, too alike or too skewed for one, the pairs that differ are counted."
+        "Finishes are compared by the median difference and by the probability of being done by "
+        "the end of a day, with 95 % intervals in brackets. Of other figures, after ± stands half "
+        "the width of the 95 % interval of the mean difference. Where the runs are too few, too "
+        "alike or too skewed for one, the pairs that differ are counted."
     )
     if isinstance(found, Comparison):
         said_differently = [*experiment_text.comparison_sentences(found)]
@@ -525,7 +529,8 @@ def _sections(
         yield Section("Not allowed", [Notes(not_allowed(choice.breaches.items()))])
     yield Section("Variants", [variants])
     if minus:
-        yield Section("Differences", [said, *minus])
+        shifts = experiment_text.more_probable_sentences(compared)
+        yield Section("Differences", [said, *shifts, *minus])
     if found.decided is not None:
         verdicts = experiment_text.decided_tables(found)
         yield Section("Decided", [*experiment_text.decided_sentences(found), *verdicts])

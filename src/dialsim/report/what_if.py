@@ -16,12 +16,8 @@ import numpy as np
 
 from dialsim.errors import DialsimError, ScenarioError
 from dialsim.experiments.breaches import Breach, breaches_of
-from dialsim.experiments.intervals import (
-    CONFIDENCE,
-    FEWEST,
-    Difference,
-    paired_difference,
-)
+from dialsim.experiments.days import compare_days, day_label, telling_days
+from dialsim.experiments.intervals import CONFIDENCE, FEWEST, Difference, figure_difference
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
@@ -294,8 +290,9 @@ class StudiedVariant:
 class MeasuredLever:
     """A lever, its runs, and its effects; `cost` is None if the scenario has no costs.
 
-    `shortens_retries` says that it leaves less time between attempts. `breaches` are the compliance
-    rules that it breaks more often.
+    `days` are the effects on the probability of being done by the end of a day, with the day's
+    words. `shortens_retries` says that it leaves less time between attempts. `breaches` are the
+    compliance rules that it breaks more often.
     """
 
     name: str
@@ -304,6 +301,7 @@ class MeasuredLever:
     finish: Difference
     reached: Difference
     cost: Difference | None = None
+    days: tuple[tuple[str, Difference], ...] = ()
     breaches: tuple[Breach, ...] = ()
 
     @property
@@ -480,18 +478,32 @@ def _measured(
     """Compare the runs of a variant with the runs of its levers."""
     base, prior = next(runs)
     figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
-    measured = []
+    finish, measured = _values("finish", base), []
+    days = telling_days(finish, prior)
     for lever in possible:
         with_it, own = next(runs)
-        effects = [
-            paired_difference(_values(name, with_it), _values(name, base), CONFIDENCE,
-                              own.certain(name) and prior.certain(name))
+        both = _values("finish", with_it), finish
+        by_day = tuple(
+            (day_label(day.column), compare_days((day, day), both, (own, prior), CONFIDENCE))
+            for day in days
+        )
+        effects = {
+            name: figure_difference(name, (_values(name, with_it), _values(name, base)),
+                                    own.certain(name) and prior.certain(name))
             for name in figures
-        ]  # fmt: skip
-        name, breaches = lever.variant.name, breaches_of(scenario, with_it, base)
-        finish, reached, *cost = effects
-        spent, shorter = next(iter(cost), None), lever.shortens_retries
-        measured.append(MeasuredLever(name, with_it, shorter, finish, reached, spent, breaches))
+        }  # fmt: skip
+        measured.append(
+            MeasuredLever(
+                lever.variant.name,
+                with_it,
+                lever.shortens_retries,
+                effects["finish"],
+                effects["people_reached"],
+                effects.get("cost"),
+                by_day,
+                breaches_of(scenario, with_it, base),
+            )
+        )
     allowed = (lever for lever in measured if not lever.breaches)
     return WhatIf(base, tuple(allowed), tuple(lever for lever in measured if lever.breaches))
 
@@ -525,7 +537,7 @@ def as_good(what_if: WhatIf, lever: MeasuredLever) -> list[MeasuredLever]:
     figure, sign = ("finish", 1) if by_finish else ("people_reached", -1)
     mine, found = _values(figure, lever.runs), []
     for other in sooner if by_finish else more:
-        effect = paired_difference(_values(figure, other.runs), mine, CONFIDENCE)
+        effect = figure_difference(figure, (_values(figure, other.runs), mine), certain=False)
         if other is not lever and not (effect.real and (effect.rose > effect.fell) is (sign > 0)):
             found.append(other)
     return found
@@ -566,4 +578,4 @@ def _delays(what_if: WhatIf, lever: MeasuredLever) -> bool:
         for run in what_if.base
         if run.start is not None and isfinite(run.scopes[0].values["finish"])
     ]
-    return lever.finish.real and lever.finish.estimate > _SMALL * float(np.mean(taken or [inf]))
+    return lever.finish.real and lever.finish.estimate > _SMALL * float(np.median(taken or [inf]))

@@ -471,6 +471,8 @@ FIELD = "field_"
 """Prefix of the figures of field values: `field_<agent>_<name>_<value>`."""
 OF_AGENTS = (FUNNEL, COST_PER, FIELD)
 """Prefixes of the figures that depend on the agents."""
+DONE_BY = "_by_"
+"""Infix of the share of runs that are done by the end of a day: `finish_by_2026-01-05`."""
 _COUNTS_OF_PEOPLE = tuple(f"_{name}" for name in COUNTS if name.startswith("people"))
 _AFTER_CALLS = (*OF_AGENTS, *(f"{block}_" for block in BLOCKS if block))
 _BY_RESULTS = ("value", "net_value")
@@ -484,7 +486,7 @@ def attempt_of(name: str) -> int | None:
 
 def unit_of(column: str) -> Unit:
     """Return the unit of a figure, by its name or its column in a table of experiments."""
-    if column.startswith(REACH):
+    if column.startswith(REACH) or is_done_by(column):
         return Unit.SHARE
     if column.startswith(COMPLIANCE):
         return Unit.PEOPLE if column.endswith(_COUNTS_OF_PEOPLE) else Unit.DIALS
@@ -498,6 +500,12 @@ def unit_of(column: str) -> Unit:
 def is_instant(column: str) -> bool:
     """Return True if a figure or a column, such as `finish_seconds`, is an instant."""
     return column.removesuffix("_seconds") in INSTANTS
+
+
+def is_done_by(column: str) -> bool:
+    """True for a share of runs that are done by the end of a day: `finish_by_2026-01-05`."""
+    instant, infix, _ = column.partition(DONE_BY)
+    return bool(infix) and instant in INSTANTS
 
 
 def follows_calls(column: str) -> bool:

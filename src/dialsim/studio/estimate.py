@@ -33,9 +33,10 @@ from dialsim.engine.world import World
 from dialsim.errors import DialsimError, ReplicationFailed, WorkersLost
 from dialsim.experiments import experiment_text
 from dialsim.experiments.case import Case, end_with
-from dialsim.experiments.estimates import estimate
+from dialsim.experiments.days import DoneBy, calling_days, compare_days, telling_days
+from dialsim.experiments.estimates import estimates_of_place
 from dialsim.experiments.forecast import Standing, draw_seed, standing_of
-from dialsim.experiments.intervals import CONFIDENCE, Difference, Support, paired_difference, rank
+from dialsim.experiments.intervals import CONFIDENCE, Difference, figure_difference, rank
 from dialsim.experiments.packing import unpack
 from dialsim.experiments.replications import Replications
 from dialsim.experiments.run_figures import (
@@ -206,15 +207,31 @@ class Estimate:
 
         A row has `mean` and the quantiles `p05` to `p95`, each with `…_low`, `…_high`, `…_enough`.
         """
-        runs = self.replications
+        known = self._columns
         names = ("finish_seconds", "final_at_seconds", *MAIN)
-        attempts = [name for name in self._columns if name.startswith(REACH)]
-        others = [name for name in self._columns if name not in names and name not in attempts]
-        return {
-            name: estimate(name, self._columns[name], CONFIDENCE, Support.of(name, runs.prior))
-            for name in (*names, *attempts, *others)
-            if name in self._columns
-        }
+        attempts = [name for name in known if name.startswith(REACH)]
+        order = dict.fromkeys(name for name in (*names, *attempts, *known) if name in known)
+        columns, prior = {name: known[name] for name in order}, self.replications.prior
+        rows = estimates_of_place(columns, CONFIDENCE, prior, self.days)
+        return {row["figure"]: row for row in rows}
+
+    @cached_property
+    def days(self) -> list[DoneBy]:
+        """Days on which runs end."""
+        return calling_days(self._columns, earliest_start(self.replications.figures), (None, None))
+
+    @property
+    def telling_days(self) -> list[DoneBy]:
+        """Days that a short table shows."""
+        return telling_days(self.cost_and_finish[1] / 1000, self.replications.prior)
+
+    def done_by(self, day: DoneBy) -> float:
+        """Estimate the probability of being done by the end of a day, also of other estimates."""
+        seconds, prior = self._columns[day.source], self.replications.prior
+        return self._own(day).estimate(seconds, prior, CONFIDENCE).estimate
+
+    def _own(self, day: DoneBy) -> DoneBy:
+        return replace(day, origin=earliest_start(self.replications.figures) or 0)
 
     @cached_property
     def _columns(self) -> dict[str, NDArray[np.float64]]:
@@ -234,9 +251,9 @@ class Estimate:
         finish = self.figures["finish_seconds"]
         if self.runs > 1 or not finish["runs"] or self.replications.prior.calls:
             return replications_answer(finish, self.replications)
-        if not isfinite(finish["mean"]):
+        if not isfinite(finish["p50"]):
             return "Not finished in the first run"
-        when = experiment_text.when_text(finish["mean"], self.replications)
+        when = experiment_text.when_text(finish["p50"], self.replications)
         return f"Done by {when} Thai time in the first run"
 
     @cached_property
@@ -285,14 +302,19 @@ class Estimate:
         priors = (self.replications.prior, other.replications.prior)
         mine, theirs = (side._first(pairs)._columns for side in (self, other))
         return {
-            name: paired_difference(
-                mine[name],
-                theirs[name],
-                CONFIDENCE,
-                all(prior.certain(name) for prior in priors),
+            name: figure_difference(
+                name, (mine[name], theirs[name]), all(prior.certain(name) for prior in priors)
             )
             for name in mine
             if name in theirs
+        } | {
+            day.column: compare_days(
+                (self._own(day), other._own(day)),
+                (mine[day.source], theirs[day.source]),
+                priors,
+                CONFIDENCE,
+            )
+            for day in self.days
         }
 
     def _first(self, runs: int) -> Estimate:

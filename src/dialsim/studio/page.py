@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.resources import files
 from os import PathLike
@@ -27,6 +27,7 @@ from typing_extensions import override
 
 from dialsim.errors import DialsimError, ScenarioError
 from dialsim.experiments import experiment_text
+from dialsim.experiments.days import DoneBy, day_label
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
 from dialsim.interface.instants import DAY_NAMES, MINUTE, minute_text, short_text, thai
 from dialsim.report.effects import number_effect, points_effect, time_effect
@@ -501,13 +502,15 @@ class Studio:
         shown = None if answer is None else answer.latest
         money = self._state.scenario.costs
         currency = None if money is None else money.currency
-        head = ["", "done, half of the runs", "people reached", "reached"]
+        days = [] if shown is None else shown.telling_days
+        head = ["", "done, half of the runs", *(f"done {day_label(day.column)}" for day in days),
+                "people reached", "reached"]  # fmt: skip
         rows: list[dict[str, Any]] = []
         compared = self._compared()
         if shown is not None and compared:
-            rows.append({"name": "as it is now", "cells": _cells(shown, None, currency)})
+            rows.append({"name": "as it is now", "cells": _cells(shown, None, currency, days)})
             rows += [
-                {"name": name, "key": name, "cells": _cells(one, shown, currency),
+                {"name": name, "key": name, "cells": _cells(one, shown, currency, days),
                  "fixed": name == _FILE}
                 for name, one in compared
             ]  # fmt: skip
@@ -801,13 +804,16 @@ def _share(text: str) -> float:
         raise DialsimError(f'a share is a number such as 60 %, not "{text}"') from None
 
 
-def _cells(one: Estimate, now: Estimate | None, currency: str | None) -> list[list[str]]:
-    """Return a variant's figures, and the differences of the shown ones from them."""
+def _cells(
+    one: Estimate, now: Estimate | None, currency: str | None, days: Sequence[DoneBy]
+) -> list[list[str]]:
+    """Return a variant's figures, and the differences of what is shown to them."""
     figures = one.figures
     less = {} if now is None else now.minus(one)
     texts = [
         ("finish_seconds", str(experiment_text.when_text(figures["finish_seconds"]["p50"],
                                                          one.replications)), time_effect),
+        *((day.column, f"{100 * one.done_by(day):.1f} %", points_effect) for day in days),
         ("people_reached", f"{figures['people_reached']['mean']:,.0f}", number_effect),
         ("reach_share", f"{100 * figures['reach_share']['mean']:.1f} %", points_effect),
     ]  # fmt: skip
