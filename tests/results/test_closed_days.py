@@ -84,7 +84,7 @@ def test_a_start_on_a_closed_day_is_said_at_once(start: str, said: str) -> None:
     line = f"Campaign Debt of Acme starts {said}"
     options = ["--set", "Debt.people=30", "--set", f"Debt.start={start}"]
     checked = command("validate", SONGKRAN, *options)
-    assert checked.stderr.startswith(f"Warning: {line}")
+    assert line in checked.stdout.splitlines()[:3]
     ran = command("run", SONGKRAN, *options, "--engine", "simpy")
     assert line in ran.stdout.splitlines()[:3]
     assert [*closed_starts(dialsim.load(SONGKRAN))] == []

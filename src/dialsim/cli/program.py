@@ -290,17 +290,19 @@ def announce(
 ) -> None:
     """Print, for people, what is known before the simulation.
 
-    That is the reading of overrides, a start or a goal on a closed day, and the workload bound, of
-    `bounded` if given.
+    That is the reading of overrides, a start or a goal on a closed day, unused caller IDs, and the
+    workload bound, of `bounded` if given.
     """
     from dialsim.results.workload import workload_text
+    from dialsim.scenario.checks import unused_caller_ids
     from dialsim.scenario.closed_days import closed_deadlines, closed_starts
 
     if form != "text":
         return
     say_back(scenario)
     deadlines = () if goal is None else goal.deadlines
-    for text in (*closed_starts(scenario), *closed_deadlines(scenario, deadlines)):
+    said = [*closed_starts(scenario), *closed_deadlines(scenario, deadlines)]
+    for text in (*said, *unused_caller_ids(scenario)):
         click.echo(text)
     bound = workload_text(bounded or scenario)
     if bound is not None:

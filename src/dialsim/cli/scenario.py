@@ -74,20 +74,23 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
             _print_json(valid=False, problems=error.problems, warnings=())
             raise click.exceptions.Exit(2) from error
         raise ScenarioError([*error.problems, *_cleaning(error)]) from None
+    from dialsim.scenario.checks import unused_caller_ids
     from dialsim.scenario.closed_days import closed_starts
 
-    warnings = (*closed_starts(loaded), *loaded.warnings)
+    notes = [*closed_starts(loaded), *unused_caller_ids(loaded)]
     if form == "json":
         from dialsim.scenario.compiled_plan import compiled_plan, holidays_listed
 
         plan = {"compiled": compiled_plan(loaded).to_dict()} if compiled else {}
         named = {str(day): name for day, name in holidays_listed(loaded).items()}
         listed = {} if loaded.calendar is None else {"holidays": named}
-        _print_json(valid=True, problems=(), warnings=warnings, **listed, **plan)
+        _print_json(valid=True, problems=(), warnings=(*notes, *loaded.warnings), **listed, **plan)
         return
-    for warning in warnings:
+    for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
     say_back(loaded)
+    for note in notes:
+        click.echo(note)
     click.echo(f"{scenario} is good: {_contents(loaded)}.")
     for line in (*_holidays(loaded), *(_compiled(loaded) if compiled else ())):
         click.echo(line)

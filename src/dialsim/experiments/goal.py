@@ -196,6 +196,30 @@ def read_goal(text: str, scenario: Scenario) -> Goal:
     return Goal(text.strip(), tuple(_clause(part, scenario) for part in parts))
 
 
+def doubts_of(goal: Goal, scenario: Scenario) -> list[str]:
+    """Return what to doubt of a goal before any run: traps, and more people than there are."""
+    traps = [trap for clause in goal.clauses if (trap := clause.trap) is not None]
+    return [*traps, *(text for clause in goal.clauses if (text := _too_many(clause, scenario)))]
+
+
+def _too_many(clause: Clause, scenario: Scenario) -> str | None:
+    figure, bound = clause.figure, clause.bound
+    if not figure.is_figure or figure.name not in ("people_reached", "reach_share") or bound.upper:
+        return None
+    organization, name = figure.place
+    people = sum(
+        campaign.size
+        for owner in scenario.organizations
+        for campaign in owner.campaigns
+        if organization in (None, owner.name) and name in (None, campaign.name)
+    )
+    wanted = bound.value * (people if figure.name == "reach_share" else 1)
+    if wanted < people or (wanted == people and bound.sign == ">="):
+        return None
+    said = f"{wanted:,.0f}" if bound.sign == ">=" else f"more than {wanted:,.0f}"
+    return f"{clause.text} asks that {said} people be reached, and there are {people:,}"
+
+
 def _clause(text: str, scenario: Scenario) -> Clause:
     match = _CLAUSE.fullmatch(text)
     if match is None:

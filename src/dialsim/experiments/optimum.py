@@ -35,7 +35,7 @@ from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import check_confidence, undominated
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.figure_names import FigureName
-from dialsim.experiments.goal import OF_EVIDENCE, Evidence, Goal, judge, read_goal
+from dialsim.experiments.goal import OF_EVIDENCE, Evidence, Goal, doubts_of, judge, read_goal
 from dialsim.experiments.intervals import paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.runner import runner
@@ -565,9 +565,8 @@ class _Trials:
         )
 
     def _warnings(self, chosen: Key, met: bool, still_open: Sequence[Key]) -> Iterator[str]:
-        for clause in self._goal.clauses if self._goal else ():
-            if clause.trap is not None:
-                yield clause.trap
+        if self._goal is not None:
+            yield from doubts_of(self._goal, self._scenario)
         if len(self._tried) < prod(self._sizes):
             yield (
                 f"{len(self._tried):,} of {prod(self._sizes):,} combinations were tried, in ever "

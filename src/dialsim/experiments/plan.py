@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import check_confidence
-from dialsim.experiments.goal import ClauseFinding, Evidence, read_goal
+from dialsim.experiments.goal import ClauseFinding, Evidence, doubts_of, read_goal
 from dialsim.experiments.runner import runner
 from dialsim.experiments.search import (
     Search,
@@ -161,11 +161,12 @@ def plan(
         )  # fmt: skip
         answer = _answer(search, objective)
     doubts = _doubts(answer, replications, max_replications, confidence)
-    traps = [trap for clause in wanted.clauses if (trap := clause.trap) is not None]
     unpriced = []
     if objective == "cheapest" and _is_unpriced(vary, scenario):
         unpriced.append(_unpriced(vary))
-    return replace(answer, warnings=(*traps, *unpriced, *answer.warnings, *doubts))
+    return replace(
+        answer, warnings=(*doubts_of(wanted, scenario), *unpriced, *answer.warnings, *doubts)
+    )
 
 
 def _is_unpriced(path: str, scenario: Scenario) -> bool:

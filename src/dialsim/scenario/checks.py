@@ -404,6 +404,23 @@ def remarks_on(scenario: Scenario, root: Cursor) -> tuple[Remark, ...]:
     return (*map(Remark, _on_document(root)), *owned)
 
 
+def unused_caller_ids(scenario: Scenario) -> Iterator[str]:
+    """Yield a sentence for each organization with caller IDs that none of its campaigns shows."""
+    for owner in scenario.organizations:
+        agents = {agent.name: agent for agent in owner.agents}
+        requests = [part.schedule for part in owner.campaigns if part.schedule is not None]
+        bodies = [action.body for action in owner.timeline if action.body is not None]
+        named = any(each.caller_ids or each.sip_caller_id for each in (*requests, *bodies))
+        of_agents = any(agents[part.agent].caller_id for part in owner.campaigns)
+        if owner.caller_ids and requests and not named and not of_agents:
+            count = len(owner.caller_ids)
+            yield (
+                f"{owner.name} has {count} callerId{'s' * (count != 1)}, and none of them is used: "
+                "neither the schedule of a campaign (callerIds) nor its agent (callerId) names "
+                "one, so calls come from the shared number."
+            )
+
+
 def remarks_on_campaign(
     scenario: Scenario, organization: Organization, campaign: Campaign
 ) -> Iterator[str]:
@@ -571,9 +588,15 @@ def _on_segments(
         for key, behaviour in scenario.behaviours.items()
         for name in behaviour.answered_odds.by_segment
     }
-    unknown = [
-        name for name in _segments(campaign) if name not in known and (known or name in others)
-    ]
+    segments = [*_segments(campaign)]
+    if known and not segments and isinstance(campaign.recipients, RecipientsFile):
+        names = few(known[:_SHOWN], len(known))
+        yield (
+            f"{where}: bySegment of behaviour {joined(own)} names {names}, and no recipient "
+            "has a segment, so it changes nothing. Name the column that has them: "
+            "columns: {segment: …}."
+        )
+    unknown = [name for name in segments if name not in known and (known or name in others)]
     if not unknown:
         return
     told = []

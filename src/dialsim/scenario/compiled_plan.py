@@ -8,13 +8,21 @@ Lines by time become settings of maxConcurrentCalls.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 from typing import Any
 
-from dialsim.interface.instants import DAY, MINUTE, WEEKDAYS, format_instant, midnight, thai_date
+from dialsim.interface.instants import (
+    DAY,
+    MINUTE,
+    WEEKDAYS,
+    clock_text,
+    format_instant,
+    midnight,
+    thai_date,
+)
 from dialsim.interface.schedule import DayWindows
 from dialsim.scenario.calendar import (
     DayClasses,
@@ -370,6 +378,8 @@ def _set_lines(at: int, count: int) -> TimelineAction:
 
 # -- what may not be meant ------------------------------------------------------------------------
 
+_LONG_CALL = 15
+"""Minutes within which a call may end after its window."""
 _SHOWN = 3
 
 
@@ -481,6 +491,13 @@ def _on_campaign(
             if told:
                 shown = few(told[:_SHOWN], len(told), between="; ")
                 yield f"{where} may dial outside {rule.name}: {shown}."
+            late = _ends_late(called, rule.contact, days)
+            if late:
+                yield (
+                    f"{where} dials until the time of contact of {rule.name} ends, so that calls "
+                    f"may end after it: {few(late[:_SHOWN], len(late), between='; ')}. End the "
+                    "windows some minutes earlier if conversations count, too."
+                )
         if rule.per_day is not None and schedule.max_attempts > rule.per_day:
             longest = max(
                 (spans[-1][1] - spans[0][0] for spans in called.values() if spans), default=0
@@ -492,6 +509,18 @@ def _on_campaign(
                     f"not allow: maxAttempts is {schedule.max_attempts}, and retryInterval less "
                     "than a day's calling time."
                 )
+
+
+def _ends_late(
+    called: Mapping[date, tuple[Range, ...]], contact: DayClasses, days: Days
+) -> list[str]:
+    """Return the ends of contact, by kind of day, that calls of the last minutes may overrun."""
+    found: dict[tuple[str, int], date] = {}
+    for day, spans in called.items():
+        for _, end in contact.of(day, days):
+            if end < 24 * 60 and any(end - _LONG_CALL < last <= end for _, last in spans):
+                found.setdefault((_kind(day, days), end), day)
+    return [f"{kind} {clock_text(end)} (first {day})" for (kind, end), day in found.items()]
 
 
 def called_on(campaign: Campaign, day: date, days: Days) -> tuple[Range, ...]:
