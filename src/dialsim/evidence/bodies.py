@@ -164,6 +164,8 @@ class Dictionary:
 # or are rarely needed stay unparsed.
 
 
+# gc=False: these objects hold no references in cycles, and the collector would visit millions of
+# them.
 class _Call(Struct, gc=False, rename="camel"):
     id: Any = None
     session_id: Any = None
@@ -228,6 +230,7 @@ def _decoded(text: bytes, known: Dictionary) -> tuple[_Entry, _Payload]:
     """Return an entry of a log and its payload."""
     try:
         entry = _ENTRY.decode(text)
+    # Also entries with unknown fields end here; the slow path counts and drops them.
     except (DecodeError, RecursionError):
         entry = _ENTRY.decode(_usual(text, known))
     if entry.body is not UNSET:
@@ -290,6 +293,7 @@ def _payload_of(entry: object) -> Mapping[str, Any]:
     if event != "CALL_RESULT":
         raise Damaged(f"type: is {_shown(event)} and not CALL_RESULT")
     payload = body.get("payload")
+    # Some receivers store the payload without its envelope.
     if payload is None and "call" in body and "campaign" in body:
         return body
     if not isinstance(payload, dict):
@@ -332,6 +336,7 @@ def row(line: int, text: bytes, known: Dictionary) -> Row:
     duration, duration_marks = _duration(call.call_duration)
     tel, person, person_marks = _person(recipient, is_removed)
     result, funnel, fields, digest, result_marks = _result(bytes(payload.call_result))
+    # Only an object around the body can carry the time and the response of a POST.
     wrapped = entry.body is not UNSET
     return Row(
         line,
@@ -394,6 +399,7 @@ def _name(value: object) -> str | None:
 
 def _whole(value: object, otherwise: int) -> int:
     # excludes bool
+    # Columns have 32 bits; a larger count in a log is damage, not information.
     return value if type(value) is int and 0 <= value < 2**31 else otherwise
 
 
@@ -437,13 +443,16 @@ def _person(recipient: _Recipient, is_removed: bool) -> tuple[str | None, bytes 
     elif name is not None:
         marks |= Mark.NAME_IS_EMPTY
     for key, value in params.items():
+        # Retention keeps metadata, so that it does not show that values should be gone.
         if value is not None and not key.startswith("metadata__"):
             marks |= Mark.HAS_PARAMS
             break
     if tel is None:
         return None, None, marks
+    # Masked numbers look like 08xxxxxx78, which do not identify a person any more.
     if "x" in tel:
         return tel, None, marks | Mark.TEL_MASKED
+    # Masking keeps four digits (D1).
     if is_removed and sum(map(str.isdigit, tel)) > 4:
         marks |= Mark.LONG_TEL
     told = tel, name, params
@@ -456,6 +465,8 @@ def _person(recipient: _Recipient, is_removed: bool) -> tuple[str | None, bytes 
 def _agent(payload: _Payload, known: Dictionary) -> tuple[int, int]:
     """Return the agent's code, and a mark if its names differ."""
     text = bytes(payload.agent)
+    # The raw bytes are the key: nearly all bodies repeat the agent verbatim, and need not be
+    # parsed.
     parts = known.agent_texts.get(text)
     if parts is None:
         agent = orjson.loads(text)
@@ -476,6 +487,7 @@ def _setting(payload: _Payload, known: Dictionary) -> int:
     if code is None:
         campaign = orjson.loads(text)
         _object({"campaign": campaign}, "campaign")
+        # Equal settings in different white space must not become two settings.
         key = orjson.dumps(campaign)  # normalizes white space
         code = known.settings.get(key)
         if code is None:
@@ -573,6 +585,7 @@ def _result(text: bytes) -> tuple[int, str | None, str | None, bytes | None, int
         if isinstance(items, dict)
         else {}
     )
+    # Retention removes the version along with the values.
     if version is None:
         has_values = any(value is not None for value in (fixed.get("callSummary"), step))
         has_values |= any(value is not None for value in values.values())
@@ -595,6 +608,7 @@ def hashes(texts: Iterable[str | bytes | None]) -> NDArray[np.int64]:
     given = np.fromiter(texts, dtype=object)
     there = given != None  # noqa: E711 – of each element
     found = np.zeros(len(given), dtype=np.int64)
+    # Python's hash() is salted per process; pandas' hash is the same in all of them.
     found[there] = pd.util.hash_array(given[there], categorize=False).view(np.int64)
     return found
 
@@ -605,6 +619,8 @@ def instants(texts: Iterable[str | None]) -> tuple[NDArray[np.int64], dict[int, 
     """
     given = list(texts)
     column = pa.array(given, pa.string())
+    # Arrow parses a column at once, but is more lenient than the interface; the pattern keeps it to
+    # the one form. A column of nulls gives None.
     if compute.all(compute.match_substring_regex(column, _USUAL_INSTANT)).as_py() is not False:
         try:
             read = column.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())

@@ -207,9 +207,12 @@ def _part(chunk: Chunk) -> _Part:
         try:
             if isinstance(entry, Damaged):
                 raise entry
+            # A RecursionError comes from JSON nested thousands of levels deep, an input like any
+            # other.
             rows.append(row(line, entry, known))
         except (Damaged, RecursionError) as error:
             damages.append(Damage(line, str(error)))
+    # Not strict: without rows there are no columns at all.
     columns: dict[str, Any] = dict(zip(Row._fields, zip(*rows, strict=True), strict=False))
     wrong: dict[int, str] = {}
     for name, place in _INSTANT_PLACES.items():
@@ -248,6 +251,8 @@ def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
         except Exception as error:
             failures.append(error)
 
+    # pre_dispatch limits the chunks in flight: the file must not be read into memory ahead of the
+    # workers.
     workers = Parallel(n_jobs=-1, return_as="generator", pre_dispatch="n_jobs")
     with interrupts_held():
         parts = workers(delayed(_part)(chunk) for chunk in rest())
@@ -279,6 +284,7 @@ class _Builder:
                 Damage(before + line, reason)
                 for line, reason in part.damages[: KEPT_DAMAGES - len(self._damages)]
             ]
+            # Each chunk numbers its settings and agents from 0; here they are renumbered.
             self._known.unknown_fields.update(part.known.unknown_fields)
             codes = self._known.taken_in(part.known)
             for name, column in zip(_COLUMNS, part.columns, strict=True):
@@ -402,6 +408,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
     again = (marks & Mark.RE_ANALYSIS) != 0
     sent_at = bodies["sent_at"].to_numpy()
     call = bodies["call"].to_numpy()
+    # A repeated delivery after retention must not replace the analysis that came first.
     worth = np.select([result == RESULTS.index("analyzed"), result == RESULTS.index("masked"),
                        result < 0], [3, 1, 0], 2).astype(np.int8)  # fmt: skip
     order = _order(bodies["line"].to_numpy(), sent_at, again, worth, call)
@@ -409,6 +416,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
     newest = order[ends]
     by_time = _order(bodies["line"].to_numpy(), sent_at, again, call)
     first = by_time[np.flatnonzero(np.diff(call[by_time], prepend=-1))]
+    # Bodies that show the person come first, then the order of time.
     shown = _order(_order(by_time), bodies["person"].to_numpy() == 0, call)
     seen = shown[np.flatnonzero(np.diff(call[shown], prepend=-1))]
     size = len(first)

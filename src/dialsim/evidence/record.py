@@ -125,6 +125,7 @@ class RecordedCalls:
 
     def up_to(self, instant: int) -> RecordedCalls:
         """Return what had been recorded by an instant."""
+        # Shallow: world, scenario and people are shared, only the calls are cut.
         earlier = copy(self)
         kept = self.calls.up_to(instant)
         rows = np.searchsorted(self.calls.key, kept.key)
@@ -171,9 +172,12 @@ class RecordedCalls:
             ending[status == code] = end
         started, ended = view.instants("started_at"), view.instants("ended_at")
         order = np.arange(len(status))
+        # Without dials the order of the ends is the only order of a person's calls.
         if not self.has_dials:
             order = np.lexsort((log.calls["line"].to_numpy(), ended))
         campaign = places[view.campaign]
+        # A folder has every call, so that counting is exact; bodies show a number but may be
+        # missing.
         attempt = view.attempt if not self.has_dials else np.zeros(len(status), np.int64)
         known = recipient >= 0
         order = order[known[order]]
@@ -255,6 +259,8 @@ class RecordedCalls:
         gone = 0
         for row, size in zip(first.tolist(), sizes.tolist(), strict=True):
             past = int(self._past[counted.campaign[row]][counted.recipient[row]])
+            # Attempts are numbered without gaps, so that the largest number shows how many calls
+            # are missing.
             gone += int(counted.attempt[row : row + size].max()) - past - size
         everything = len(calls) + gone + masked
         if not len(counted) or gone + masked > MOST_UNKNOWN * everything:
@@ -386,8 +392,10 @@ class RecordedCalls:
                 listed: list[Script] = [(following,)]
                 for recipient, steps in scripts.items():
                     codes[recipient] = len(listed)
+                    # Attempts of which the log has no call get the typical one.
                     most = max(steps)
                     script = [steps.get(attempt, unknown) for attempt in range(1, most + 1)]
+                    # After an answer nobody is called again (R3).
                     if steps[most].outcome is not ENDINGS[ANSWERED]:
                         script.append(following)
                     listed.append(tuple(script))
@@ -408,6 +416,7 @@ class RecordedCalls:
             )
             # In progress when the log ends
             if ending == NO_ENDING:
+                # It must still ring when the log ends, as it did.
                 step = replace(typical, ring=max(typical.ring, self.until - dialled + 1))
             elif self.has_dials:
                 step = ScriptStep(ENDINGS[ending], over - dialled - setup, talk, setup=setup)
@@ -423,9 +432,12 @@ class RecordedCalls:
         end = max(self.until, clock.start + 1)
         if clock.end is not None:
             end = min(end, clock.end)
+        # model_copy does not validate: the settings tried may be combinations that a file could not
+        # have.
         scenario = self.scenario.model_copy(
             update={"engine": engine, "clock": clock.model_copy(update={"end": end})}
         )
+        # `like` shares people and scripts, which are most of the cost of a world.
         trace = run_world(World(scenario, like=self.world), which)
         parts = []
         for place, block in enumerate(self.blocks):

@@ -48,6 +48,7 @@ def read_api_key(file: Path | None) -> str:
     else:
         place = f"API key file {file}"
         try:
+            # Editors on Windows add a byte order mark, which no header may contain.
             text = file.read_text(encoding="utf-8-sig")
         except OSError as error:
             raise ServiceError(f"{place} can't be read: {error.strerror}") from None
@@ -100,6 +101,7 @@ class ServiceClient:
         self.url = _checked(url, allow_http)
         self._key = api_key
         self._gap, self._retries, self._wait = 1 / rate, retries, wait
+        # A monotonic time, so that the first request is made at once.
         self._next_at = 0.0
         self._answered = False
         self._client = httpx.Client(
@@ -140,6 +142,7 @@ class ServiceClient:
             if last or (asked is not None and asked > LONGEST_WAIT):
                 raise self._busy(response, asked, tried + 1)
             self._wait(_backoff(tried) if asked is None else asked)
+        # Every path of the last try has returned or raised.
         raise AssertionError
 
     def _keep_pace(self) -> None:
@@ -181,6 +184,7 @@ class ServiceClient:
 
     def _read(self, response: httpx.Response, path: str) -> ServiceAnswer:
         status, kind = response.status_code, response.headers.get("content-type", "").split(";")[0]
+        # A redirect may lead to another host, which must not get the key.
         if response.is_redirect:
             target = self._hidden(response.headers.get("location", "elsewhere"))
             raise ServiceError(
@@ -241,6 +245,7 @@ def _checked(url: str, allow_http: bool) -> str:
         raise ServiceError(
             "the URL must be the service's address, such as https://voice.example.com"
         )
+    # A password in the address would be printed in every message.
     if parts.userinfo or parts.query or parts.fragment:
         raise ServiceError(
             "the URL must be the service's address alone: no name, password or query"
@@ -249,6 +254,7 @@ def _checked(url: str, allow_http: bool) -> str:
         raise ServiceError(
             f"{url}: by http the key would travel unencrypted; use https, or say --allow-http"
         )
+    # Planners paste the address of the interface, which paths here begin with themselves.
     return str(parts).rstrip("/").removesuffix("/api")
 
 
@@ -264,6 +270,7 @@ def _is_tls(error: BaseException) -> bool:
     import ssl
 
     cause: BaseException | None = error
+    # The error of the handshake is wrapped by httpcore, and that again by httpx.
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
             return True

@@ -151,7 +151,9 @@ class Measure:
         total = dict(self.powers)
         for unit, power in powers.items():
             total[unit] = total.get(unit, 0) + sign * power
+        # A share is a plain number: people × share are people.
         left = {unit: power for unit, power in total.items() if power and unit is not Unit.SHARE}
+        # A quotient of equal units is a share, so that it can be compared with a percentage.
         alike = sign < 0 and self.powers and dict(self.powers) == powers
         shares = not left and total.get(Unit.SHARE, 0) > 0
         if alike or shares:
@@ -169,6 +171,7 @@ class Measure:
         factor, powers = _converted(other, self._time)
         if dict(self.powers) == powers:
             return self, 1.0, factor
+        # Calls plus people is a number of nothing in particular; only times and money must agree.
         common = [part for part in self.powers if part[0] not in (*_ONE_OF, Unit.SHARE)]
         return Measure(tuple(common), currency=self.currency), 1.0, factor
 
@@ -177,6 +180,7 @@ class Measure:
         if self.is_instant and other.is_instant:
             if sign > 0:
                 raise Mismatch("two instants can't be added; their difference is a time")
+            # Instants are in ms, other times in seconds or minutes.
             return Measure.of(Unit.SECONDS), 0.001, 0.001
         time, instant = (other, self) if self.is_instant else (self, other)
         if time._dimension != (1, 0) or time._is_ratio or (sign < 0 and instant is other):
@@ -368,6 +372,8 @@ class _Combined(Expression):
         left, right = (side.support(prior) for side in self.sides)
         certain = left.certain and right.certain
         # The spill of a product or quotient has no limit.
+        # Products of bounds depend on all four signs; the one case that matters is a quotient of
+        # non-negative figures.
         if self.sign in "*/":
             positive = left.least >= 0 and right.least >= 0
             spill = inf if left.spill or right.spill else 0.0
@@ -378,6 +384,7 @@ class _Combined(Expression):
         first, second = self.factors
         low, high = right.least * second, right.most * second
         if self.sign == "-":
+            # Subtracting swaps the limits.
             low, high = -high, -low
         return Support(certain, spill, left.least * first + low, left.most * first + high)
 

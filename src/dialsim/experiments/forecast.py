@@ -151,6 +151,7 @@ class Forecast:
         self.draws = draws
         self.notes = tuple(notes)
         start = runs.scenario.clock.start
+        # A forecast repeated for an earlier day must not show later ones as its past.
         self.earlier = tuple(sorted((e for e in earlier if e.at < start), key=lambda e: e.at))
 
     @cached_property
@@ -171,6 +172,7 @@ class Forecast:
 
     def _figures(self, scopes: Sequence[ScopeFigures]) -> ForecastFigures | None:
         finishes = [float(scope.values["finish"]) for scope in scopes]
+        # Whether something is scheduled does not depend on the run: NaN in one is NaN in all.
         if any(map(isnan, finishes)):
             return None
         return ForecastFigures(
@@ -330,6 +332,7 @@ def _by(instant: float) -> str:
 
 
 def _more_reached(more: int) -> str:
+    # Nobody becomes unreached: fewer means that people left the list.
     if more < 0:
         return "the list of people is another"
     if not more:
@@ -428,6 +431,7 @@ def forecast(
     # does.
     given = scenario.seed if seed is None else seed
     cases = [Case(draw.of(scenario), draw_seed(given, place)) for place, draw in enumerate(draws)]
+    # Every behaviour gets equally many runs; the surplus is cut off below.
     each = ceil(n / len(cases))
     with runner(jobs, dask, store, progress, engine) as place:
         place.replicate(cases, each)

@@ -54,6 +54,8 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 _SIGN = r"(<=|>=|<|>)"
 _CLAUSE = re.compile(rf"(mean|prob|p[0-9]+(?:\.[0-9]+)?)\s*\((.*)\)\s*{_SIGN}\s*([^<>=()]+)")
 _EVENT = re.compile(rf"(.+?)\s*{_SIGN}\s*([^<>=()]+)")
+# Only an `and` before a statistic separates clauses: names of campaigns and agents may contain the
+# word.
 _AND = re.compile(r"\s+and\s+(?=(?:mean|prob|p[0-9.]+)\s*\()", re.IGNORECASE)
 
 
@@ -125,6 +127,8 @@ class Clause:
         `p95(people_reached) >= 183` requires it of one run in twenty, not of nineteen.
         """
         thin = 1 - self.share if self.share > 0.5 else self.share
+        # `p95(finish) <= T` bounds the side with 95 % of the runs; `p95(finish) >= T` bounds the
+        # one with 5 %, and is almost always meant as p5.
         thick = (self.share > 0.5) is self.bound.upper or self.share == 0.5
         if self.statistic is not Statistic.QUANTILE or thick:
             return None
@@ -148,6 +152,7 @@ class Clause:
     def least_share(self) -> float:
         """Required share of runs within the bound."""
         thin = self.statistic is Statistic.QUANTILE and not self.bound.upper
+        # A quantile with a lower bound asks for the share above it.
         return 1 - self.share if thin else self.share
 
     @property
@@ -226,6 +231,7 @@ def _clause(text: str, scenario: Scenario) -> Clause:
         _refuse_clause(text)
     name, inner, sign, bound = match.groups()
     end = _end_of_bracket(text, match.start(2))
+    # The greedy pattern took a bracket of a second statistic for the end of the first one.
     if end < match.end(2):
         _refuse_statistics(text, end, scenario)
     if name == "prob":
@@ -316,6 +322,7 @@ def _bound_or_refuse(
         if other is None:
             raise
         nothing = "0s" if figure.is_instant else "0"
+        # A bound that is an expression was probably meant as a comparison of two figures.
         _refuse(
             clause,
             f"a bound is an amount; to compare two figures of each run, compare their difference: "
@@ -358,6 +365,8 @@ def _check_is_ahead(
     begin = min(starts, default=scenario.calling_begins)
     if value > begin:
         return
+    # `Fri` means the first Friday from the scenario's first day on, which may precede a later
+    # campaign.
     later = thai(round(value) + WEEK * int((begin - value) // WEEK + 1))
     _refuse(
         clause,
@@ -502,7 +511,9 @@ class Evidence:
         missed = [finding for finding in self.findings if not finding.met]
         hits = sum(finding.hits or 0 for finding in missed)
         distance = max((-finding.margin for finding in missed), default=0.0)
+        # Among values that never finish the one that loses fewest people is closest.
         lost = 0.0 if isfinite(distance) else self.people_lost or 0.0
+        # Breaches go first: no distance from a goal outweighs a rule that must not be broken.
         return len(self.breaches), distance, lost, -hits
 
     def to_dict(self) -> dict[str, object]:
@@ -557,6 +568,7 @@ def _clause_finding(
 ) -> ClauseFinding:
     """Evaluate a clause at the first level if it is met, at the second if it is missed."""
     finding = _finding(clause, runs, levels[0], prior, looks)
+    # Most clauses need a single evaluation; the second level matters only for a certain miss.
     if finding.met or not finding.sure or levels[0] == levels[1]:
         return finding
     return replace(finding, sure=_finding(clause, runs, levels[1], prior, looks).sure)
@@ -597,7 +609,9 @@ def _mean(
     """Evaluate a mean; the interval of an instant is computed for the time since `origin`."""
     known = values[~np.isnan(values)]
     if clause.is_instant:
+        # Supports of instants are in seconds, values here in ms.
         support = replace(support, spill=1000 * support.spill)
+    # Since 1970 the times would have a relative spread of nothing, and lose digits of a float.
     interval = mean_interval(known - origin, confidence, support)
     interval = replace(
         interval,
@@ -619,6 +633,7 @@ def _quantile(clause: Clause, values: NDArray[np.float64], tails: Tails, certain
     # x₍ᵣ₎ ≤ T with r = ⌈n·share⌉ means that at least r runs are ≤ T.
     count, share = len(values), clause.share
     hits = sum(clause.bound.holds(value) for value in values)
+    # A run without the figure counts against the goal, whichever side the bound is on.
     late = np.where(np.isnan(values), inf if clause.bound.upper else -inf, values)
     interval = quantile_interval(late, share, tails.confidence, certain)
     # For a lower bound, fewer runs than the quantile's rank may lie below it.
@@ -633,6 +648,8 @@ def _probability_interval(
 ) -> _Found:
     hits = sum(clause.bound.holds(value) for value in values)
     interval = share_interval(hits, len(values), tails, certain)
+    # The share is compared like a figure: a bound of the same class has the sign of `prob(…) >=
+    # 0.95`.
     wanted = type(clause.bound)(clause.wanted, clause.share)
     sure = wanted.holds(interval.low) == wanted.holds(interval.high)
     return wanted.holds(interval.estimate), sure, interval, hits, clause.share
@@ -649,4 +666,6 @@ def _margin(estimate: float, bound: float, clause: Clause, runs: Sequence[RunFig
     if clause.is_instant:
         origin = 0.0 if clause.bound.after_start else _start(runs)
     within = bound - estimate if clause.sign.startswith("<") else estimate - bound
+    # Relative, so that margins of clauses in different units can be compared; a bound of 0 has no
+    # scale.
     return within / (abs(bound - origin) or 1.0)

@@ -346,6 +346,8 @@ class _Trials:
         if prod(sizes) <= _ALL:
             self._try(product(*map(range, sizes)))
             return
+        # At least both ends and the middle of each setting: with two values a response with a
+        # maximum inside would look flat.
         count = max(3, int(_COARSE ** (1 / len(sizes))))
         coarse = [
             sorted({round(place * (size - 1) / (count - 1)) for place in range(count)})
@@ -356,6 +358,7 @@ class _Trials:
         self._try(product(*coarse))
         steps = [max(1, (size - 1) // (2 * (count - 1))) for size in sizes]
         while True:
+            # Without a combination that meets the goals the search moves towards them.
             around = self._leader() or self._closest()
             near = [*self._around(around, steps)]
             if any(key not in self._tried for key in near):
@@ -363,6 +366,7 @@ class _Trials:
             elif max(steps) == 1:
                 return
             else:
+                # Only once the centre beats all its neighbours, as in a pattern search.
                 steps = [max(1, step // 2) for step in steps]
 
     def _around(self, key: Key, steps: Sequence[int]) -> Iterator[Key]:
@@ -384,10 +388,13 @@ class _Trials:
             wanted = [key for key in self._open(leader) if self._has_looks(key)][:_AT_ONCE]
             sure = leader is None or self._tried[leader].sure
             if leader is not None and (wanted or not sure) and self._has_looks(leader):
+                # The leader gets more runs along with its rivals: a paired difference is as long as
+                # the shorter side.
                 wanted.append(leader)
             if wanted:
                 self._look_at(wanted)
             elif leader is not None and not sure:
+                # All its runs leave its goals in doubt: the next best may be certain.
                 self._doubtful.add(leader)
             elif leader is None and self._doubtful:
                 # Without a certain one, a doubtful one is the answer.
@@ -417,6 +424,7 @@ class _Trials:
         evidence = self._tried[key]
         if not evidence.met and evidence.sure:
             return True
+        # Without an objective the smallest values win, and keys are in the order of the values.
         if self._objective is None:
             return key > leader
         least = self._least_loss(key, leader)
@@ -431,6 +439,7 @@ class _Trials:
         ours, theirs = (
             self._objective.losses(self._cases[part].first(count)) for part in (key, leader)
         )
+        # Each look is a test of its own (Bonferroni), and only the lower limit is used.
         confidence = 1 - 2 * self._error / len(self._looks.counts)
         figure = self._objective.figure
         certain = all(figure.support(self._cases[part].prior).certain for part in (key, leader))
@@ -457,6 +466,8 @@ class _Trials:
             return None
         best = min(meeting, key=lambda key: (self._means[key], key))
         limit = self._means[best] + self._tolerance(best)
+        # Within the tolerance the smallest values win, so that no line is added for a gain that
+        # does not matter.
         return min(key for key in meeting if self._means[key] <= limit)
 
     def _closest(self) -> Key:
@@ -467,6 +478,8 @@ class _Trials:
 
     def _look_at(self, keys: Sequence[Key]) -> None:
         """Make the next look at several combinations at once."""
+        # Combinations may be at different looks; those of equal size run together to use all
+        # processes.
         counts = {key: self._looks.counts[self._looked.get(key, 0)] for key in keys}
         for count in sorted({*counts.values()}):
             together = [key for key in keys if counts[key] == count]
@@ -507,6 +520,8 @@ class _Trials:
 
     def _combination(self, key: Key) -> Combination:
         evidence = self._tried[key]
+        # The first look only, which all have: a front of unequal runs would compare different
+        # random numbers.
         runs = evidence.runs[: self._looks.counts[0]]
         return Combination(
             values=tuple(change.value for change in self._changes(key)),
@@ -603,6 +618,7 @@ class _Trials:
 
     def _turns_back(self, line: Sequence[Key], clause: int) -> bool:
         findings = [self._tried[key].findings[clause] for key in line]
+        # Uncertain findings alternate by chance and would warn too often.
         verdicts = [finding.met for finding in findings if finding.sure]
         return sum(a != b for a, b in pairwise(verdicts)) > 1
 

@@ -122,6 +122,8 @@ class Deciding:
         Raises ExperimentError for a figure that a scenario lacks, an indifference that is no share,
         an unknown baseline, and too few runs for any decision.
         """
+        # Parsed for every scenario: one of several files may lack the campaign that the figure
+        # names.
         (self._figure, *_) = [read_expression(figure, scenario) for scenario in scenarios]
         if not 0 <= indifference < 1:
             raise ExperimentError(f"the indifference is a share such as 0.01, not {indifference}")
@@ -132,6 +134,7 @@ class Deciding:
             raise ExperimentError("one variant alone has nothing to be told from")
         self._most = most
         self._looks = _looks(most)
+        # Each variant may turn out more, less or alike: three claims, of which none may be wrong.
         claims = 3 * (len(names) - 1)
         # Only one tail of each claim counts.
         self._level = 1 - 2 * (1 - CONFIDENCE) / claims
@@ -148,6 +151,7 @@ class Deciding:
         base = by_name.pop(self._baseline)
         still_open, made, decisions = [*by_name], 0, {}
         for count in self._looks.counts:
+            # An upper bound for the progress bar, as decided variants drop out.
             place.ahead = (len(still_open) + 1) * (self._most - made)
             place.replicate([base, *(by_name[name] for name in still_open)], count)
             made, start = count, earliest_start(base.first(count))
@@ -174,6 +178,8 @@ class Deciding:
         more, less = int((ours > theirs).sum()), int((ours < theirs).sum())
         alike = self._alike(ours, theirs)
         hits: dict[Verdict, int] = {"more": more, "less": less, "alike": alike}
+        # The sign test: with equal variants each pair is more or less with probability 1/2,
+        # whatever the distribution.
         tail = self._looks.of_share(_HALF, count, self._level).low
         sure = (each for each in hits if stats.binom.sf(hits[each] - 1, count, _HALF) <= tail)
         return Decision(name, next(sure, "open"), count, more, less, alike)
@@ -182,6 +188,8 @@ class Deciding:
         """Return the number of equivalent pairs, pairs without any finish included."""
         with np.errstate(invalid="ignore"):
             within = np.abs(ours - theirs) <= self._indifference * np.abs(theirs)
+        # Equality covers infinities: two runs that never finish are alike, though their difference
+        # is NaN.
         return int(((ours == theirs) | (within & np.isfinite(theirs))).sum())
 
 
@@ -250,6 +258,7 @@ class Sweep(RunTables):
         least = min(map(len, self.figures))
         if least == self.replications:
             return self
+        # The first runs, not the best or last: replications are matched by their number.
         cut = [runs[:least] for runs in self.figures]
         return Sweep(self.scenario, self.variants, cut, self.priors, self.expressions)
 

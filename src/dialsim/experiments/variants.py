@@ -77,7 +77,9 @@ def read_amount(text: str, first_day: int | None = None) -> Amount:
             return Amount(AmountKind.DECIMAL, share.value / 100)
     try:
         number = Decimal(text)
+        # Decimal accepts nan and inf, which no setting can have.
         if number.is_finite():
+            # 2.0 stays a decimal: a range 1.0..2.0 must not have integer steps.
             whole = number == number.to_integral_value() and "." not in text
             return Amount(AmountKind.WHOLE if whole else AmountKind.DECIMAL, number)
     except InvalidOperation:
@@ -96,6 +98,7 @@ def read_amount(text: str, first_day: int | None = None) -> Amount:
         try:
             return Amount(kind, Decimal(parse(text)))
         except ValueError as error:
+            # For a text with the shape of a date its own error says more than the general one.
             if kind is AmountKind.INSTANT and looks_like_date(text):
                 raise ExperimentError(f"{text} {error}") from None
     words = "" if first_day is None else "Fri 18:00, 2026-01-05 09:00 or "
@@ -115,6 +118,7 @@ def value_text(value: object) -> str:
         return value.isoformat()
     if isinstance(value, timedelta):
         return format_duration(round(value / timedelta(milliseconds=1)))
+    # json can't encode numpy's types, and importing numpy only to test for them would be slow.
     if hasattr(value, "item"):  # a numpy number
         value = value.item()
     try:
@@ -162,6 +166,7 @@ def make_axis(
     if (last - first) // width >= _LONGEST:
         raise ExperimentError(f"{low}..{high}: the range has too many values; give a step")
     if kind in (AmountKind.WHOLE, AmountKind.DECIMAL) and width % 1:
+        # A fractional step from whole ends, 1..2:0.5, makes decimals of all values.
         kind = AmountKind.DECIMAL
     return ValueRange(kind, first, last, width)
 
@@ -206,6 +211,8 @@ def read_range(text: str, first_day: int | None = None) -> ValueRange | None:
     if not dots:
         return None
     high, colon, step = rest.rpartition(":")
+    # A colon may also be part of an instant, 09:00; it separates a step only if both sides are
+    # amounts.
     if colon:
         try:
             read_amount(high, first_day)
@@ -273,6 +280,7 @@ def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -
     # argument would override the seed of a variant.
     if seed is not None and "seed" in paths:
         raise ExperimentError("the seed varies, so it can't be given as well")
+    # Loading again without changes must give the same scenario.
     if scenario.with_().digest != scenario.digest:
         raise ExperimentError(
             "the scenario or a file that it names was changed after it was loaded; "
@@ -314,6 +322,7 @@ def crossed(values: Mapping[str, Iterable[object]], first_day: int | None = None
         changes: list[tuple[SettingChange, ...]] = [(SettingChange(path, text),) for text in texts]
         if not changes:
             raise ExperimentError(f"{path}: there are no values to try")
+        # Adding to a list is compared with not adding; a replaced value has no such neutral choice.
         choices.append([(), *changes] if path.endswith(("+", "-")) else changes)
     return distinct(_labelled([*chain(*parts)] for parts in product(*choices)))
 
@@ -347,6 +356,7 @@ def _read_values(listed: str, first_day: int | None) -> list[str]:
     """Parse values such as `10,20,30`, `10..60:5` or both."""
     values: list[str] = []
     for part in _split(listed):
+        # In quotes and brackets two dots are part of a text.
         is_range = ".." in part and not part.startswith(_OPENING)
         axis = read_range(part, first_day) if is_range else None
         if axis is not None and len(axis) > _MOST:

@@ -89,6 +89,7 @@ def _time_text(effect: Difference) -> str:
         return f"{_duration(effect.estimate)} {way} {_sureness(effect, _duration)}"
     if not effect.rose and not effect.fell:
         return "can't be told"
+    # Some runs never finish: their mean is infinite, but the direction of the pairs is known.
     return f"{'earlier' if effect.fell > effect.rose else 'later'} {_sureness(effect, _duration)}"
 
 
@@ -124,6 +125,7 @@ def _sureness(effect: Difference, text: Callable[[float], str]) -> str:
 
     A difference that is not significant is marked `may be chance`.
     """
+    # An interval of width 0 is known only for scenarios without randomness.
     if effect.low == effect.high:
         return "(always: without chance)"
     known = f"in {max(effect.rose, effect.fell)} of {effect.pairs} pairs"
@@ -139,6 +141,7 @@ def _sureness(effect: Difference, text: Callable[[float], str]) -> str:
 
 def _duration(seconds: float) -> str:
     """Format seconds, rounded to the minute from ten minutes on."""
+    # Beyond ten minutes seconds are noise.
     unit = 60 if abs(seconds) >= 600 else 1
     return duration_text(1000 * unit * round(abs(seconds) / unit))
 
@@ -245,6 +248,7 @@ def helpful(measured: GoalWhatIf) -> list[LeverAgainstGoal]:
     that loses people who would be reached without it does not count.
     """
     margins = [finding.margin for finding in measured.base.findings]
+    # A lever that improves a clause with room to spare does not bring the goal closer.
     tightest = margins.index(min(margins))
     sign = 1 if measured.base.findings[tightest].clause.smaller_is_better else -1
     found = [
@@ -282,6 +286,7 @@ def goal_fact(question: str, measured: GoalWhatIf | NotMeasured) -> Fact:
         return Fact(question, "No small change alone", detail)
     names = " or ".join(lever.name for lever in named)
     sure = all(lever.evidence.sure for lever in named)
+    # Levers get fewer runs than the plan's own values.
     doubt = "" if sure else " Not sure: so few runs may meet it by chance."
     return Fact(question, _capital(names), f"With {_said(named[0], measured)}.{doubt}{note}")
 
@@ -391,6 +396,7 @@ def holding(
         if part.held_back is not None
         and (part.organization, part.campaign) == (organization, campaign)
     ]
+    # As sets: which of two joint causes is named first differs from run to run.
     causes = [frozenset({held.reason, *held.also}) for held in listed]
     if not causes:
         return None

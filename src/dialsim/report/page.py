@@ -106,6 +106,8 @@ class ReportPage:
         """Return the document; equal pages give equal text."""
         made = _environment()
         script = _script(made)
+        # The hash allows this one script; 'unsafe-inline' would also run a script smuggled in by a
+        # name in a scenario.
         digest = b64encode(sha256(script.encode()).digest()).decode()
         policy = f"{_POLICY}; script-src 'sha256-{digest}'"
         return made.get_template("page.html").render(
@@ -164,6 +166,7 @@ def _data_value(cell: str) -> Markup:
         return Markup(f' data-value="{plain}"' if _NUMBER.fullmatch(plain) else "")
     if isnan(cell.value):
         return Markup("")
+    # JavaScript spells infinity out; `Number("inf")` would be NaN.
     return Markup(
         f' data-value="{cell.value}"'.replace('"inf', '"Infinity').replace("-inf", "-Infinity")
     )
@@ -190,7 +193,10 @@ def picture(
     figure = Figure(figsize=size, layout="constrained")
     draw(ax=figure.add_subplot())
     found = _SVG.search(_OUTSIDE.sub("", svg(figure)))
+    # matplotlib always writes a viewBox.
     assert found is not None
+    # matplotlib reuses ids in every figure; in one document they would refer to the first figure's
+    # shapes.
     text = found[3].replace("xlink:href", "href").replace('href="#', f'href="#{name}-')
     text = re.sub(r'\bid="', f'id="{name}-', text).replace("url(#", f"url(#{name}-")
     text = re.sub(r'style="[^"]*"', lambda style: _INK.sub(_variable, style[0]), text)

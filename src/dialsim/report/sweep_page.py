@@ -89,6 +89,7 @@ class Frontier:
     def aims(self) -> tuple[Aim, ...]:
         """Figures in which the variants differ."""
         listed = ((aim, {*self._middles[aim].values()}) for aim in _AIMS)
+        # A figure that is equal for all, or missing for one, can't rank the variants.
         return tuple(aim for aim, known in listed if len(known) > 1 and not any(map(isnan, known)))
 
     @cached_property
@@ -168,6 +169,8 @@ class Frontier:
 
     def _beaten(self, name: str) -> Loss | None:
         for other in self._names:
+            # To dominate, the other must be at least as good in every aim, by the means; only its
+            # advantage must be significant.
             if other == name or any(self._is_better(name, other, aim) for aim in self.aims):
                 continue
             for aim in self.aims:
@@ -184,6 +187,7 @@ class Frontier:
 
     @cached_property
     def _candidates(self) -> tuple[str, ...]:
+        # If all of the front reach fewer people, the best of them is recommended nevertheless.
         return tuple(name for name in self.best if name not in self.lost) or self.best
 
     def _shortfall(self, name: str) -> float:
@@ -195,6 +199,7 @@ class Frontier:
         for aim in self.aims:
             amounts = self._middles[aim]
             if aim is FINISH:
+                # From the start on: relative to 1970 all finishes would be equal.
                 amounts = {key: at - start for key, at in amounts.items()}
             # Per person reached: total cost would favour variants that call fewer people
             elif aim is COST:
@@ -202,6 +207,7 @@ class Frontier:
                            for key, cost in amounts.items()}  # fmt: skip
             listed = [amounts[key] for key in self._candidates]
             top = min(aim.sign * amount for amount in listed)
+            # Without a finite best value there is no scale for shortfalls.
             if isfinite(top) and top:
                 short += (aim.sign * amounts[name] - top) / abs(top)
         return short
@@ -230,6 +236,7 @@ def _aim_values(runs: Sequence[RunFigures], aim: Aim) -> Values:
 
 
 def _middle(values: Values, aim: Aim) -> float:
+    # A finish may be infinite in some runs, which a median survives.
     return float(np.sort(values)[rank(len(values), 0.5) - 1] if aim is FINISH else values.mean())
 
 
@@ -296,6 +303,7 @@ def _best_variants(
     """
     lost, best = _lost(compared), {}
     for question, values in _values(found.together, baseline).items():
+        # `or values`: if all lose people, the question still has an answer.
         kept = {name: value for name, value in values.items()
                 if not (question.without_loss and name in lost)} or values  # fmt: skip
         if len(set(values.values())) > 1 or len(found.variants) == 1:
@@ -431,6 +439,7 @@ def _unfinished(found: Sweep) -> Fact:
         return Fact(question, "Nothing was scheduled")
     most = max(done, key=lambda name: done[name])
     often = f"{most} finishes in {done[most]} of {found.replications} runs, the others in fewer."
+    # "The others in fewer" would be wrong.
     if len({*done.values()}) == 1:
         often = f"Each finishes in {done[most]} of {found.replications} runs."
     lost = experiment_text.amount_text("people_lost", rows[most, "people_lost"]["mean"])

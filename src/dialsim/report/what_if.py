@@ -122,6 +122,7 @@ def _bound(scenario: Scenario, figures: RunFigures, organization: str | None) ->
     ]
     if not scheduled:
         return None
+    # sorted, not max: of equal finishes the last organization is taken.
     place, last = sorted(scheduled, key=lambda listed: listed[1].values["finish"])[-1]
     return _Bound(f"organizations.{place}", scenario.organizations[place], last)
 
@@ -130,6 +131,7 @@ def _lines(bound: _Bound) -> Iterator[_Lever]:
     """Lever: two lines more, or 10 % more if that is more, at all times."""
     limit = bound.settings.max_concurrent_calls
     more = max(2, round(limit / 10))
+    # Later limits grow by as much; otherwise the lever would end at the first timeline action.
     changes = [SettingChange(f"{bound.path}.maxConcurrentCalls", str(limit + more))]
     for place, action in enumerate(bound.settings.timeline):
         if action.action == "setConcurrency" and isinstance(action.value, int):
@@ -164,6 +166,8 @@ def _longer_plans(bound: _Bound) -> Iterator[SettingChange]:
             if spans and spans[-1][1] < _LAST_MINUTE:
                 start, end = spans[-1]
                 longer = (*spans[:-1], (start, min(end + 60, _LAST_MINUTE)))
+                # A campaign with a plan gets its windows from there; changing its timeWindows would
+                # be refused.
                 path = f"{bound.path}.campaigns.{place}.plan.{name}"
                 yield SettingChange(path, json.dumps([*map(range_text, longer)]))
 
@@ -189,6 +193,7 @@ def _attempts(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
     changes = []
     for path, request in bound.schedules():
         changes.append(SettingChange(f"{path}.maxAttempts", str(request.max_attempts + 1)))
+        # The interval may be 0 so far, which is not allowed with a second attempt.
         if request.max_attempts == 1:
             changes.append(SettingChange(f"{path}.retryInterval", str(first_interval(scenario))))
     yield "one attempt more", changes
@@ -212,6 +217,7 @@ def _queue(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
     limit = bound.settings.max_concurrent_calls
     if not bound.figures.values["queue_timeouts"] or not limit:
         return
+    # A shorter queue loses fewer calls to the timeout: people stay due instead of waiting in line.
     queue = scenario.engine.queue_limit
     if queue == "unlimited" or (queue is not None and queue > limit):
         yield f"queue of {limit} calls", [SettingChange("engine.queueLimit", str(limit))]
@@ -402,6 +408,7 @@ def what_would_help(
         return [reason if listed else None for listed in possible]
     jobs = further.jobs
     if jobs is None and people * pairs <= _IN_THIS_PROCESS:
+        # Starting worker processes takes longer than these runs.
         jobs = 1
     found = sweep(
         scenario,
@@ -459,6 +466,8 @@ def _possible(scenario: Scenario, place: StudiedVariant) -> list[_PossibleLever]
     for lever in levers(varied, place.runs[0], place.organization):
         try:
             changed = _both(place.variant, lever).of(scenario)
+        # The interface has limits of its own, such as for attempts: a lever beyond them is left
+        # out.
         except ScenarioError:
             continue
         possible.append(_PossibleLever(lever, shortens_retries(changed, varied)))
