@@ -45,9 +45,17 @@ def test_what_is_no_log_ends_with_2(command: str, folder: Path) -> None:
 
 def test_verify_finds_nothing_in_a_good_log(folder: Path) -> None:
     (folder / "plan.yaml").write_text(SKETCH.text)
+    written(folder, entries())
     done = dialsim("verify", "webhooks.jsonl", "--scenario", "plan.yaml", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("webhooks.jsonl: nothing against the rules in ")
+
+
+def test_verify_notices_a_hundred_lines_that_are_missing(folder: Path) -> None:
+    done = dialsim("verify", "webhooks.jsonl", cwd=folder)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert {line.split()[0] for line in done.stdout.splitlines() if ", call " in line} == {"W1"}
+    assert "but the log lacks 1 of the attempts before" in done.stdout
 
 
 def test_verify_names_rule_call_instant_and_facts(folder: Path) -> None:

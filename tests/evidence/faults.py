@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, NamedTuple
@@ -446,3 +447,87 @@ def a_post_after_a_success(log: Log) -> None:
 def a_post_too_soon(log: Log) -> None:
     entry = next(e for e in log[50:] if e["attempt"] == 2)
     entry["at"] = later(entry["at"], -800)
+
+
+@breaks("P2")
+def a_status_of_another_system(log: Log) -> None:
+    set_call(payloads(log, ends("NO_ANSWER")), callStatus="VOICEMAIL")
+
+
+@breaks("P2")
+def a_status_in_small_letters(log: Log) -> None:
+    set_call(payloads(log, ends("NO_ANSWER")), callStatus="no_answer")
+
+
+@breaks("C2")
+def a_campaign_status_of_another_system(log: Log) -> None:
+    set_campaign(payloads(log, ends("BUSY")), status="FINISHED")
+
+
+@breaks("A3")
+def a_version_that_is_none(log: Log) -> None:
+    for body in payloads(log, ends("COMPLETED")):
+        body["callResult"]["version"] = "v9"
+
+
+@breaks("W4")
+def a_latest_status_of_another_system(log: Log) -> None:
+    set_person(payloads(log, ends("BUSY")), latestCallStatus="ENGAGED")
+
+
+@breaks("W4")
+def a_latest_status_of_a_call_that_was_not_made(log: Log) -> None:
+    set_person(payloads(log, ends("NO_ANSWER")), latestCallStatus="BUSY")
+
+
+@breaks("W4")
+def a_latest_status_of_an_answer_that_was_not_given(log: Log) -> None:
+    set_person(payloads(log, ends("FAILED")), latestCallStatus="COMPLETED")
+
+
+@breaks("F2")
+def the_id_of_another_agent(log: Log) -> None:
+    for body in payloads(log, ends("BUSY")):
+        body["agent"]["id"] = "00000000-0000-4000-8000-00000000000a"
+
+
+def keep(log: Log, stays: Callable[[Payload], bool]) -> None:
+    log[:] = [entry for entry in log if stays(entry["body"]["payload"])]
+
+
+@breaks("W1")
+def a_fifth_of_the_lines_deleted(log: Log) -> None:
+    chosen = random.Random(5).sample(range(len(log)), len(log) // 5)
+    log[:] = [entry for row, entry in enumerate(log) if row not in {*chosen}]
+
+
+@breaks("W1")
+def a_second_attempt_deleted(log: Log) -> None:
+    tel = payloads(log, lambda body: body["recipient"]["callAttempt"] == 3)[0]["recipient"]["tel"]
+    keep(log, lambda b: b["recipient"]["tel"] != tel or b["recipient"]["callAttempt"] != 2)
+
+
+@breaks("W1")
+def all_last_attempts_deleted(log: Log) -> None:
+    keep(log, lambda body: body["recipient"]["callAttempt"] < 3)
+
+
+@breaks("R2")
+def a_retry_too_early_beside_a_wrong_number_of_attempts(log: Log) -> None:
+    third = [
+        body["recipient"]["tel"] for entry in log
+        if (body := entry["body"]["payload"])["recipient"]["callAttempt"] == 3
+    ]  # fmt: skip
+    for entry in log:
+        body = entry["body"]["payload"]
+        if body["recipient"]["tel"] == third[-1] and body["recipient"]["callAttempt"] == 3:
+            body["recipient"]["callAttempt"] = 2
+    a_retry_too_early(log)
+
+
+@breaks("R3")
+def a_call_after_the_answer_beside_a_wrong_number_of_attempts(log: Log) -> None:
+    body = payloads(log, lambda body: body["recipient"]["callAttempt"] == 3)[0]
+    bodies = payloads(log, lambda other: other["call"]["id"] == body["call"]["id"], 0)
+    set_person(bodies, callAttempt=1)
+    a_call_after_the_answer(log)

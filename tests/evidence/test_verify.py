@@ -20,8 +20,8 @@ from evidence.good_log import entries, scenario, written
 from oracle.scenarios import Scenario
 
 
-def test_at_least_40_kinds_of_faults_are_sown() -> None:
-    assert len(FAULTS) >= 40
+def test_at_least_65_kinds_of_faults_are_sown() -> None:
+    assert len(FAULTS) >= 65
 
 
 def test_nothing_is_found_in_the_good_log(tmp_path: Path) -> None:

@@ -69,6 +69,10 @@ class Mark:
     """`callDuration` is not a text with three decimals."""
     HAS_FLAGS = 262_144
     """`dataExpired` is present."""
+    UNKNOWN_VERSION = 1_048_576
+    """The result's version is neither v1 nor v2."""
+    UNKNOWN_LATEST_STATUS = 2_097_152
+    """`latestCallStatus` is a text that is no status."""
     LONG_TEL = 524_288
     """`tel` has more than four digits, so some of them can be masked."""
 
@@ -127,11 +131,17 @@ class Row(NamedTuple):
     shown_status: int
     setting: int
     agent: int
+    shape: int
     result: int
     funnel: str | None
     fields: str | None
     digest: bytes | None
     marks: int
+
+
+Shape = tuple[tuple[str, str], ...]
+"""Keys of `agentParams`, each with the type of its value: text, number, boolean, null, other."""
+_JSON_TYPES = {str: "text", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
 
 @dataclass(slots=True)
@@ -144,6 +154,7 @@ class Dictionary:
     settings: dict[bytes, int] = field(default_factory=dict)
     known_settings: list[Settings] = field(default_factory=list)
     agents: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
+    shapes: dict[Shape, int] = field(default_factory=dict)
     setting_texts: dict[bytes, int] = field(default_factory=dict)
     agent_texts: dict[bytes, tuple[object, object]] = field(default_factory=dict)
     unknown_fields: Counter[str] = field(default_factory=Counter)
@@ -157,7 +168,8 @@ class Dictionary:
                 self.known_settings.append(other.known_settings[code])
             settings.append(self.settings[key])
         agents = [self.agents.setdefault(key, len(self.agents)) for key in other.agents]
-        return {"setting": settings, "agent": agents}
+        shapes = [self.shapes.setdefault(key, len(self.shapes)) for key in other.shapes]
+        return {"setting": settings, "agent": agents, "shape": shapes}
 
 
 # Structs for msgspec: values may have any type, and parts that repeat in all bodies of a campaign
@@ -333,6 +345,9 @@ def row(line: int, text: bytes, known: Dictionary) -> Row:
             is_removed = flag("personalData") is True
             marks |= (2 * (flag("audio") is True) + 4 * is_removed
                       + 8 * (flag("output") is True))  # fmt: skip
+    latest = _status_code(recipient.latest_call_status)
+    if latest < 0 and recipient.latest_call_status is not None:
+        marks |= Mark.UNKNOWN_LATEST_STATUS
     duration, duration_marks = _duration(call.call_duration)
     tel, person, person_marks = _person(recipient, is_removed)
     result, funnel, fields, digest, result_marks = _result(bytes(payload.call_result))
@@ -353,9 +368,10 @@ def row(line: int, text: bytes, known: Dictionary) -> Row:
         tel,
         person,
         _whole(recipient.call_attempt, -1),
-        _status_code(recipient.latest_call_status),
+        latest,
         setting,
         agent,
+        known.shapes.setdefault(_shape(recipient.agent_params), len(known.shapes)),
         result,
         funnel,
         fields,
@@ -460,6 +476,12 @@ def _person(recipient: _Recipient, is_removed: bool) -> tuple[str | None, bytes 
         return tel, orjson.dumps(told, option=orjson.OPT_SORT_KEYS), marks
     except TypeError:  # a number of more than 64 bits
         return tel, json.dumps(told, sort_keys=True).encode(), marks
+
+
+def _shape(params: object) -> Shape:
+    if not isinstance(params, dict):
+        return ()
+    return tuple([(key, _JSON_TYPES.get(type(value), "other")) for key, value in params.items()])
 
 
 def _agent(payload: _Payload, known: Dictionary) -> tuple[int, int]:
@@ -591,6 +613,8 @@ def _result(text: bytes) -> tuple[int, str | None, str | None, bytes | None, int
         has_values |= any(value is not None for value in values.values())
         return MASKED, None, None, digest, marks | (Mark.HAS_RESULT_VALUES if has_values else 0)
     marks |= Mark.HAS_RESULT_VALUES
+    if version not in ("v1", "v2"):
+        marks |= Mark.UNKNOWN_VERSION
     if not isinstance(step, str):
         step = None
     elif step != UNKNOWN and step not in (steps if isinstance(steps, list) else ()):

@@ -20,11 +20,14 @@ from dialsim.evidence.bodies import (
     Settings,
 )
 from dialsim.evidence.findings import FAR, Finding, LogColumns, Mask, codes, instant, week_text
+from dialsim.interface.instants import DAY
 from dialsim.interface.payload import WAITS_MS, accepted
 from dialsim.interface.status import CallStatus, CampaignStatus
 
 CLOCKS_MS = 1_000
 """Maximum difference between the clocks of service and receiver, in ms."""
+LATE_MS = DAY
+"""A result may be posted, or stored, so long after it was made."""
 _UNANSWERED = codes(CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED, CallStatus.CANCELLED)
 _COMPLETED = STATUSES.index(CallStatus.COMPLETED)
 _CANCELLED = STATUSES.index(CallStatus.CANCELLED)
@@ -133,6 +136,9 @@ def _results(view: LogColumns) -> Iterator[Finding]:
         "A3", view.marked(Mark.FORM_DISAGREES),
         "the result's version is not the one of the name of its fields",
     )  # fmt: skip
+    yield from view.of_bodies(
+        "A3", view.marked(Mark.UNKNOWN_VERSION), "callResult.version is neither v1 nor v2"
+    )
     fallback = (result == NONE_SPOKE) | (result == UNAVAILABLE)
     yield from view.of_bodies(
         "A3", fallback & view.marked(Mark.OLD_FORM), "a fallback result that is not v2"
@@ -177,6 +183,13 @@ def _names(view: LogColumns) -> Iterator[Finding]:
     yield from view.of_bodies(
         "F2", view.marked(Mark.OTHER_AGENT_NAME), "agentName is not agent.name"
     )
+    ids = pd.Series([identifier or "" for identifier, _ in view.log.agents], dtype=object)
+    shown = pd.Series(ids.to_numpy()[view.body("agent")])
+    usual = shown.groupby(view.body("campaign")).transform(lambda each: each.mode().iloc[0])
+    yield from view.of_bodies(
+        "F2", ((shown != usual) & (shown != "") & (usual != "")).to_numpy(),
+        lambda row: f"agent.id is {shown[row]}, in other bodies of the campaign {usual[row]}",
+    )  # fmt: skip
 
 
 def _shown(view: LogColumns) -> Iterator[Finding]:
@@ -188,6 +201,9 @@ def _shown(view: LogColumns) -> Iterator[Finding]:
         "P5", counted & (shown == 0),
         lambda row: f"the call ended {STATUSES[status[row]].value}, but callAttempt is 0",
     )  # fmt: skip
+    yield from view.of_bodies(
+        "W4", view.marked(Mark.UNKNOWN_LATEST_STATUS), "latestCallStatus is no status of a call"
+    )
     most = _number(view, "max_attempts")
     yield from view.of_bodies(
         "R1", (most >= 0) & (shown > most),
@@ -212,6 +228,7 @@ def _number(view: LogColumns, name: str) -> NDArray[np.int64]:
     return filled[view.body("setting")] if len(filled) else np.empty(0, np.int64)
 
 
+_STATUSES = {status.value for status in CampaignStatus}
 _BEFORE_CALLS = {CampaignStatus.DRAFT.value, CampaignStatus.SCHEDULED.value}
 
 
@@ -224,6 +241,8 @@ def _settings(view: LogColumns) -> Iterator[Finding]:
     wrong: dict[str, list[tuple[int, str]]] = {"C2": [], "C9": [], "C1": []}
     for row in first.tolist():
         one = view.log.settings[setting[row]]
+        if one.status is not None and one.status not in _STATUSES:
+            wrong["C2"].append((row, f"the campaign's status is {one.status}, which is none"))
         if one.status in _BEFORE_CALLS:
             wrong["C2"].append((row, f"a call has ended, but its campaign is {one.status}"))
         wrong["C9"] += [(row, text) for text in _refused(one)]
@@ -323,7 +342,7 @@ def _results_of_a_call(view: LogColumns) -> Iterator[Finding]:
     np.minimum.at(first, call[timed & ~again], sent[timed & ~again])
     has_first = first[call] != FAR
     yield from view.of_bodies(
-        "A5", again & timed & has_first & (sent < first[call] - CLOCKS_MS),
+        "A5", again & timed & has_first & (sent < first[call] - LATE_MS),
         lambda row: f"a re-analysis sent at {instant(sent[row])}, before the first result at "
         f"{instant(first[call[row]])}",
         at="sent_at",
@@ -333,7 +352,8 @@ def _results_of_a_call(view: LogColumns) -> Iterator[Finding]:
         flag = view.marked(mark)
         gone = np.full(size, FAR)
         np.minimum.at(gone, call[flag & timed], sent[flag & timed])
-        back = timed & ~flag & (sent > gone[call] + CLOCKS_MS)
+        # A first result may have been posted late; a re-analysis is made when it is sent
+        back = again & timed & ~flag & (sent > gone[call] + CLOCKS_MS)
         yield from view.of_bodies(
             "D2", back,
             lambda row, name=name, gone=gone: f"dataExpired.{name} is false, but was true "  # type: ignore[misc]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -40,7 +42,7 @@ def findings(view: LogColumns) -> Iterator[Finding]:
         yield from _bodies_owed(view)
 
 
-def _open_minutes(windows: tuple[WeekdayRange, ...]) -> Mask:
+def open_minutes(windows: tuple[WeekdayRange, ...]) -> Mask:
     """Return True for the open minutes of the week (T2, T3)."""
     table = np.zeros(_WEEK_MINUTES, dtype=bool)
     for day, start, end in windows:
@@ -48,7 +50,7 @@ def _open_minutes(windows: tuple[WeekdayRange, ...]) -> Mask:
     return table
 
 
-def _minute(at: NDArray[np.int64]) -> NDArray[np.int64]:
+def minute_of(at: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the minute of the Thai week."""
     return (at // MINUTE + _THAI_MINUTES) % _WEEK_MINUTES
 
@@ -56,13 +58,13 @@ def _minute(at: NDArray[np.int64]) -> NDArray[np.int64]:
 def _open_between(table: Mask, since: NDArray[np.int64], until: NDArray[np.int64]) -> Mask:
     """Return True if any instant in [since, until) is open; at most a week apart."""
     total = np.concatenate([[0], np.cumsum(np.tile(table, 3))])
-    first = _minute(since)
+    first = minute_of(since)
     last = first + (until - 1) // MINUTE - since // MINUTE
     there: Mask = total[last + 1] > total[first]
     return there
 
 
-def _first_dial(view: LogColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def first_dial(view: LogColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the limits (both included) of the dial of each call; `FAR` without a dial."""
     initiated = view.instants("initiated_at")
     if view.log.form == "run":
@@ -77,12 +79,12 @@ def _first_dial(view: LogColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def _windows(view: LogColumns) -> Iterator[Finding]:
     """Check that calls are dialled in a window (T3), and time out in a window (Q6)."""
-    since, until = _first_dial(view)
+    since, until = first_dial(view)
     ended = view.instants("ended_at")
     for code, one in enumerate(view.settings):
-        if one is None or one.windows is None or not _is_sound(one):
+        if one is None or one.windows is None or not is_sound(one):
             continue
-        table = _open_minutes(one.windows)
+        table = open_minutes(one.windows)
         here = view.campaign == code
         dialled = np.flatnonzero(here & (since != FAR))
         closed = ~_open_between(table, since[dialled], until[dialled] + 1)
@@ -107,7 +109,8 @@ def _windows(view: LogColumns) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _is_sound(one: Settings) -> bool:
+def is_sound(one: Settings) -> bool:
+    """Return whether all time windows are ranges of a day."""
     return all(
         1 <= span.day <= 7 and 0 <= span.start < span.end <= 1440 for span in one.windows or ()
     )
@@ -115,7 +118,7 @@ def _is_sound(one: Settings) -> bool:
 
 def _span(view: LogColumns) -> Iterator[Finding]:
     """Check that calls come after the campaign's start (C1) and before its end date (C7)."""
-    since, until = _first_dial(view)
+    since, until = first_dial(view)
     ended = view.instants("ended_at")
     start = view.setting(lambda one: one.start_at, -1)
     end = view.setting(lambda one: one.end_at, FAR)
@@ -151,10 +154,9 @@ def _lines(view: LogColumns) -> Iterator[Finding]:
     log, ended = view.log, view.instants("ended_at")
     begins = view.instants("initiated_at" if log.form == "run" else "started_at")
     held = (begins != NO_INSTANT) & (ended > begins) & view.is_counted
-    owners = pd.Series([one.organization or one.agent_id or one.id for one in log.campaigns])
-    for codes_of_owner in owners.groupby(owners).groups.values():
+    for codes_of_owner in owners(view):
         rows = np.flatnonzero(held & np.isin(view.campaign, codes_of_owner))
-        limit, says, since = _limit(view, [*codes_of_owner])
+        limit, says, since = known_limit(view, codes_of_owner)
         if limit is None or not len(rows):
             continue
         at = np.concatenate([begins[rows], ended[rows]])
@@ -171,7 +173,13 @@ def _lines(view: LogColumns) -> Iterator[Finding]:
         yield from view.of_calls("Q1", wrong, begins, text)
 
 
-def _limit(view: LogColumns, codes_of_owner: list[int]) -> tuple[int | None, str, int]:
+def owners(view: LogColumns) -> list[list[int]]:
+    """Return the campaigns of each organization, or of each agent where none is known."""
+    named = pd.Series([one.organization or one.agent_id or one.id for one in view.log.campaigns])
+    return [[*group] for group in named.groupby(named).groups.values()]
+
+
+def known_limit(view: LogColumns, codes_of_owner: list[int]) -> tuple[int | None, str, int]:
     """Return the number of lines of some campaigns, its source, and the instant from which it is
     known.
     """
@@ -199,14 +207,15 @@ def _after_the_end(view: LogColumns) -> Iterator[Finding]:
     is_final = np.isin(shown.astype(str), _FINAL) & (sent != NO_INSTANT)
     over = np.full(len(log.campaigns) + 1, FAR)
     np.minimum.at(over, campaign[is_final], sent[is_final])
-    back = (sent != NO_INSTANT) & ~np.isin(shown.astype(str), _FINAL) & (sent > over[campaign])
+    # A body may be posted, or stored, long after it was made, but never before its call ended
+    ended = view.body("ended_at")
+    back = (ended > over[campaign]) & ~np.isin(shown.astype(str), _FINAL)
     yield from view.of_bodies(
         "C3", back,
         lambda row: f"the campaign is {shown[row]}, but was over at "
         f"{instant(over[campaign[row]])}",
-        at="sent_at",
     )  # fmt: skip
-    since, _ = _first_dial(view)
+    since, _ = first_dial(view)
     closed = over[view.campaign]
     yield from view.of_calls(
         "C3", (since != FAR) & (since > closed), since,
@@ -221,14 +230,15 @@ def _people(view: LogColumns) -> Iterator[Finding]:
     who, counted = view.recipient, view.is_counted
     rows = np.flatnonzero((who >= 0) & (counted | view.is_queue_timeout) & (ended != NO_INSTANT))
     rows = rows[np.lexsort((ended[rows], who[rows]))]
-    if view.log.form != "run":
-        rows = rows[~np.isin(view.campaign[rows], [*doubtful(view)])]
+    unsure = doubts(view)
+    rows = rows[~np.isin(view.campaign[rows], [*unsure.campaigns])]
+    rows = rows[~np.isin(who[rows], unsure.people)]
     if len(rows) < 2:
         return
     one, two = rows[:-1], rows[1:]
     same = who[one] == who[two]
     interval = view.setting(lambda settings: settings.retry_interval, 0)[two]
-    _, until = _first_dial(view)
+    _, until = first_dial(view)
     begins = np.where(until[two] != FAR, until[two], ended[two])
     due = ended[one] + interval
     place = dict(zip(two.tolist(), range(len(two)), strict=True))
@@ -290,6 +300,7 @@ def _counts(
         "P5", few,
         lambda row: f"callAttempt is {shown[row]}, but {rank[call[row]]} attempts had ended",
     )  # fmt: skip
+    yield from _latest(view, rank)
     if view.log.form != "run":
         return
     sent = view.body("sent_at")
@@ -311,34 +322,69 @@ def _counts(
     )  # fmt: skip
 
 
-def doubtful(view: LogColumns) -> dict[int, str]:
-    """Return campaigns that may list a person twice with equal values, and the reason."""
-    # Bodies have no ids of recipients, so rules on single people cannot be checked for such
-    # campaigns.
-    log, who, ended = view.log, view.recipient, view.instants("ended_at")
-    shown = np.full(len(log.calls), FAR)
+def _latest(view: LogColumns, rank: NDArray[np.int64]) -> Iterator[Finding]:
+    """Yield bodies whose latestCallStatus is the end of a call that had not been made (W4).
+
+    Where `callAttempt` counts no attempt after the call of the body, its own end is the latest.
+    """
+    call, shown = view.body("call"), view.body("shown_attempts")
+    latest, safe = view.body("shown_status"), np.maximum(call, 0)
+    ends = codes(CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED,
+                 CallStatus.ANALYSIS_FAILED)  # fmt: skip
+    own = view.status[safe]
+    newest = (call >= 0) & view.is_counted[safe] & (rank[safe] >= 0) & (shown == rank[safe])
+    answered = np.isin(own, codes(CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED))
+    wrong = newest & ~answered & np.isin(latest, ends) & (latest != own)
+    yield from view.of_bodies(
+        "W4", wrong,
+        lambda row: f"latestCallStatus is {STATUSES[latest[row]].value}, but the latest call that "
+        f"callAttempt {shown[row]} counts ended {STATUSES[own[row]].value}",
+    )  # fmt: skip
+
+
+class Doubts(NamedTuple):
+    """People who may be several with the same values, and campaigns that may list many of those.
+
+    `campaigns` has the reason for each. Bodies have no ids of recipients, so R1 to R3 are not
+    certain of such people.
+    """
+
+    people: NDArray[np.int64]
+    campaigns: dict[int, str]
+
+
+_FEW_UNSURE = 3  # people of a campaign who may be wrong by a value, without the list having twins
+_UNSURE_SHARE = 0.02
+
+
+def doubts(view: LogColumns) -> Doubts:
+    """Return who may be listed twice, from calls that one person can't have had."""
+    if view.log.form == "run":
+        return Doubts(np.empty(0, dtype=np.int64), {})
+    who, ended = view.recipient, view.instants("ended_at")
+    shown = np.full(len(view.log.calls), FAR)
     np.minimum.at(shown, view.body("call"), view.body("shown_attempts"))
-    known = (who >= 0) & (ended != NO_INSTANT)
-    rows = np.flatnonzero(known)
+    rows = np.flatnonzero((who >= 0) & (ended != NO_INSTANT))
+    rows = rows[~np.isin(view.campaign[rows], [*view.told_apart])]
     rows = rows[np.lexsort((ended[rows], who[rows]))]
     one, two = rows[:-1], rows[1:]
     same = who[one] == who[two]
     is_attempt = view.is_counted[one] & view.is_counted[two]
-    evidence = (
-        (same & (ended[one] == ended[two]), "ended on one instant"),
-        (same & is_attempt & (shown[one] == shown[two]), "show one number of attempts"),
-        (same & (shown[two] < shown[one]), "show fewer attempts later"),
-    )
+    doubt = (ended[one] == ended[two]) | (is_attempt & (shown[one] == shown[two]))
+    doubt = same & (doubt | (shown[two] < shown[one]))
+    people = np.unique(who[two[doubt]])
     listed = "the scenario lists people twice with the same values"
-    found: dict[int, str] = dict.fromkeys(view.listed_twice, listed)
-    lines = log.calls["line"].to_numpy()
-    for doubt, what in evidence:
-        _, first = np.unique(view.campaign[two[doubt]], return_index=True)
-        for row in two[doubt][first].tolist():
-            text = f"people may be listed twice: two calls to one person {what} (line {lines[row]})"
-            if int(view.campaign[row]) not in view.told_apart:
-                found.setdefault(int(view.campaign[row]), text)
-    return found
+    campaigns = dict.fromkeys(view.listed_twice, listed)
+    first, repeated = np.unique(who[two[doubt]], return_index=True), np.unique(who[two[same]])
+    lines, of_campaign = view.log.calls["line"].to_numpy(), two[doubt][first[1]]
+    called_again = {int(row): int(code) for row, code in zip(who, view.campaign, strict=True)}
+    several = Counter(called_again[person] for person in repeated.tolist())
+    for code, count in Counter(view.campaign[of_campaign].tolist()).items():
+        if count > max(_FEW_UNSURE, _UNSURE_SHARE * several[code]):
+            line = lines[of_campaign[view.campaign[of_campaign] == code][0]]
+            text = f"people may be listed twice: calls of {count} people show it (line {line})"
+            campaigns.setdefault(code, text)
+    return Doubts(people, campaigns)
 
 
 def _dials(view: LogColumns) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import (
     Callable,
     Collection,
-    Container,
     Iterable,
     Iterator,
     Mapping,
@@ -87,15 +86,16 @@ def codes(*statuses: CallStatus) -> list[int]:
 class LogColumns:
     """The columns of a log as arrays, for checks.
 
-    A scenario adds, by campaign: `most_lines`, the most lines there may be; `told_apart`, the
-    campaigns in which no two people have the same values; `listed_twice`, those in which somebody
-    is listed twice.
+    A scenario adds, by campaign: `most_lines`, the most lines there may be; `expected_settings`,
+    for campaigns of which no body shows any; `told_apart`, the campaigns in which no two people
+    have the same values; `listed_twice`, those in which somebody is listed twice.
     """
 
     def __init__(self, log: Log) -> None:
         self.log = log
         self.most_lines: Mapping[int, int] = {}
-        self.told_apart: Container[int] = ()
+        self.told_apart: Collection[int] = ()
+        self.expected_settings: Mapping[int, Settings] = {}
         self.listed_twice: Collection[int] = ()
         # Findings that are counted but not listed, by rule
         self.omitted: Counter[str] = Counter()
@@ -179,7 +179,7 @@ class LogColumns:
         for campaign, setting in pairs:
             if setting >= 0 and found[campaign] is None:
                 found[campaign] = log.settings[setting]
-        return found
+        return [one or self.expected_settings.get(code) for code, one in enumerate(found)]
 
     def setting(self, read: Callable[[Settings], int | None], otherwise: int) -> NDArray[np.int64]:
         """Return a number of the settings for each call; `otherwise` if it is not known."""

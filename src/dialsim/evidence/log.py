@@ -31,6 +31,7 @@ from dialsim.evidence.bodies import (
     Mark,
     Row,
     Settings,
+    Shape,
     hashes,
     instants,
     row,
@@ -112,6 +113,8 @@ class Log:
     bodies: pd.DataFrame
     campaigns: tuple[Campaign, ...]
     settings: tuple[Settings, ...]
+    agents: tuple[tuple[str | None, str | None], ...] = ()
+    shapes: tuple[Shape, ...] = ()
     damages: tuple[Damage, ...] = ()
     damaged: int = 0
     unknown_fields: Counter[str] = field(default_factory=Counter)
@@ -323,7 +326,8 @@ class _Builder:
         calls = _calls(bodies, ids, texts)
         return Log(
             source=source, form=form, calls=calls, bodies=bodies, campaigns=campaigns,
-            settings=settings, damages=tuple(sorted(self._damages)), damaged=self._damaged,
+            settings=settings, agents=tuple(agents), shapes=tuple(self._known.shapes),
+            damages=tuple(sorted(self._damages)), damaged=self._damaged,
             unknown_fields=self._known.unknown_fields,
         )  # fmt: skip
 
@@ -362,6 +366,7 @@ _COLUMNS: dict[str, Any] = {
     "shown_status": pa.int8(),
     "setting": pa.int32(),
     "agent": pa.int32(),
+    "shape": pa.int32(),
     "result": pa.int8(),
     "funnel": pa.large_string(),
     "fields": pa.large_string(),
@@ -548,7 +553,9 @@ def _read_folder(folder: Path, progress: Progress | None) -> Log:
     builder = _Builder()
     if webhooks is not None:
         builder.read(file_source(webhooks, None, progress).chunks)
-    return _joined(builder.log(str(folder), "run"), pd.read_parquet(table_path))
+    return _joined(
+        builder.log(str(folder), "run"), pd.read_parquet(table_path).reset_index(drop=True)
+    )
 
 
 def _joined(log: Log, table: pd.DataFrame) -> Log:
@@ -611,6 +618,7 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
     ) if len(bodies) else bodies["campaign"]  # fmt: skip
     return Log(
         source=log.source, form="run", calls=calls, bodies=bodies, campaigns=tuple(campaigns),
-        settings=log.settings, damages=log.damages, damaged=log.damaged,
+        settings=log.settings, agents=log.agents, shapes=log.shapes, damages=log.damages,
+        damaged=log.damaged,
         unknown_fields=log.unknown_fields,
     )  # fmt: skip

@@ -11,9 +11,11 @@ import numpy as np
 import orjson
 
 from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
-from dialsim.evidence.bodies import NO_INSTANT, Settings, WeekdayRange
+from dialsim.evidence.bodies import NO_INSTANT, Mark, Settings, WeekdayRange
 from dialsim.evidence.findings import Finding, LogColumns, week_text
 from dialsim.evidence.log import Campaign
+from dialsim.interface.agent import check_agent_params
+from dialsim.interface.schedule import ScheduleRequest
 from dialsim.scenario.scenario import Scenario
 
 
@@ -57,6 +59,34 @@ class Expected:
         numbers = {int(value) for value in values if value is not None}
         return numbers | {owner.settings.max_concurrent_calls}
 
+    def settings(self) -> dict[int, Settings]:
+        """Return the settings of the log's campaigns that get one request, by the scenario."""
+        start, found = self.world.scenario.clock.start, {}
+        for code, block in enumerate(self.blocks):
+            owner = self.owner(code)
+            if block is None or owner is None or block.schedule is None:
+                continue
+            if any(
+                action.action == "schedule" and action.campaign == block.name
+                for action in owner.settings.timeline
+            ):
+                continue
+            request = block.schedule
+            asked = start if block.scheduled_at is None else block.scheduled_at
+            found[code] = Settings(
+                id=block.id,
+                name=block.name,
+                status=None,
+                max_attempts=request.max_attempts,
+                max_concurrent_calls=None,
+                retry_interval=request.retry_interval,
+                start_at=max(asked, request.start_date_time),
+                end_at=request.end_date_time,
+                windows=week_of(request),
+                sip_account_id=None,
+            )
+        return found
+
     def lists_twice(self, code: int) -> bool:
         """True if a campaign of the log may list two people with equal values."""
         block = self.blocks[code]
@@ -77,6 +107,7 @@ def findings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     """Yield everything that speaks against the log following the scenario."""
     yield from _people(view, expected)
     yield from _settings(view, expected)
+    yield from _parameters(view, expected)
     if view.log.form == "run":
         yield from _engine(view, expected)
 
@@ -103,6 +134,30 @@ def _people(view: LogColumns, expected: Expected) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+_OF_TYPE: dict[str, object] = {"text": "", "number": 0, "boolean": True, "null": None, "other": []}
+
+
+def _parameters(view: LogColumns, expected: Expected) -> Iterator[Finding]:
+    """Yield bodies whose agentParams do not fit the agent's paramsSchema (C1).
+
+    Retention removes values, not keys, so those of masked people are left out.
+    """
+    if not len(view.log.bodies):
+        return
+    campaign, shape = view.body("campaign"), view.body("shape")
+    masked = view.marked(Mark.PERSONAL_EXPIRED) | view.marked(Mark.TEL_MASKED)
+    for code, block in enumerate(expected.blocks):
+        if block is None or not block.agent.params_schema:
+            continue
+        here = (campaign == code) & ~masked
+        for one in np.unique(shape[here]).tolist():
+            params = {key: _OF_TYPE[kind] for key, kind in view.log.shapes[one]}
+            faults = check_agent_params(block.agent.params_schema, params)
+            if faults:
+                text = "; ".join(f"agentParams: {fault.message}" for fault in faults)
+                yield from view.of_bodies("C1", here & (shape == one), text)
+
+
 def _settings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     """Check that the settings in bodies equal the request (F3)."""
     setting = view.body("setting") if len(view.log.bodies) else np.empty(0, dtype=np.int32)
@@ -126,6 +181,15 @@ def _settings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     yield from view.of_texts("F3", wrong)
 
 
+def week_of(request: ScheduleRequest) -> tuple[WeekdayRange, ...]:
+    """Return the time windows of a schedule request, as bodies show them."""
+    return tuple(
+        WeekdayRange(day.day_of_week, span.start_minute, span.end_minute)
+        for day in request.time_windows
+        for span in day.time
+    )
+
+
 def _differences(
     one: Settings, block: CampaignBlock | None, owner: OrganizationBlock
 ) -> Mapping[str, tuple[object, object]]:
@@ -140,11 +204,6 @@ def _differences(
     if block is None or block.schedule is None or requests:
         return {}
     request = block.schedule
-    windows = {
-        WeekdayRange(day.day_of_week, span.start_minute, span.end_minute)
-        for day in request.time_windows
-        for span in day.time
-    }
     pairs: dict[str, tuple[object, object]] = {
         "maxAttempts": (one.max_attempts, request.max_attempts),
         "retryInterval": (one.retry_interval, request.retry_interval),
@@ -152,7 +211,7 @@ def _differences(
         "sipAccountId": (one.sip_account_id, request.sip_account_id),
     }
     if one.windows is not None:
-        pairs["scheduleDateTimeWindow"] = (week_text(one.windows), week_text(windows))
+        pairs["scheduleDateTimeWindow"] = (week_text(one.windows), week_text(week_of(request)))
     absent = ("scheduleEndAt", "sipAccountId")
     return {
         name: pair
@@ -173,6 +232,10 @@ def _engine(view: LogColumns, expected: Expected) -> Iterator[Finding]:
         f"{engine.queue_timeout} ms",
     )  # fmt: skip
     start = view.setting(lambda one: one.start_at, -1)
+    for code, block in enumerate(expected.blocks):
+        if block is not None and block.continues:  # C1
+            asked = block.schedule
+            start[view.campaign == code] = -1 if asked is None else asked.start_date_time
     if engine.release_interval:
         off = (queued != NO_INSTANT) & (start >= 0)
         off &= (queued - start) % engine.release_interval != 0

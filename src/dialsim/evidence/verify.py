@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dialsim.evidence import body_rules, call_rules, scenario_rules
+from dialsim.evidence import body_rules, call_rules, missing_calls, scenario_rules
 from dialsim.evidence.bodies import NO_INSTANT
 from dialsim.evidence.findings import Finding, LogColumns
 from dialsim.evidence.log import Log
@@ -61,7 +61,8 @@ def verify(log: Log, scenario: Scenario | None = None) -> Verified:
     campaigns list.
     """
     view = LogColumns(log)
-    found: set[Finding] = set()
+    found: set[Finding] = {*_unreadable(log)}
+    expected = None
     if scenario is not None:
         expected = Expected(scenario, log.campaigns)
         codes = range(len(log.campaigns))
@@ -69,8 +70,10 @@ def verify(log: Log, scenario: Scenario | None = None) -> Verified:
         known = {code for code in codes if expected.blocks[code] is not None}
         view.listed_twice = {code for code in known if expected.lists_twice(code)}
         view.told_apart = known - view.listed_twice
+        if not len(log.bodies):
+            view.expected_settings = expected.settings()
         found |= {*scenario_rules.findings(view, expected)}
-    found |= {*call_rules.findings(view)}
+    found |= {*call_rules.findings(view), *missing_calls.findings(view, expected)}
     if len(log.bodies):
         found |= {*body_rules.findings(view)}
     checked, unseen = _seen(view, has_scenario=scenario is not None)
@@ -79,14 +82,33 @@ def verify(log: Log, scenario: Scenario | None = None) -> Verified:
     return Verified(tuple(key), tuple(sorted(checked)), tuple(unseen), omitted)
 
 
+_RULES_OF_FIELDS = (("payload.call.callStatus", "P2"), ("payload.call", "F1"),
+                    ("payload.campaign", "F3"), ("payload.callResult", "A3"))  # fmt: skip
+
+
+def _unreadable(log: Log) -> Iterator[Finding]:
+    """Yield the lines whose values the interface does not have; others are only damaged."""
+    for damage in log.damages:
+        for field, rule in _RULES_OF_FIELDS:
+            if damage.reason.startswith(field):
+                yield Finding(rule, damage.line, None, None, None, damage.reason)
+                break
+
+
 def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple[str, str]]]:
     """Return the rules checked, and those that could not be checked with reasons."""
     log = view.log
     is_run, has_bodies = log.form == "run", len(log.bodies) > 0
-    checked = set(_ALWAYS) if has_bodies else {"P1", "P5", "R2", "R3"}
+    checked = set(_ALWAYS) if has_bodies else {"P1", "P5", "R3"}
     unseen: list[tuple[str, str]] = []
     if not has_bodies:
-        rules = "A, C, D, F, Q6, R1, T3, W"
+        of_settings = ("C1", "C7", "Q6", "R1", "R2", "T3")
+        if all(view.settings):
+            checked |= {*of_settings}
+        else:
+            why = "the log has no bodies, and no scenario, which show settings of its campaigns"
+            unseen.append((", ".join(of_settings), why))
+        rules = "A, C2, C3, C9, D, F, W"
         unseen.append((rules, "the log has no bodies, which show settings and results"))
     elif (view.body("sent_at") != NO_INSTANT).any():
         checked |= {"C3", "D2", "W2", "W3"}
@@ -96,15 +118,22 @@ def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple
         checked |= {"P1", "P3"}
     else:
         unseen += [("P1, P3, P4", _NO_DIALS), ("R2, late retries", _NO_DIALS)]
-        doubts = sorted(call_rules.doubtful(view).items())
+        unsure = call_rules.doubts(view)
+        doubts = sorted(unsure.campaigns.items())
         unseen += [(f"R1 to R3 in {log.campaigns[code].name}", why) for code, why in doubts]
-    limits = {one.max_concurrent_calls for one in log.settings}
-    if has_scenario or len(limits - {None}) == 1:
+        if len(unsure.people):
+            why = "they may each be two people with the same values"
+            unseen.append((f"R1 to R3 of {len(unsure.people):,} people", why))
+    unlimited = [
+        one for one in call_rules.owners(view) if call_rules.known_limit(view, one)[0] is None
+    ]
+    if len(unlimited) < len(call_rules.owners(view)):
         checked.add("Q1")
-    else:
-        unseen.append(
-            ("Q1", "maxConcurrentCalls changed" if limits else "no body shows maxConcurrentCalls")
-        )
+    if unlimited:
+        names = ", ".join(str(log.campaigns[code].name) for one in unlimited for code in one)
+        shown = {one.max_concurrent_calls for one in log.settings} - {None}
+        why = "maxConcurrentCalls changed" if shown else "no body shows maxConcurrentCalls"
+        unseen.append((f"Q1 in {names}", why))
     if has_scenario and is_run:
         checked |= {"Q2", "Q4", "Q5"}
         unseen.append(("Q3, Q7 to Q11", "the log does not show who waited"))
