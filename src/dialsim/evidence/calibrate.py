@@ -177,6 +177,7 @@ def calibrate(
     calls = dialled_calls(log)
     holds = None if log.has_dials else hold_times(log, calls, lines)
     if holds is not None:
+        # Twice: hold times are estimated from the calls, and then place their dials better.
         calls = dialled_calls(log, holds)
     dials = _dials(log, calls)
     behaviours, left_out, held = {}, {}, {}
@@ -218,6 +219,8 @@ def dialled_calls(log: Log, holds: HoldTimes | None = None) -> pd.DataFrame:
     rung = np.where((codes == ANSWERED) & (started != NO_INSTANT), started, ended)
     earliest = _earliest_dials(log, calls["setting"].to_numpy(), rung)
     before = rung - held[codes].astype(np.int64)
+    # A guess must not lie before the window opened; else the first minutes of a day would seem to
+    # belong to the hour before.
     guessed = np.maximum(before, np.minimum(earliest, rung))
     guessed = np.where(rung != NO_INSTANT, guessed, NO_INSTANT)
     calls["dialled_at"] = np.where(dialled != NO_INSTANT, dialled, guessed)
@@ -242,6 +245,7 @@ def _earliest_dials(
             ((span.day - 1) * DAY + span.start * MINUTE, (span.day - 1) * DAY + span.end * MINUTE)
             for span in one.windows
         ]
+        # Adjacent windows are merged there: a guess may cross from one to the next.
         opening = np.array(Windows(week).ranges[0])
         position = week_position(at[rows])
         # −1: the last one of the previous week
@@ -252,6 +256,7 @@ def _earliest_dials(
 
 def _dials(log: Log, calls: pd.DataFrame) -> DialHistory | None:
     """Return all dials of a log by caller ID (P3); None if one of `calls` is not among them."""
+    # Use counts of a number are wrong if any dial from it is missing.
     if (calls["dial"] < 0).any():
         return None
     dialled = log.calls[_known_dials(log)]
@@ -312,6 +317,7 @@ def attempts_of(
     # The person of a masked call is unknown, so each masked call counts as another person.
     top = max(int(person.max(initial=-1)), -1) + 1
     person = np.where(person < 0, top + np.arange(count), person)
+    # Masked calls have no number; as first attempts they assume nothing of earlier ones.
     attempt = np.maximum(calls["attempt"].fillna(1).to_numpy(np.int64), 1)
     at = calls["dialled_at"].to_numpy(np.int64)
     days, time = np.divmod(at + THAI_OFFSET, DAY)
@@ -325,6 +331,8 @@ def attempts_of(
         [person, attempt, time // HOUR, (days + 3) % 7 + 1, segment,
          calls["outcome"].to_numpy(np.int64), calls["dial"].to_numpy(np.int64), at]
     )  # fmt: skip
+    # A missing attempt was not answered (R3), which says something of the person even without its
+    # hour.
     columns = np.concatenate([columns, _unseen(columns)], axis=1)
     columns = columns[:, np.lexsort((columns[-1], columns[1], columns[0]))]
     who, number, hour, day, of_segment, outcome, dial, at = columns
@@ -437,14 +445,17 @@ def _analyses(
     kinds = judged["analysis"].astype(str)
     sent = judged[judged["sent_at"].notna() & judged["ended_at"].notna()]
     took = milliseconds(sent["sent_at"]) - milliseconds(sent["ended_at"])
+    # A webhook arrives after analysis and latency; unanswered calls show the latency alone.
     took = np.maximum(took - (np.median(latency).astype(np.int64) if len(latency) else 0), 0)
     middle = np.median(took) if len(took) else 0
+    # Both bounds: with very quick analyses ten times the median is nothing unusual.
     is_late = took > max(_LATE_TIMES * middle, _LATE_MS)
     late, failed = int(is_late.sum()), int((kinds == "failed").sum())
     found = Counter(kinds)
     total = len(judged)
     rates = {rate: _share(found[kind], total) for rate, kind in _RATES.items()
              if log.form == "run" or rate != "notRecorded"}  # fmt: skip
+    # In a log of webhooks an analysis that failed for good leaves no body.
     if log.form == "run" or late:
         rates["analysisFailed"] = _share(late + failed, total)
     if log.form == "run" and late + failed:
@@ -525,6 +536,7 @@ def _used_alike(wear: Wear, attempts: Attempts, dialled_at: NDArray[np.int64]) -
     assert attempts.dials is not None
     uses = attempts.dials.uses(wear.recovery.factor.value)[attempts.dial[attempts.seen]]
     hour = pd.Series(dialled_at[attempts.seen] // HOUR)
+    # Within an hour of a date everything else is equal; only differences there identify fatigue.
     within = pd.Series(uses).groupby(hour).transform("mean") - uses
     return bool(within.var() < _ALIKE * uses.var())
 
@@ -533,12 +545,14 @@ def _held_out(calls: pd.DataFrame, dials: DialHistory | None, share: float) -> H
     """Estimate from the first calls and forecast the others; None if either are too few."""
     attempts, at = attempts_of(calls, dials)
     seen = attempts.seen
+    # By time, not at random: a forecast is about later calls.
     cut = cut_of(at[seen], share)
     before = at <= cut
     learned = int((before & seen).sum())
     later = ~before & seen
     if learned < FEWEST or later.sum() < FEWEST:
         return None
+    # The log loss of an impossible event would be infinite.
     chances = np.clip(answering(attempts[before]).chances(attempts)[later], 1e-9, 1.0 - 1e-9)
     answered = attempts.outcome[later] == ANSWERED
     rate = float((attempts.outcome[before & seen] == ANSWERED).mean())
@@ -548,6 +562,7 @@ def _held_out(calls: pd.DataFrame, dials: DialHistory | None, share: float) -> H
     gains = constants - losses
     gain = PointEstimate(float(gains.mean()), float(gains.std() / sqrt(len(gains))), len(gains))
     order = np.argsort(chances, kind="stable")
+    # Bins of equal size rather than width, so that each share has the same precision.
     edges = np.linspace(0, len(order), _BINS + 1).astype(int)
     bins = [
         Bin(float(chances[rows].mean()), _share(int(answered[rows].sum()), len(rows)))

@@ -57,6 +57,7 @@ def minute_of(at: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _open_between(table: Mask, since: NDArray[np.int64], until: NDArray[np.int64]) -> Mask:
     """Return True if any instant in [since, until) is open; at most a week apart."""
+    # Three weeks: a span of up to a week may begin at the end of the first one.
     total = np.concatenate([[0], np.cumsum(np.tile(table, 3))])
     first = minute_of(since)
     last = first + (until - 1) // MINUTE - since // MINUTE
@@ -168,6 +169,7 @@ def _lines(view: LogColumns) -> Iterator[Finding]:
         if not over.any():
             continue
         wrong = np.zeros(len(held), dtype=bool)
+        # One finding at the peak: each further call above the limit would only repeat it.
         wrong[rows[order[np.argmax(np.where(over, busy, 0))]]] = True
         text = f"{busy[over].max()} calls at once, but {says} {limit}"
         yield from view.of_calls("Q1", wrong, begins, text)
@@ -192,6 +194,7 @@ def known_limit(view: LogColumns, codes_of_owner: list[int]) -> tuple[int | None
         return None, "", NO_INSTANT
     ended = view.instants("ended_at")
     known = np.isin(view.campaign, codes_of_owner) & (ended != NO_INSTANT)
+    # Earlier the limit may have been another one, changed before the first body was sent.
     since = int(ended[known].min(initial=FAR)) + LONGEST_RING_MS
     return limit, "every body says maxConcurrentCalls", since
 
@@ -205,6 +208,7 @@ def _after_the_end(view: LogColumns) -> Iterator[Finding]:
     status = np.array([one.status or "" for one in log.settings], dtype=object)
     shown = status[view.body("setting")] if len(log.settings) else np.empty(0, dtype=object)
     is_final = np.isin(shown.astype(str), _FINAL) & (sent != NO_INSTANT)
+    # One more entry for campaign -1, bodies of unknown calls.
     over = np.full(len(log.campaigns) + 1, FAR)
     np.minimum.at(over, campaign[is_final], sent[is_final])
     # A body may be posted, or stored, long after it was made, but never before its call ended
@@ -267,6 +271,7 @@ def _people(view: LogColumns) -> Iterator[Finding]:
     number = np.cumsum(counted[rows])
     first = np.append(True, ~same)
     begin = np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
+    # Cumulative over all people; the count before a person's first call is subtracted.
     number = number - (number - counted[rows])[begin]
     most = view.setting(lambda settings: settings.max_attempts or None, FAR)
     over = np.zeros(len(who), dtype=bool)
@@ -312,6 +317,7 @@ def _counts(
     attempts["count"] = attempts.groupby("who").cumcount() + 1
     both = pd.merge_asof(bodies, attempts, on="at", by="who")
     offset = pd.Series(shown[both["row"]] - both["count"].fillna(0).to_numpy())
+    # A history shifts all of a person's counts by the same number, which the log does not show.
     usual = offset.groupby(both["who"].to_numpy()).transform("min").to_numpy()
     wrong = np.zeros(len(call), dtype=bool)
     wrong[both["row"].to_numpy()[offset.to_numpy() != usual]] = True
@@ -403,6 +409,7 @@ def _dials(view: LogColumns) -> Iterator[Finding]:
             one, two = steps[name], steps[later]
             wrong = (one != NO_INSTANT) & (two != NO_INSTANT) & (two < one)
             if later in {"started_at", "ended_at", "ringing_at"} and name == "initiated_at":
+                # Setup takes at least 1 ms (P1), so that even equal instants are wrong.
                 wrong |= (one != NO_INSTANT) & (two == one)
             yield from view.of_calls(
                 "P1", wrong, two,
@@ -451,6 +458,7 @@ def _bodies_owed(view: LogColumns) -> Iterator[Finding]:
     has_body[call[call >= 0]] = True
     known = (call >= 0) & (sent != NO_INSTANT)
     delay = (sent[known] - ended[call[known]]).max(initial=0)
+    # The log may end before a webhook is due; the longest delay seen bounds what can be demanded.
     soon = ended + delay < sent[known].max(initial=0)
     analysis = log.calls["analysis"].astype("str").fillna("").to_numpy()
     has_result = np.isin(analysis, ["analyzed", "no_conversation", "unavailable"])

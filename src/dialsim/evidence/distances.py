@@ -107,6 +107,7 @@ def events_of(log: Log, *, told: bool) -> Events:
         outcome = np.where(untold, -1, outcome).astype(np.int8)
     person = calls["recipient"].fillna(-1).to_numpy(np.int64)
     top = int(person.max(initial=-1)) + 1
+    # Numbers above all known ones, unique per call.
     person = np.where(person < 0, top + np.arange(len(person)), person)
     attempt = calls["attempt"].fillna(0).to_numpy(np.int64)
     return Events.of(
@@ -124,6 +125,7 @@ def events_of_run(reading: RunView, *, told: bool) -> Events:
         if told:
             outcome[np.isin(reading.verdicts[position].code, untold)] = -1
         person = calls.recipient.astype(np.int64) + top
+        # Numbers of people start at 0 in each campaign; shifted, they are unique in the run.
         top = int(person.max(initial=top - 1)) + 1
         attempt = calls.attempt.astype(np.int64)
         columns.append((person, outcome, attempt, calls.started_at, calls.ended_at))
@@ -191,6 +193,7 @@ def profile(events: Events, most: int | None = None) -> Profile:
         values = np.sort(values).astype(np.float64)
         if most is None or not len(values):
             return values
+        # Quantiles at the middles of equal parts represent a sample.
         return values[((np.arange(most) + 0.5) / most * len(values)).astype(np.int64)]
 
     return Profile(
@@ -361,6 +364,8 @@ def common_shift(one: Profile, other: Profile) -> float:
     # If only calls take longer, or retries come later, the first calls do not move, and the result
     # is 0.
     moved = other.moments - one.moments
+    # Positive if all quantiles moved later, negative if all moved earlier, else 0; one of the terms
+    # is always 0.
     return float(max(moved.min(), 0.0) + min(moved.max(), 0.0))
 
 

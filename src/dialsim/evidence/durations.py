@@ -55,6 +55,8 @@ class FittedDurations:
         if isinstance(self.written, str):
             return self.written
         values = self.written.get("values")
+        # An empirical distribution has no parameters; its mean is drawn, and all values scaled with
+        # it.
         if isinstance(values, list):
             mean = float(self.measured.mean())
             error = float(self.measured.std()) / sqrt(len(self.measured)) / mean if mean else 0.0
@@ -174,6 +176,8 @@ def fitted(measured: NDArray[np.int64]) -> FittedDurations:
         written |= {} if high is None else {"max": _text(high)}
         made = _made(values, written, estimates)
         worst = max(made.off, key=lambda level: made.off[level])
+        # The best likelihood may still miss the tail: only a family with all quantiles right is
+        # taken.
         if len(values) < ENOUGH or made.off[worst] <= OFF:
             return made
         refused.append(f"{name} is {made.off[worst]:.0%} off at the {worst:.0%} quantile")
@@ -220,6 +224,7 @@ def _uniform(values: Floats) -> _Fit:
     count = len(values)
     beyond = (values[-1] - values[0]) / max(count - 1, 1)
     ends = {"low": max(values[0] - beyond, 0.0), "high": values[-1] + beyond}
+    # AIC with two parameters, as of the other families below.
     loss = 4.0 + 2.0 * count * log(values[-1] - values[0])
     return loss, "uniform", {key: PointEstimate(end, beyond, count) for key, end in ends.items()}
 
@@ -248,6 +253,7 @@ def _fit(family: _Family, values: Floats, low: float | None, high: float | None)
     with np.errstate(all="ignore"):
         start = np.array(family.start(float(values.mean()), float(values.std()), values))
         best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-5, "maxiter": 600})
+        # No parameters tried gave a finite likelihood.
         if best.fun >= 1e299:
             return None
         covariance = _covariance(loss, best.x)
@@ -265,6 +271,7 @@ def _fit(family: _Family, values: Floats, low: float | None, high: float | None)
         key: PointEstimate(value, float(error), len(values))
         for (key, value), error in zip(shown.items(), errors, strict=True)
     }
+    # AIC (Akaike 1974), so that families with more parameters don't win by those alone.
     return 2.0 * (best.fun + len(best.x)), family.name, estimates
 
 
@@ -280,6 +287,7 @@ def _covariance(loss: Callable[[Floats], float], at: Floats) -> Floats:
                 loss(at + one + other) - loss(at + one - other)
                 - loss(at - one + other) + loss(at - one - other)
             ) / (4.0 * step**2)  # fmt: skip
+    # pinv: the information is singular if a parameter is not determined.
     covariance: Floats = np.linalg.pinv(second).astype(np.float64)
     return covariance
 

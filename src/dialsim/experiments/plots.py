@@ -101,6 +101,7 @@ _LETTERS = 26
 
 def estimates_of(found: Sweep, figure: Expression) -> pd.DataFrame:
     """Return the rows of `Sweep.intervals` for one figure, one per variant, in their order."""
+    # Expressions are computed for a table on request only; figures are in every table.
     if not figure.is_figure:
         table = found.showing([figure.text]).intervals()
         return table[table["figure"] == figure.text].reset_index(drop=True)
@@ -186,6 +187,7 @@ def _lines(
         ])  # fmt: skip
     if all(isinstance(value, int) for value in values):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    # Names need room, so that values which are no numbers go down the side.
     if not upright:
         _name_rows(ax, [str(value) for value in values])
 
@@ -219,6 +221,7 @@ def _crossed_along(found: Sweep, path: str | None, table: pd.DataFrame) -> str |
     along = path or (found.paths[0] if found.paths else None)
     if along is None or table[list(found.paths)].isna().any(axis=None):
         return None
+    # A path with a single value forms no line.
     return along if table[along].nunique() > 1 else None
 
 
@@ -244,6 +247,7 @@ def cut_names(names: Sequence[str], cut: Callable[[str], str], letters: int) -> 
     `letters` certainly fit.
     """
     said = [cut(name) for name in names]
+    # Variants often share a long beginning, and differ only at the end.
     if len({*said}) == len({*names}):
         return said
     half = (letters - 3) // 2
@@ -285,6 +289,7 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
     table = estimates_of(found, finish_name)
     x = drawn(finish_name, table[middle_of(finish_name)[0]], found.origin)
     y = drawn(cost_name, estimates_of(found, cost_name)["mean"], found.origin)
+    # Never finishing loses against any finish; NaN would compare as neither.
     front = undominated([*zip(y, np.where(np.isnan(x), inf, x), strict=True)])
     said = "none is cheaper and earlier"
     ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label=said)
@@ -341,15 +346,19 @@ def _name_points(
         if np.isfinite(x[k]):
             shared.setdefault((float(x[k]), float(y[k])), []).append(name)
     limits = zip(size, (ax.get_xlim(), ax.get_ylim()), strict=True)
+    # Overlaps are computed in points, because data units differ between the axes.
     to_points = [length / (high - low) for length, (low, high) in limits]
     points = {place: np.multiply(place, to_points) for place in shared}
     rings = {(float(x[k]), float(y[k])) for k in ringed}
     taken = [(at, np.full(2, 7.0 if place in rings else 3.0)) for place, at in points.items()]
     for place, listed in shared.items():
         text = ", ".join(listed)
+        # An approximation of the width of 8 point letters: outlines would have to be computed for
+        # every name.
         half = np.array([2.4 * len(text), 4.5])
         around = [(points[place] + _beside(offset, half), half) for offset in _OFFSETS]
         free = [not any(_overlap(box, other) for other in taken) for box in around]
+        # In a crowd a name may overlap rather than be missing.
         best = free.index(True) if any(free) else 0
         taken.append(around[best])
         ax.annotate(
@@ -462,6 +471,7 @@ def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
     ends = [*known]
     for low, high, alpha, label in _BANDS:
         early, late = (fan(runs.figures, share) for share in (low, high))
+        # Where the late quantile never gets there the band ends.
         both = np.isfinite(late)
         ends += [*late[both]]
         ax.fill_betweenx(

@@ -92,6 +92,7 @@ class Search:
         """Return the evaluation of one value, after at least one look."""
         if index not in self._tried:
             self._look_at([index])
+            # After a misleading first look all later values get as many runs as exposed it.
             while self._looked[index] < self._first and not self._tried[index].sure:
                 self._look_at([index])
         return self._tried[index]
@@ -143,9 +144,12 @@ class Search:
         if self._looked[index] == len(self._looks.counts):
             return False
         evidence = self._tried[index]
+        # With so few runs nothing may count as certain, however clear it looks.
         if evidence.replications < LEAST_TO_BE_SURE:
             return True
         prospects = [self._prospect(part, evidence.replications) for part in evidence.findings]
+        # A goal is met if all clauses are, and missed if any is; minimum and maximum bound both
+        # without assuming independence.
         met, missed = min(met for met, _ in prospects), max(missed for _, missed in prospects)
         return met + missed >= _HOPE
 
@@ -210,6 +214,7 @@ class Search:
             for clause in self.goal.clauses
         )
         ends = [self._tried[index].replications for index in (low, high) if index in self._tried]
+        # Two neighbours have to be certain: the last that misses and the first that meets.
         rest = 2 * sure - sum(min(sure, count) for count in ends) if high - low == 1 else 2 * sure
         return first * (values + (high - low - 1).bit_length()) + rest
 

@@ -214,10 +214,12 @@ class RunView:
         costs, positions = self.world.scenario.costs, [*self.lives]
         if costs is None:
             return dict.fromkeys(positions, 0.0)
+        # Removed duplicates are not called, and bear no costs.
         people = [int(np.count_nonzero(listed(self.states[position]))) for position in positions]
         scheduled = [self.lives[position].request is not None for position in positions]
         shares = fixed_shares(costs, people, scheduled).tolist()
         shared = dict(zip(positions, shares, strict=True))
+        # Shares of lines need the occupancy over time, which most scenarios can do without.
         if not costs.per_line_day:
             return shared
         for block in self.world.organizations:
@@ -309,6 +311,7 @@ class ProgressCurve:
         far as reached.
         """
         people = self.people
+        # Rounded up in integers: the k-th mark is reached when the share is, not before.
         ranks = [-(-share * people // count) for share in range(1, count + 1)]
         return tuple(int(self.reached[rank - 1]) for rank in ranks if 0 < rank <= len(self.reached))
 
@@ -316,6 +319,7 @@ class ProgressCurve:
 def _reached(reading: RunView, life: CampaignTimeline) -> NDArray[np.int64]:
     calls, states = reading.engine_calls[life.position], reading.states[life.position]
     before = (states == _DONE_BY_CALL[0]) & calls.past_reached
+    # Whoever was reached before the run counts as reached at its start.
     start = np.full(np.count_nonzero(before), _start(life))
     return np.concatenate([start, calls.rows.at[rows_of(calls.rows.kind, ANSWERS)]])
 

@@ -64,6 +64,7 @@ def check_references(root: Cursor, problems: Problems) -> None:
     _check_unique(organizations, "apiKey", problems)
     for noun in ("", "agents", "campaigns"):
         blocks = [b for o in organizations for b in (o.at(noun).items() if noun else (o,))]
+        # UUIDs are compared without regard to case (RFC 9562).
         _check_unique(blocks, "id", problems, same=str.lower)
     _check_unique(list(root.at("voices").items()), "voiceKey", problems)
     _check_value(root.at("value"), organizations, problems)
@@ -158,6 +159,7 @@ def _names(blocks: Cursor) -> frozenset[str] | None:
     """Return the names of blocks; None if a name is missing or not a text."""
     items = list(blocks.items())
     names = frozenset(_listed_texts(blocks, "name"))
+    # With a broken list of names every reference would be reported as unknown.
     listed = isinstance(blocks.node, SequenceNode) or not blocks.exists
     return names if listed and all(item.at("name").text for item in items) else None
 
@@ -205,6 +207,7 @@ def _check_value(
             continue
         near = get_close_matches(key, known, n=1, cutoff=0.75)
         what, _, rest = key.partition(".")
+        # Nesting the keys is the obvious mistake in YAML.
         if isinstance(amount.value, dict) and what in ("funnel", "field"):
             example = known[1] if len(known) > 1 else "funnel.STEP"
             hint = f"must be one key with what follows, such as {example}: 80"
@@ -319,6 +322,8 @@ def _read(
     root: Cursor,
     problems: Problems,
 ) -> ScheduleRequest | None:
+    # Corrected first, so that a Buddhist year gives one error and not a second about the order of
+    # dates.
     values, sound = _in_common_era(body, problems)
     try:
         request = read_schedule(values)
@@ -327,6 +332,7 @@ def _read(
         for fault in rejected.faults:
             problems.note(_problem(fault, body, root))
         return None
+    # A request with a corrected year is only read to find its other faults.
     return request if sound else None
 
 
@@ -366,6 +372,7 @@ def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
     join = "." if unknown or _OWN_PATH.match(fault.message) else ": "
     hint = suggestion(culprit.path, root) if unknown else _advice(fault, culprit)
     if unknown:
+        # An unknown key is at fault itself, not its value.
         culprit = culprit._replace(place=culprit.key_place)
     return behind(where + join, fault.message + hint, culprit)
 
@@ -396,6 +403,8 @@ _SHOWN = 3
 
 def remarks_on(scenario: Scenario, root: Cursor) -> tuple[Remark, ...]:
     """Return the warnings about a valid scenario and its document."""
+    # Remarks on an organization keep its position, so that a sandbox shows each client only its
+    # own.
     owned = (
         Remark(text, position)
         for position, organization in enumerate(scenario.organizations)
@@ -673,6 +682,7 @@ def _on_duplicates(where: str, tels: Sequence[str]) -> Iterator[str]:
     if not repeats:
         return
     tel, times = Counter(tels).most_common(1)[0]
+    # All repeats are of one number.
     if repeats == times - 1:
         yield f"{where} has {tel} {times} times; each of these recipients is called."
     else:
@@ -683,6 +693,7 @@ def _on_duplicates(where: str, tels: Sequence[str]) -> Iterator[str]:
 
 
 def _on_spellings(where: str, tels: Sequence[str], place: Callable[[int], str]) -> Iterator[str]:
+    # The common case: all numbers in national form, which have one spelling only.
     if all(tel[0] == "0" for tel in tels):
         return
     spellings = dict.fromkeys(tels)

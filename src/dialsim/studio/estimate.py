@@ -96,6 +96,8 @@ class LineUse:
             (start + THAI_OFFSET) // width,
             -(-(max(end, start + 1) + THAI_OFFSET) // width),
         )
+        # Edges are multiples of the width in Thai time, so that intervals of different runs
+        # coincide.
         edges = np.arange(first, last + 1, dtype=np.int64) * width - THAI_OFFSET
         busy, allowed = (
             StepFunction.total(getattr(use, name) for use in result.reading.slots)
@@ -108,6 +110,7 @@ class LineUse:
     def coarser(self, width: int) -> LineUse:
         """Return the same in wider intervals; `width` is a multiple of the current one."""
         factor = width // self.width
+        # Padded with zeros to whole wider intervals: outside of a run no line is in use.
         before = self.first % factor
         after = -(before + len(self.busy)) % factor
         busy, allowed = (
@@ -143,6 +146,7 @@ class LineBands:
         for row, use in zip(busy, uses, strict=True):
             place = slice(use.first - first, use.first - first + len(use.busy))
             row[place] = use.busy
+            # Runs end at different times; the limit shown is that of any run still going.
             allowed[place] = np.maximum(allowed[place], use.allowed)
         at = (first + np.arange(pieces, dtype=np.int64)) * width - THAI_OFFSET
         ordered = np.sort(busy, axis=0)
@@ -395,6 +399,8 @@ class _Worker:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._scenarios: OrderedDict[int, Scenario] = OrderedDict()
+        # A list lives as long as a scenario that uses it; a change of a setting sends no list
+        # again.
         self._tables: WeakValueDictionary[str, PeopleTable] = WeakValueDictionary()
         self._worlds: dict[tuple[int, int, int], tuple[World, float]] = {}
 
@@ -403,10 +409,12 @@ class _Worker:
         try:
             world = self._world(job)
             result = result_of(world, job.engine, self._look_up)
+            # Figures take time too; a cancellation during the run's last steps is seen before.
             self._look_up(0, 0)
             return _Outcome(job.number, figures_of(result), LineUse.of(result))
         except _Cancelled:
             return _Outcome(job.number)
+        # The connection is gone: there is nobody to send an outcome to.
         except (EOFError, OSError):
             raise
         except Exception as error:
@@ -422,6 +430,8 @@ class _Worker:
         """Return the world of a job, reusing draws of the last one with the same seed and names."""
         scenario = self._scenario(job.key)
         names = tuple((o.name, *(c.name for c in o.campaigns)) for o in scenario.organizations)
+        # Draws depend on names of organizations and campaigns, seed and replication, not on the
+        # settings that a planner changes.
         place = (hash(names), job.seed, job.replication)
         like = self._worlds.get(place)
         world = World(scenario, job.seed, job.replication, None if like is None else like[0])
@@ -449,6 +459,7 @@ class _Worker:
     def _scenario(self, key: int) -> Scenario:
         """Return a scenario, requested from the master if it is not cached."""
         if key not in self._scenarios:
+            # Evicted before the request, so that old and new scenario are not in memory together.
             if len(self._scenarios) >= _KEPT_SCENARIOS:
                 self._scenarios.popitem(last=False)
             self._connection.send(_Wanted())
@@ -573,6 +584,7 @@ class EstimateAnswer:
             news = self._news.get()
             with suppress(Empty):
                 while True:
+                    # Only the newest estimate matters to a slow reader; None merely wakes it.
                     news = self._news.get_nowait() or news
             if news is not None:
                 yield news
@@ -592,6 +604,8 @@ class EstimateAnswer:
         if self.is_cancelled:
             return
         if self.failure is None:
+            # Runs may finish out of order. Only a gapless beginning is an unbiased sample: short
+            # runs finish first.
             runs = next(k for k in count() if k not in self.finished)
             old = monotonic() - self._told_at > _OFTEN_SECONDS
             if runs == self._told_runs or not (runs in _STEPS or runs >= self.limit or old):
@@ -632,6 +646,7 @@ class Pool:
         threads = [hand.serve for hand in self._hands]
         for target in (*threads, self._tell):
             Thread(target=target, name="dialsim-studio", daemon=True).start()
+        # Without numba all runs are SimPy's.
         if is_available():
             Thread(target=self._prepare, name="dialsim-studio", daemon=True).start()
 
@@ -720,6 +735,8 @@ class Pool:
                 )
                 self._leave(answer)
             elif outcome.figures is not None and outcome.lines is not None:
+                # With several draws each case counts replications from 0; an answer numbers its
+                # runs through.
                 figures = replace(outcome.figures, replication=job.run)
                 answer.finished[job.run] = figures, outcome.lines
                 if len(answer.finished) >= answer.limit:
@@ -732,6 +749,7 @@ class Pool:
         with self._changed:
             answer.started.discard(job.run)
             answer.deaths += 1
+            # A run that needs more memory than there is kills every worker that tries it.
             if answer.deaths >= _MOST_DEATHS and answer.failure is None:
                 answer.failure = WorkersLost(
                     f"worker processes were killed {answer.deaths} times during these runs, "
@@ -773,6 +791,7 @@ class _Hand:
         self._pool = pool
         self._number = number
         self._lock = Lock()
+        # The lock guards sending: `stop` is called from other threads than `serve`.
         self._connection: Connection | None = None
         self._process: Any = None
         self._busy_with: EstimateAnswer | None = None
@@ -847,9 +866,11 @@ class _Hand:
     def _start(self) -> None:
         context, nice = loky_context(), _NICE if self._number else 0
         ours, theirs = context.Pipe()
+        # A Ctrl-C during the start would leave a worker that nobody ends.
         with kept_memory(), interrupts_held():
             process = context.Process(target=_work, args=(theirs, os.getpid(), nice), daemon=True)
             process.start()
+        # The worker has its own copy; this one would keep the pipe open after its death.
         theirs.close()
         with self._lock:
             self._connection, self._process = ours, process
@@ -876,6 +897,7 @@ _sharing = Lock()
 
 def shared_pool() -> Pool:
     """Return the program's only pool; it is created on first use and closed at exit."""
+    # Created on first use: importing the studio must not start processes.
     global _shared  # noqa: PLW0603 (there is one per program)
     with _sharing:
         if _shared is None:
@@ -928,6 +950,7 @@ class Estimator:
         known = self._kept.pop(key, {})
         answer.finished.update((k, run) for k, run in known.items() if k < wanted)
         answer.started.update(answer.finished)
+        # The same dictionary: runs that finish later are cached as well.
         self._kept[key] = answer.finished
         while len(self._kept) > _KEPT_ANSWERS:
             self._kept.popitem(last=False)

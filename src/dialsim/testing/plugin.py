@@ -139,6 +139,7 @@ def dialsim_golden(request: pytest.FixtureRequest) -> GoldenTraces:
     from dialsim.testing.assertions import GoldenTraces
 
     def note(comparison: GoldenOutcome) -> None:
+        # User properties survive the transport from xdist's workers to the summary.
         request.node.user_properties.append((_PROPERTY, comparison.value))
 
     _reader(request)  # so that a failure prints the command to repeat it
@@ -154,6 +155,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Append the commands to repeat a failed test to its report."""
     report = yield
     reader = item.stash.get(_READER, None)
+    # Errors of collection have a plain text as longrepr.
     if reader is not None and report.failed and hasattr(report.longrepr, "addsection"):
         folder = item.config.invocation_params.dir
         node_id = "::".join([relative(item.path, folder), *item.nodeid.split("::")[1:]])
@@ -189,6 +191,7 @@ def _traces(count: int) -> str:
 def _reader(request: pytest.FixtureRequest) -> ScenarioReader:
     """Return the test's scenario reader, created on first use."""
 
+    # All fixtures of a test share the reader, which collects the commands to repeat it.
     made: ScenarioReader | None = request.node.stash.get(_READER, None)
     if made is None:
         seed = request.getfixturevalue("dialsim_seed")

@@ -101,7 +101,9 @@ def families() -> tuple[str, ...]:
     for file in ("NotoSans-Latin.ttf", "NotoSansThai-Regular.ttf"):
         with as_file(files("dialsim.results.plots") / "fonts" / file) as path:
             fontManager.addfont(path)
+        # The name is read back from the font: matplotlib does not return it.
         names.append(fontManager.ttflist[-1].name)
+    # The last family comes with matplotlib and has the symbols that both Noto fonts lack.
     return (*names, "DejaVu Sans")
 
 
@@ -119,6 +121,7 @@ _BINS = 300
 
 def edges(start: int, end: int, most: int = _BINS) -> NDArray[np.int64]:
     """Return edges (ms) of at most about `most` equal pieces that cover `start` to `end`."""
+    # Beyond the largest width there are more pieces than `most`, but edges stay at midnight.
     width = next((width for width in _WIDTHS if (end - start) <= width * most), _WIDTHS[-1])
     first, last = start // width, -(-max(end, start + 1) // width)
     return np.arange(first, last + 1, dtype=np.int64) * width
@@ -133,6 +136,7 @@ def steps(
     means, 0 for exact changes. The last value is the value at `end`.
     """
     inside = (function.at > start) & (function.at < end)
+    # Few changes are drawn exactly; many would only fill the file, since pixels show means anyway.
     if np.count_nonzero(inside) <= MOST_POINTS:
         at = np.concatenate([[start], function.at[inside], [end]])
         return at, function(at).astype(np.float64), 0
@@ -175,6 +179,7 @@ class ThaiDates(AutoDateLocator):
 
     def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
         """Return the ticks between two instants in matplotlib's days."""
+        # matplotlib passes the ends in either order.
         ends = [num2date(value - _CYCLE, tz=THAI) for value in sorted((vmin, vmax))]  # type: ignore[no-untyped-call]
         return [value + _CYCLE for value in super().tick_values(*ends)]  # type: ignore[no-untyped-call]
 
@@ -232,6 +237,7 @@ def instant_axis(axis: Axis) -> None:
 
 def time_axis(ax: Axes, start: int, end: int) -> str:
     """Make x the Thai time from `start` to `end` (ms); returns the axis label."""
+    # matplotlib warns of an axis without extent.
     margin = max((end - start) // 50, 1000)
     ax.set_xlim(float(days(start - margin)), float(days(end + margin)))
     ax.xaxis.set_major_locator(ThaiDates())
@@ -298,6 +304,7 @@ def _room(ax: Axes) -> float:
     columns = 1 if places is None else places.ncols
     named = isinstance(ax.yaxis.get_major_locator(), FixedLocator)
     names = [label.get_text() for label in ax.get_yticklabels()] if named else []
+    # Names of rows are drawn left of the axis and reduce the room for the title.
     lines = [line for name in names for line in name.split("\n")]
     beside = max([_BESIDE, *(_width(line, _KEY) + _TICK for line in lines)])
     return float(figure.get_figwidth()) * 72 / columns - beside
@@ -309,6 +316,8 @@ def _width(text: str, size: float) -> float:
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(family=list(families()), size=size)
+    # No renderer exists before the figure is saved; outlines give the width without one. `ismath`:
+    # a $ in a name is no formula.
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return float(width)
 
@@ -316,6 +325,7 @@ def _width(text: str, size: float) -> float:
 def _wrapped(text: str, room: float) -> str:
     """Wrap a title; text without spaces, such as Thai, is cut anywhere."""
     lines = [""]
+    # Split behind spaces, so that joining the parts restores the text.
     for word in re.split(r"(?<= )", text):
         if lines[-1] and _width(f"{lines[-1]}{word}".rstrip(), _TITLE) > room:
             lines.append("")
@@ -517,14 +527,17 @@ class ValueAreas(Artist):
         """`listed` has extents along x and y, and a text; entries without text are left out."""
         super().__init__()
         self.listed = [place for place in listed if place[2]]
+        # Otherwise the layout would make room for the invisible areas.
         self.set_in_layout(False)
         self.set_zorder(100)  # above all other elements, which would receive the pointer instead
 
     def draw(self, renderer: RendererBase) -> None:
         """Write the areas."""
+        # Only the SVG renderer has a writer; a PNG has no tooltips.
         writer, ax = getattr(renderer, "writer", None), self.axes
         if writer is None or not isinstance(ax, Axes):
             return
+        # SVG counts y from the top, matplotlib from the bottom.
         height = renderer.get_canvas_width_height()[1]
         for x, y, text in self.listed:
             left, right = _extent(ax, 0, x)

@@ -99,6 +99,7 @@ def _may_start(campaign: CampaignRun, instant: int) -> int | None:
     """Return the first instant from `instant` on at which C2 allows the campaign to run."""
     if campaign.scheduled is None:
         return None
+    # Derived from the windows alone, not from the engine's own calculation, which is under test.
     opens = int(campaign.hours.next_open(np.array([max(instant, campaign.start_at)]))[0])
     return opens if campaign.end_at is None or opens < campaign.end_at else None
 
@@ -109,6 +110,8 @@ def _completions(campaign: CampaignRun) -> Iterator[Violation]:
     """
     for before, change in zip(campaign.changes, campaign.changes[1:], strict=False):
         if change.cause == "all_final":
+            # A resume of a campaign with nothing left completes it in the same instant, after the
+            # last change of a call.
             last = int(max(before.at, campaign.rows.at.max(initial=0)))
             if change.at != last:
                 late = f"{change.at - last} ms after the last change"
@@ -120,6 +123,8 @@ def _pauses(campaign: CampaignRun) -> Iterator[Violation]:
     open_ = kinds("released", "dialled")
     for change in campaign.changes:
         if change.cause == "pause":
+            # Calls released in the instant of the pause itself are judged by the order of T4, not
+            # here.
             left = _outlasting(campaign, open_, change.at) & (campaign.rows.at < change.at)
             yield from campaign.breaches(left, "C4", "goes on although it was paused")
 
@@ -138,10 +143,12 @@ def _closing(campaign: CampaignRun) -> Iterator[Violation]:
         return
     closed_at, rule = campaign.closing
     rows, made_at = campaign.rows, campaign.scheduled.at if campaign.scheduled else None
+    # A campaign may close in the instant of its own request, which then still makes its calls.
     first = kinds("scheduled")[rows.kind]
     moved = kinds("retry", "released", "dialled")[rows.kind] | (first & (closed_at != made_at))
     # A command from outside comes after the instant's work, and causes no further work.
     late = rows.at > closed_at if campaign.run.live else rows.at >= closed_at
+    # Ends of conversations go on: only dialling and waiting stop.
     yield from campaign.breaches(moved & late, rule, "after the campaign was over")
     waits = kinds("scheduled", "retry", "window_closed", "paused", "released", "dialled")
     left = _outlasting(campaign, waits, closed_at)
@@ -220,6 +227,7 @@ def _times(campaign: CampaignRun) -> Iterator[Violation]:
 def _changes(campaign: CampaignRun) -> Iterator[Violation]:
     """Check that changes are legal, and start from the status before."""
     rows = campaign.rows
+    # The status after a call's last change must be the one before its next.
     wrong = _FROM[rows.kind] != _TO[rows.before]
     illegal = ~rows.first & ~_FOLLOWS[rows.before, rows.kind]
     backwards = ~rows.first & (rows.at < np.roll(rows.at, 1))
@@ -238,6 +246,8 @@ def _phases(campaign: CampaignRun) -> Iterator[Violation]:
     complete.
     """
     rows, kind = campaign.rows, campaign.rows.kind
+    # A withdrawal in the instant of the dial is legal (C4); only the phone's own progress takes
+    # time.
     at_once = ~rows.last & (rows.then_at == rows.at)
     yield from campaign.breaches(
         _DIALS[kind] & at_once & _BY_ITSELF[rows.then], "P1", "set up in no time"
@@ -280,6 +290,7 @@ def _queueing(campaign: CampaignRun) -> Iterator[Violation]:
     until, lost_at, closes = rows.then_at, rows.at + timeout, campaign.hours.next_close(rows.at)
     early = _BEFORE_TIMEOUTS[rows.then]
     lost = kinds("queue_timeout")[rows.then]
+    # A window that closes, or a pause, in the instant of the timeout comes first (T4).
     due_to_be_lost = (until == lost_at) & ~early
     yield from campaign.breaches(
         queued & ((lost != due_to_be_lost) | (until > lost_at)),
@@ -308,6 +319,7 @@ def _shown(campaign: CampaignRun) -> Iterator[Violation]:
     rows, world = campaign.rows, campaign.run.trace.world
     dials = _DIALS[rows.kind]
     numbers = _numbers(campaign, campaign.scheduled.request)
+    # Rows hold indices into the numbers of the world.
     known = [index for index, text in enumerate(world.numbers) if text in numbers]
     yield from campaign.breaches(
         dials & ~np.isin(rows.number, known),
@@ -337,6 +349,7 @@ def _one_after_the_other(campaign: CampaignRun, *, several: bool) -> Iterator[Vi
         yield campaign.breach_at(row, "C4", int(rows.at[row]), "the redial shows another number")
     if not several:
         return
+    # P3 compares calls that went on: a withdrawn dial is not the call before.
     stands = _STANDS[rows.then[dialled]]
     dialled, person, number = dialled[stands], person[stands], number[stands]
     repeated = (person[1:] == person[:-1]) & (number[1:] == number[:-1])
@@ -385,6 +398,7 @@ class PeopleRecord:
         self.last_kind = rows.kind[self.last_row]
         self.made_at = rows.at[self.first_row]
         self.over_at = rows.at[self.last_row]
+        # Cut to the length: without any calls the appended element would be one too many.
         self.newest = np.append(self.person[1:] != self.person[:-1], True)[: len(self.person)]
         self.removed = np.zeros(campaign.count, dtype=bool)
         self.past_attempts = np.zeros(campaign.count, dtype=np.int64)
@@ -436,6 +450,7 @@ def _first_calls(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violat
         yield campaign.breach_by(recipient, "D3", scheduled.at, "called although removed")
     yield from _resumed(campaign, people)
     kind = rows.kind[people.first_row]
+    # A person with a history gets the first call as a retry (C1).
     by_request = (people.call == 1) & fresh[people.person]
     wrong = ~np.where(by_request, kinds("scheduled")[kind], kinds("retry")[kind])
     for index in np.flatnonzero(wrong).tolist():
@@ -478,7 +493,10 @@ def _retries(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]
     failed = (_UNREACHED | _TIMED_OUT)[last]
     due = people.over_at + campaign.retry_interval
     wanted = failed & (attempts < campaign.max_attempts) & ~_over(campaign, due)
+    # Two masks, because a command from outside may come before or after a retry of the same
+    # instant.
     allowed = failed & (attempts < campaign.max_attempts) & ~_over(campaign, due, surely=True)
+    # Rolled over the ends of persons; every use is masked by `newest`.
     next_at = np.roll(people.made_at, -1)
     missing = people.newest & wanted & (due <= campaign.run.trace.end)
     for index in np.flatnonzero(attempts > campaign.max_attempts).tolist():
@@ -532,6 +550,7 @@ def _fates(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
         "withdrawn": _IS_DROPPED[last],
         "dropped": left & again & (campaign.closing is not None),
     }
+    # Exactly one state: a sum of 0 shows a person who was forgotten, a sum of 2 a contradiction.
     held = np.sum(list(fates.values()), axis=0)
     for recipient in np.flatnonzero((held != 1) & ~people.removed).tolist():
         names = [fate for fate, holds in fates.items() if holds[recipient]]

@@ -55,9 +55,11 @@ class Lines:
         """
         campaign = self._parts[part]
         closing = campaign.closing
+        # A campaign that can't call now does not keep its reserved lines from others (Q11).
         runs = campaign.runs_after(self._tally.at[index]) & campaign.hours.are_open(at)
         if closing is not None:
             runs &= at < closing[0]
+        # Nor does it keep more lines than it has people left.
         left = np.minimum(campaign.block.share.reserved, self._left[part][index])
         return np.where(runs, left, 0)
 
@@ -77,6 +79,7 @@ class Lines:
         everybody = np.sum([each[index] for each in self.used], axis=0)
         free = (everybody < limits) & (used < self._parts[part].block.share.at_most)
         own = (used < self.held(part, index, at)) | (self.taken(index, at) < limits)
+        # Lines are counted from the first request on that asks for shares.
         there: Mask = (free & own) | (at < self.since)
         return there
 
@@ -109,6 +112,8 @@ class Tally:
         changes = [change.at for part in parts for change in part.changes]
         moved = [part.rows.at for part in parts]
         moments = np.concatenate([np.array([*limits, *changes], dtype=np.int64), *moved])
+        # Between two of these instants nothing changes, so that all rules can be checked on them
+        # alone.
         self.at: Instants = np.unique(moments[moments <= trace.end])
         self.then: Instants = np.append(self.at[1:], trace.end + 1)[: len(self.at)]
         self.slots = self.counted(parts, CallStatus.INITIATED)
@@ -120,6 +125,7 @@ class Tally:
         total = np.zeros(len(self.at) + 1, dtype=np.int64)
         changed = np.sum([net(status) for status in statuses], axis=0)
         for part in parts:
+            # np.add.at, not +=: several rows fall into one instant.
             np.add.at(total, np.searchsorted(self.at, part.rows.at), changed[part.rows.kind])
         return np.cumsum(total)[: len(self.at)]
 
@@ -179,6 +185,7 @@ def _lines(organization: OrganizationRun, tally: Tally, lines: Lines) -> Iterato
         over = (tally.slots + tally.queued)[index] > limits[index]
         for instant in tally.at[index[over]].tolist():
             yield campaign.breach("Q10", instant, "released where no line is free")
+        # What a command frees or takes in an instant is not in the state after it.
         index = index[_unsteered(organization, tally.at[index])]
         at = tally.at[index]
         beyond = lines.used[part][index] > lines.held(part, index, at)
@@ -208,10 +215,12 @@ def _sharing(organization: OrganizationRun, tally: Tally, lines: Lines) -> Itera
         index = np.flatnonzero(tally.met([campaign], _RELEASES))
         index = index[_unsteered(organization, tally.at[index])]
         at, used = tally.at[index], lines.used[mine][index]
+        # A release on a line that is reserved for the campaign takes nothing from others.
         beyond = (used > lines.held(mine, index, at)) | (lines.since is None)
         for theirs, other in enumerate(parts):
             waits = (tally.waiting[theirs][index] > 0) & other.runs_after(at)
             waits &= other.hours.are_open(at) & (at >= other.start_at)
+            # Only a campaign whose release instant this is could have gone first.
             waits &= (at - other.first_due) % (engine.release_interval or 1) == 0
             waits &= lines.used[theirs][index] < other.block.share.at_most
             first = _goes_first(engine.sharing, other, campaign, lines.used[theirs][index], used)
@@ -233,6 +242,7 @@ def _goes_first(
     """
     mine, theirs = campaign.block, other.block
     if sharing == "weighted":
+        # Cross-multiplied, so that shares are compared without the rounding of a division.
         left, right = used * theirs.share.weight, (others + 1) * mine.share.weight
         before: Mask = (left > right) | ((left == right) & (theirs.position < mine.position))
         return before
@@ -250,6 +260,7 @@ def _deadline(campaign: CampaignRun) -> float:
 def _gap(organization: OrganizationRun) -> int:
     """Return the minimum time between two dials, in ms (Q4)."""
     rate = organization.run.trace.world.scenario.engine.calls_per_second
+    # By way of the text: 0.1 as a float is slightly more than a tenth.
     return 0 if rate is None else ceil(1000 / Fraction(str(rate)))
 
 
@@ -281,6 +292,7 @@ def _grid(organization: OrganizationRun) -> Iterator[Violation]:
 def _idle_slots(organization: OrganizationRun, tally: Tally) -> Iterator[Violation]:
     """Check that no line stays free longer than the pace requires while a call is queued (Q4)."""
     limits, long_ago = organization.limits_after(tally.at), -_gap(organization)
+    # A sentinel before all instants stands for "no dial so far".
     dials = np.concatenate([[long_ago], _dials(organization)])
     last = dials[np.searchsorted(dials, tally.at, side="right") - 1]
     free_at = np.maximum(tally.at, last + _gap(organization))
@@ -302,6 +314,7 @@ def _idle_queue(organization: OrganizationRun, tally: Tally, lines: Lines) -> It
         at, then = tally.at[index], tally.then[index]
         may = campaign.hours.next_release(at, then, campaign.first_due, interval)
         soon = may < then
+        # Lines are looked up only where a release was possible at all.
         soon[soon] = lines.are_there(part, index[soon], may[soon])
         for instant in may[soon].tolist():
             text = "the queue has room and a call waits, but it is not released"
@@ -362,12 +375,14 @@ def _overtaking(
     first.
     """
     waiting: list[int] = []
+    # Entries of a heap can't be removed from its middle; they are marked, and dropped at the top.
     over = bytearray(len(rows))
     for row, place, begin, release in zip(rows, places, begins, released, strict=True):
         if begin:
             heappush(waiting, place)
             continue
         over[place] = True
+        # The heap still holds the released call itself, so that it is never empty here.
         while release and waiting[0] < place and over[waiting[0]]:
             heappop(waiting)
         if release and waiting[0] < place:

@@ -119,6 +119,8 @@ class CampaignRun:
         self.hours = OpeningHours(request.time_windows if request else ())
         self.start_at = self.scheduled.start_at if self.scheduled else 0
         owner = trace.world.organizations[block.organization]
+        # Campaigns added during a run start on their own; those of the file share one beginning
+        # (C1).
         of_file = owner.campaigns[: len(owner.settings.campaigns)]
         together = of_file if block.position < len(of_file) else [block]
         began_before = any(each.people.history for each in together)  # C1
@@ -142,6 +144,7 @@ class CampaignRun:
         """Return True where it may release and dial at some time of an instant."""
         if not self.run.live:
             return self.runs_after(at)
+        # A prefix sum tells if any status within the instant was RUNNING.
         ran = np.concatenate([[0], np.cumsum(self._runs)])
         since = np.searchsorted(self._changed_at, at, side="left")
         until = np.searchsorted(self._changed_at, at, side="right")
@@ -206,6 +209,7 @@ class CallRecord:
     def __init__(self, trace: Trace, block: CampaignBlock) -> None:
         log = trace.calls[block.organization][block.position]
         rows = log.rows()
+        # One integer key sorts faster than lexsort; stable keeps the order of occurrence.
         self.order = np.argsort(rows.recipient.astype(np.int64) << 24 | rows.call, kind="stable")
         self.at = rows.at[self.order]
         self.recipient = rows.recipient[self.order]
@@ -213,6 +217,7 @@ class CallRecord:
         self.kind = rows.kind[self.order].astype(np.int64)
         same = (self.recipient[1:] == self.recipient[:-1]) & (self.call[1:] == self.call[:-1])
         self.first = np.concatenate([[True], ~same])[: len(self.at)]
+        # `or 1`: with no rows `[-0:]` would be the whole array instead of nothing.
         self.last = np.concatenate([~same, [True]])[-len(self.at) or 1 :]
         self.before = np.where(self.first, NOTHING, np.roll(self.kind, 1))
         self.then = np.where(self.last, NOTHING, np.roll(self.kind, -1))
@@ -248,6 +253,7 @@ class OrganizationRun:
         """
         limits = self.limits_after(at)
         if self.run.live:
+            # A command may have lowered the limit after the instant's dials.
             limits = np.maximum(limits, self.limits_after(at - 1))
             for row in self._limits:
                 limits[at == row.at] = np.maximum(limits[at == row.at], row.limit)
@@ -276,6 +282,8 @@ class OpeningHours:
     """
 
     def __init__(self, windows: Iterable[DayWindows]) -> None:
+        # A table of minutes is independent of the engine's interval arithmetic; its last entry
+        # closes Sunday.
         open_minutes = np.zeros(WEEK // MINUTE + 1, dtype=np.int8)
         for item in windows:
             for span in item.time:
