@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.trace import CHANGES, DIALLED, CallRows, CampaignTrace
+from dialsim.engine.trace import CHANGES, DIALLED, CallRows, CampaignTrace, PackedRows
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.people import People
@@ -255,7 +255,8 @@ class Calls:
     @cached_property
     def attempt(self) -> NDArray[np.int32]:
         """Ordinal of each call's attempt; 0 if never dialled, or withdrawn (P5)."""
-        return self._dialled_with(self._dial_changes.attempt(self.attempts_before), 0)
+        changes = self._dial_changes
+        return self._dialled_with(changes, changes.attempt(self.attempts_before), 0)
 
     @cached_property
     def created_at(self) -> NDArray[np.int64]:
@@ -270,7 +271,8 @@ class Calls:
     @cached_property
     def initiated_at(self) -> NDArray[np.int64]:
         """Instant of each call's dial (ms); `NEVER` if it was withdrawn (P5)."""
-        return self._dialled_with(self._dial_changes.dialled_at, NEVER)
+        changes = self._dial_changes
+        return self._dialled_with(changes, changes.dialled_at, NEVER)
 
     @cached_property
     def ringing_at(self) -> NDArray[np.int64]:
@@ -473,25 +475,25 @@ class Calls:
     # never do.
 
     @cached_property
-    def _log_rows(self) -> CallRows:
+    def _log_rows(self) -> PackedRows:
         return self._log.rows()
 
     @cached_property
     def _log_calls(self) -> NDArray[np.int32]:
         rows = self._log_rows
-        calls = (self._before - 1).astype(np.int32).take(rows.recipient)
-        calls += rows.call
+        calls = (self._before - 1).take(rows.recipient)
+        calls += rows.unpacked_calls()
         return calls
 
     @cached_property
-    def _before(self) -> NDArray[np.intp]:
+    def _before(self) -> NDArray[np.int32]:
         """Number of calls of all recipients before each index; the last element is the number of
         all calls.
         """
         rows = self._log_rows
         created = rows.recipient.take(rows_of(rows.kind, CREATES))
-        before = np.zeros(self.people + 1, dtype=np.intp)
-        np.cumsum(np.bincount(created, minlength=self.people), out=before[1:])
+        before = np.zeros(self.people + 1, dtype=np.int32)
+        np.cumsum(np.bincount(created, minlength=self.people), dtype=np.int32, out=before[1:])
         return before
 
     @cached_property
@@ -499,7 +501,7 @@ class Calls:
         """Calls that have ended or timed out in the queue, in the order of their ends."""
         return self._log_calls.take(rows_of(self._log_rows.kind, HAS_END))
 
-    @cached_property
+    @property
     def _dial_changes(self) -> _DialChanges:
         return _DialChanges.among(self._log_rows, self._log_calls)
 
@@ -518,19 +520,22 @@ class Calls:
         values[self._log_calls.take(chosen).astype(np.intp)] = self._log_rows.at.take(chosen)
         return values
 
-    def _dialled_with(self, values: NDArray[Any], blank: int) -> NDArray[Any]:
+    def _dialled_with(
+        self, changes: _DialChanges, values: NDArray[Any], blank: int
+    ) -> NDArray[Any]:
         """Return a column with the value from each call's newest dial or withdrawal, else
         `blank`.
         """
         column = np.full(len(self), blank, dtype=values.dtype)
-        column[self._dial_changes.call] = values
+        column[changes.call] = values
         return column
 
     def _of_dials(self, entries: Sequence[int], dtype: Any) -> NDArray[Any]:
         """Return a column made from the log's entries per dial."""
+        changes = self._dial_changes
         # A live log may have more dials by now than the rows that were read.
-        known = entries[: self._dial_changes.dials]
-        return self._dialled_with(self._dial_changes.entries(known, dtype), -1)
+        known = entries[: changes.dials]
+        return self._dialled_with(changes, changes.entries(known, dtype), -1)
 
 
 class GrowingCalls(Calls):
@@ -673,7 +678,13 @@ class PastCalls(NamedTuple):
 
 
 def past_of(people: People) -> PastCalls:
-    """Return the histories of one campaign's recipients as new columns."""
+    """Return the histories of one campaign's recipients as columns, not to be written to."""
+    if not people.history:  # one entry stands for all, which saves 13 bytes a person
+        return PastCalls(
+            np.broadcast_to(np.int32(0), people.count),
+            np.broadcast_to(np.int8(-1), people.count),
+            np.broadcast_to(np.int64(NEVER), people.count),
+        )
     attempts = np.zeros(people.count, dtype=np.int32)
     status = np.full(people.count, -1, dtype=np.int8)
     ended_at = np.full(people.count, NEVER, dtype=np.int64)

@@ -134,6 +134,12 @@ class World:
         if like is not None and self._has_the_chance_of(like):
             self._reactions, self.chances = like._reactions, like.chances
 
+    def forget_draws(self) -> None:
+        """Release the draws, which take more memory than the log of a run; a further run of this
+        world makes them again.
+        """
+        self._reactions, self.chances = {}, Chances()
+
     @property
     def has_added_campaigns(self) -> bool:
         """True if campaigns were added to those of the scenario."""

@@ -123,6 +123,8 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
     (benchmarks/decision.py).
     """
     reading = result.reading
+    if asked is None:
+        _ = result.part.held_back, result.part.waits  # these take the most memory, so first
     starts = [life.start for life in reading.lives.values() if life.start is not None]
     scopes = tuple(
         ScopeFigures(*part.name, _values(part, asked), part.held_back if asked is None else None)

@@ -190,7 +190,9 @@ def run(
     world = World(scenario, seed, replication)
     chosen = choose(engine, calls_of(scenario))
     with followed(progress, "Simulating", "people") as told:
-        return result_of(world, chosen, told)
+        result = result_of(world, chosen, told)
+    world.forget_draws()
+    return result
 
 
 def result_of(world: World, engine: Engine, progress: Progress | None = None) -> Result:

@@ -33,7 +33,7 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return different
 
 
-def _steps(values: NDArray[np.int64], before: NDArray[np.int64] | int = 0) -> NDArray[np.intp]:
+def _steps(values: NDArray[np.integer], before: NDArray[np.int64] | int = 0) -> NDArray[np.intp]:
     """Return the indices at which a column differs from the value before; `before` precedes the
     first.
     """
@@ -63,9 +63,11 @@ class StepFunction:
         last = np.ones(len(at), dtype=bool)  # last change of its instant
         np.not_equal(at[1:], at[:-1], out=last[:-1])
         ends = np.flatnonzero(last)
-        value = np.cumsum(change, dtype=np.int64).take(ends)
+        narrow = change.dtype == np.int8  # steps of calls, of which there are fewer than 2**31
+        sums: NDArray[np.integer] = np.cumsum(change, dtype=np.int32 if narrow else np.int64)
+        value = sums.take(ends)
         changes = _steps(value)
-        return cls(at.take(ends.take(changes)), value.take(changes))
+        return cls(at.take(ends.take(changes)), value.take(changes).astype(np.int64))
 
     @classmethod
     def of_moves(cls, up: NDArray[np.int64], down: NDArray[np.int64]) -> StepFunction:
@@ -75,8 +77,13 @@ class StepFunction:
         # The direction is the last bit, because sorting integers takes a fraction of an argsort. A
         # stable sort merges columns that are already sorted, like those of a log, in a tenth of the
         # time.
-        moves = np.sort(np.concatenate([up << 1 | 1, down << 1]), kind="stable")
-        return cls.of_changes(moves >> 1, (moves & 1) * 2 - 1)
+        moves = np.concatenate([up, down])
+        moves <<= 1
+        moves[: len(up)] |= 1
+        moves.sort(kind="stable")
+        change = (moves & 1).astype(np.int8) * np.int8(2) - np.int8(1)
+        moves >>= 1
+        return cls.of_changes(moves, change)
 
     @classmethod
     def of_spans(cls, spans: Spans) -> StepFunction:
@@ -101,6 +108,11 @@ class StepFunction:
         # Piece -1, before the first change, selects the appended 0.
         values: NDArray[np.int64] = np.append(self.value, 0)[self._piece(at)]
         return values
+
+    def is_positive(self, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return True for each instant at which the value is above 0."""
+        positive: NDArray[np.bool_] = np.append(self.value > 0, np.bool_())[self._piece(at)]
+        return positive
 
     def __sub__(self, other: StepFunction) -> StepFunction:
         return StepFunction.total([self, StepFunction(other.at, -other.value)])
@@ -137,7 +149,8 @@ class StepFunction:
 
     def _piece(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the index of the piece that contains each instant; -1 before the first."""
-        pieces: NDArray[np.int64] = np.searchsorted(self.at, at, side="right") - 1
+        pieces: NDArray[np.int64] = np.searchsorted(self.at, at, side="right")
+        pieces -= 1
         return pieces
 
     def _compact(self) -> StepFunction:
@@ -155,8 +168,9 @@ def counted(campaigns: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
     parts = []
     for calls in campaigns:
         chosen = rows_of(calls.rows.kind, gain != 0)
-        change = gain.take(calls.rows.kind.take(chosen))
-        parts.append(StepFunction.of_changes(calls.rows.at.take(chosen), change))
+        at, change = calls.rows.at.take(chosen), gain.take(calls.rows.kind.take(chosen))
+        del chosen  # as large as all that follows
+        parts.append(StepFunction.of_changes(at, change))
     return StepFunction.total(parts)
 
 
@@ -303,19 +317,23 @@ def time_use(
 ) -> TimeUse:
     """Divide the time of a scheduled campaign by cause; `states` are those of its recipients."""
     start = life.end if life.start is None else min(life.start, life.end)
-    waits = counted([calls], WAITING)
+    # The largest functions are reduced one after the other, to save memory.
     retrying, timed_out = _retries_ahead(calls, life, states)
+    churning = (timed_out - (retrying - timed_out)).positive()
+    retrying = retrying.positive()
+    waits = counted([calls], WAITING)
     parts = {
         "waiting": waits.positive(),
         "open": StepFunction.of_spans(life.open),
         "paused": StepFunction.of_spans(life.paused),
         "free": (slots.allowed - slots.busy).positive(),
-        "retrying": retrying.positive(),
-        "churning": (timed_out - (retrying - timed_out)).positive(),
+        "retrying": retrying,
+        "churning": churning,
         "ordinary": StepFunction.of_spans(_DEFAULT.open_spans(start, life.end)),
     }
     edges = _edges(start, life.end, parts.values())
-    on = {name: part(edges[:-1]) > 0 for name, part in parts.items()}
+    on = {name: part.is_positive(edges[:-1]) for name, part in parts.items()}
+    lengths = np.diff(edges)
     waits_on, is_open = on["waiting"] & ~on["paused"], on["open"]
     waited = _waited_at_closing(edges[:-1], life.open, waits)
     # Closed time that the default windows close as well is night, which no schedule is to blame
@@ -327,7 +345,7 @@ def time_use(
     retrying_on = ~on["waiting"] & on["retrying"]
 
     def ms(chosen: NDArray[np.bool_]) -> int:
-        return int(np.diff(edges)[chosen].sum())
+        return int(lengths[chosen].sum())
 
     def spans(chosen: NDArray[np.bool_]) -> Spans:
         return np.stack([edges[:-1][chosen], edges[1:][chosen]], axis=1)
@@ -362,8 +380,10 @@ def _edges(start: int, end: int, parts: Iterable[StepFunction]) -> NDArray[np.in
     """Return all instants from `start` to `end`, both included, at which one of the parts
     changes.
     """
-    inside = [part.at[(part.at > start) & (part.at < end)] for part in parts]
-    return distinct(np.sort(np.concatenate([np.array([start, end], dtype=np.int64), *inside])))
+    inside = (part.at[(part.at > start) & (part.at < end)] for part in parts)
+    edges = np.concatenate([np.array([start, end], dtype=np.int64), *inside])
+    edges.sort()  # in place: these columns are the largest of all
+    return distinct(edges)
 
 
 def _waited_at_closing(
