@@ -81,6 +81,7 @@ class BodiesPlace(NamedTuple):
         """
         from dialsim.evidence.entries import is_database
 
+        # --table and --query are for the database; a file would reject them.
         beside = is_database(other) and not is_database(source)
         return BodiesPlace(self.column, None, None) if beside else self
 
@@ -137,6 +138,7 @@ def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) ->
         for line in _verified_text(read, result):
             click.echo(line)
     if result.findings:
+        # 1 means findings, as for grep and diff; errors exit with 2.
         raise click.exceptions.Exit(1)
 
 
@@ -230,6 +232,8 @@ def calibrate(
         from dialsim.report.evidence_pages import calibration_page
 
         html = calibration_page(found, held).html()
+    # Written last, after everything that may fail, so that no old file is replaced by half a
+    # result.
     out.write_text(found.to_yaml(), encoding="utf-8")
     if page is not None and html is not None:
         page.write_text(html, encoding="utf-8")

@@ -32,6 +32,7 @@ class _Notes(logging.Handler):
     """
 
     def __init__(self, progress: Progress) -> None:
+        # In a log file of a build only warnings matter.
         super().__init__(logging.INFO if progress.console.is_terminal else logging.WARNING)
         self._progress = progress
         self._over = Event()
@@ -66,6 +67,7 @@ def _noted(progress: Progress) -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(notes)
+        # Restored, because tests and programs call commands in their own process.
         logger.setLevel(level)
 
 
@@ -94,6 +96,7 @@ def progress_bar(what: str, unit: str = "people") -> Iterator[ProgressBar]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    # Standard output is for results, which may be piped.
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -316,6 +319,7 @@ class Program(click.Group):
 
     @override
     def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
+        # Help is printed while the context is made, and may be piped to head as well.
         with _readers_may_leave():
             return super().make_context(*arguments, **settings)
 

@@ -154,6 +154,7 @@ def run(
         raise click.UsageError("--excel and --without are for one run: they don't go with many")
     if replication is not None:
         raise click.UsageError("--replication is for one run: it doesn't go with many")
+    # --precision alone begins with 20 runs, from which it estimates how many more it takes.
     first = min(20, max_replications) if replications is None else replications
     _many(scenario, first, precision, max_replications, figures, options)
 
@@ -231,6 +232,7 @@ def _many(
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, options.overrides)
+    # Only for its errors: a typo must not show after an hour of simulation.
     precisions(precision, loaded)
     for text in figures:
         read_shown(text, loaded)

@@ -70,6 +70,8 @@ ANSWERS = _kinds("answered")
 ENDS = _kinds("ended")
 TIMES_OUT = _kinds("queue_timeout")
 HAS_END = ENDS | TIMES_OUT
+# Whatever leaves INITIATED without an end: pauses, cancellations, deletions and expiries of a dial
+# (C4).
 WITHDRAWS = ~ENDS & np.array(
     [change.from_status == _UNDER_WAY != change.to_status for change in CHANGES]
 )
@@ -249,6 +251,7 @@ class Calls:
         counted = np.zeros(1 + len(self), dtype=np.int32)
         np.cumsum(self.counted, out=counted[1:])
         first = self._before.take(self.recipient)
+        # Calls are sorted by recipient, so that one cumulative sum serves all of them.
         before: NDArray[np.int32] = counted[:-1] - counted.take(first)
         return before + self.past_attempts.take(self.recipient)
 
@@ -360,6 +363,7 @@ class Calls:
         """
         order = np.arange(len(self.row_call), dtype=np.int64)
         keys = np.sort(self.row_call.astype(np.int64) << 32 | order)
+        # Keys are (call, row): the first row of a call behind this index is its next change.
         first = np.searchsorted(self.rows.at, at, side="right")
         rows = keys[np.searchsorted(keys, calls << 32 | first)] & 0xFFFFFFFF
         status: NDArray[np.int8] = FROM_STATUS[self.rows.kind[rows]]
@@ -420,6 +424,7 @@ class Calls:
 
     def of_newest(self, per_call: NDArray[Any], otherwise: int | NDArray[Any]) -> NDArray[Any]:
         """Map a column of calls to recipients by their newest call; `otherwise` without a call."""
+        # Indices instead of a mask: numpy takes by index in a fraction of the time.
         has = np.flatnonzero(self.newest != NO_CALL)
         values = np.full(self.people, otherwise, dtype=per_call.dtype)
         values[has] = per_call.take(self.newest.take(has))
@@ -566,6 +571,8 @@ class GrowingCalls(Calls):
         if len(self._log) > self._rows_read:
             rows = self._log.rows(self._rows_read)
             created = np.flatnonzero(CREATES[rows.kind])
+            # Calls get their index in order of creation, unlike in `Calls`: an index must not move
+            # while readers hold it.
             places = len(self) + np.arange(len(created))
             self._show(len(self) + len(places))
             self.recipient[places] = rows.recipient[created]
@@ -648,6 +655,7 @@ class GrowingCalls(Calls):
     def _take_in_ends(self, calls: NDArray[np.intp]) -> None:
         ends = self._ends + len(calls)
         if ends > len(self._ended):
+            # Doubled, so that each end costs constant time on average.
             self._ended = np.resize(self._ended, max(ends, 2 * len(self._ended)))
         self._ended[self._ends : ends] = calls
         self._ends = ends

@@ -64,11 +64,13 @@ class ReachedPeople:
 
     def remove_last(self) -> None:
         """Remove the campaign that was added last."""
+        # An added campaign whose request is refused leaves no trace (C11).
         self._campaigns.pop()
         self._ended_at.pop()
 
     def note(self, block: CampaignBlock, recipient: int, ended_at: int) -> None:
         """Register that a call to this recipient ended COMPLETED."""
+        # Without the feature nobody asks, and a million entries would be kept for nothing.
         if self._window is not None:
             self._ended_at[block.position][recipient] = ended_at
 
@@ -150,6 +152,7 @@ class WaitingList:
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Yield (recipient, call) of every waiting call, in no particular order."""
         for recipient in self._fresh[self._next :]:
+            # First calls have number 1; they have no entry of their own to hold it.
             yield recipient, 1
         for _, _, recipient, call in self._heap:
             yield recipient, call
@@ -173,6 +176,7 @@ class WaitingList:
     def take(self) -> Waiting:
         """Remove and return the call to release next."""
         waiting = self.first()
+        # By identity: `first` has compared the two already.
         if self._heap and self._heap[0] is waiting:
             return heappop(self._heap)
         self._next += 1
@@ -210,6 +214,7 @@ class Campaign:
         self._outgoing = DialChoice(
             dialler.trace.world, block, self.log, dialler.number_uses, dialler.scripted
         )
+        # Arrays of 32 bits take half the memory of lists, for up to millions of people.
         self._attempts = array("i", bytes(4 * count))  # by recipient: counted attempts (P5)
         self._calls = array("i", bytes(4 * count))  # by recipient: calls created
         # by recipient: calls that are QUEUED or whose line is being set up
@@ -230,6 +235,7 @@ class Campaign:
         """DRAFT → SCHEDULED, one call per recipient (C1)."""
         self._require_schedulable(request)
         now = self.clock.now
+        # The last check that may refuse the request; nothing of the campaign has changed before.
         removed = self._duplicates(request)
         self._request = request
         self._start_at = max(now, request.start_date_time)
@@ -243,6 +249,7 @@ class Campaign:
         self.people_done += len(removed) + past.settled
         if self.block.share.counts_lines:
             self._dialler.counts_lines = True
+        # Before the first calls, which skip people who continue from a history.
         self._go_on_from(past)
         self._create_first_calls({*removed, *past.recipients.tolist()})
         self._become(CampaignStatus.SCHEDULED, "schedule")
@@ -416,6 +423,8 @@ class Campaign:
 
     def _end_date_time(self, _event: Event) -> None:
         """Expire the waiting calls, and with them the campaign (C7)."""
+        # Asked before they are dropped. Conversations under way go on, and complete the campaign if
+        # nothing was cut short (C7).
         cut_short = bool(self._open or len(self.waiting) or self._retries)
         self._drop_waiting("expired")
         if cut_short or not self._started:
@@ -423,6 +432,7 @@ class Campaign:
 
     def _window_closed(self, _event: Event) -> None:
         """Return queued calls to SCHEDULED; lines being set up are not affected (Q6)."""
+        # A list, because the loop removes entries from the dictionary.
         queued = [call for call in self._open.values() if call.status is CallStatus.QUEUED]
         for call in queued:
             self.log.append(self.clock.now, call.key | trace.WINDOW_CLOSED)
@@ -464,6 +474,8 @@ class Campaign:
 
     def _start_instant(self, now: int) -> int | None:
         """Return the first instant from `now` on at which the campaign may become RUNNING (C2)."""
+        # A window that opens only at or after the end date is no start: the campaign expires as
+        # SCHEDULED (C7).
         opens = self._windows.next_open(max(now, self._start_at))
         end = self._request.end_date_time
         return opens if end is None or opens < end else None
@@ -491,6 +503,7 @@ class Campaign:
         for recipient, attempts, number in zip(*(each.tolist() for each in columns), strict=True):
             self._attempts[recipient] = attempts
             self._outgoing.shown_before(recipient, number)
+        # Sorted by due instant, and a sorted list is a heap.
         self._retries = [*zip(past.due.tolist(), past.called_again.tolist(), strict=True)]
         self._await_retry()
 

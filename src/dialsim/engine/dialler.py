@@ -54,12 +54,14 @@ class Dialler:
         self._woken = False
         self._pace = Timer(clock, Step.DUE, self._wake_on)
         self._deadline = Timer(clock, Step.QUEUE_TIMEOUT, self._time_out)
+        # One count of uses per recovery time: behaviours with equal ones share it.
         recoveries = {
             behaviour.answered_odds.by_caller_id_use.recovery
             for behaviour in scenario.behaviours.values()
             if behaviour.answered_odds.by_caller_id_use is not None
         }
         self.number_uses = {recovery: NumberUse(recovery) for recovery in recoveries}
+        # Defined before set_limit, which wakes the dialler and logs the first limit.
         self.limit = 0
         self.set_limit(block.settings.max_concurrent_calls)
         alert = block.settings.duplicate_call_alert
@@ -76,6 +78,7 @@ class Dialler:
         campaign = Campaign(self.clock, block, self)
         self.campaigns.append(campaign)
         self.reached.add(block)
+        # A campaign added later gets the agent's current behaviour, not the one of the file.
         if block.agent.name in self._behaviours:
             campaign.use_behaviour(self._behaviours[block.agent.name])
         return campaign
@@ -95,6 +98,7 @@ class Dialler:
     def set_limit(self, limit: int) -> None:
         """Change maxConcurrentCalls; a lower limit ends no call (Q1)."""
         self.limit = limit
+        # Kept as a number, because it is compared for every call that becomes due.
         self._capacity = self._queue_capacity()
         self.trace.limits.append(
             LimitChange(self.clock.now, self.block.position, limit, self.trace.turn)
@@ -158,8 +162,10 @@ class Dialler:
         self._woken = False
         now = self.clock.now
         self._pace.drop()
+        # Once per round: nothing that a round does opens a window or starts a campaign.
         ready = [campaign for campaign in self.campaigns if campaign.can_release(now)]
         self._release(now, ready)
+        # Dialling makes room in the queue, which may be shorter than the number of free lines.
         while self._dial(now):
             self._release(now, ready)
         self._await_deadline()
@@ -200,6 +206,7 @@ class Dialler:
     def _in_turn(self, equals: list[Campaign], rank: float) -> Campaign:
         """Return the campaign after the last one released from (Q3)."""
         last = self._released_last.get(rank, -1)
+        # By position and not by an index into `equals`, whose members change between rounds.
         return next((campaign for campaign in equals if campaign.block.position > last), equals[0])
 
     def _has_free_line(self) -> bool:
@@ -211,6 +218,7 @@ class Dialler:
         if not self._has_free_line():
             return []
         now = self.clock.now
+        # Lines that a campaign holds and already uses are in the count of lines in use.
         unused = sum(max(0, each.held_lines(now) - each.lines) for each in self.campaigns)
         is_unheld = self.slots_in_use + self._queued + unused < self.limit
         return [

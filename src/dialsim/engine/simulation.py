@@ -50,6 +50,7 @@ def add_campaign(
     try:
         added.schedule(block.schedule)
     except Refused:
+        # A refused request takes the campaign with it: the client sees one command, which failed.
         dialler.remove_last()
         raise
     return added
@@ -69,6 +70,7 @@ def _checked(
             raise DialsimError(f"campaign {campaign.name!r} has its recipients already")
         check_campaign(campaign, around)
         return campaign
+    # A lone surrogate must give an error with its line, as for bytes, rather than fail here.
     content = csv.encode("utf-8", "surrogatepass") if isinstance(csv, str) else csv
     return read_campaign(campaign, around, content, None if folder is None else Path(folder))
 
@@ -92,6 +94,7 @@ class Simulation:
     @classmethod
     def of_world(cls, world: World) -> Self:
         """Create a simulation of a world in which nothing has happened yet."""
+        # __init__ would make a world of its own.
         simulation = cls.__new__(cls)
         simulation._begin(world)
         return simulation
@@ -105,6 +108,7 @@ class Simulation:
             for block in world.organizations
         ]
         lay_out(self._clock, self._diallers, self._trace)
+        # Requests at clock.start are part of the beginning: the first command comes after them.
         self._clock.work_off(self._clock.now)
 
     # -- reading ----------------------------------------------------------------------------------
@@ -190,6 +194,7 @@ class Simulation:
         end = self._trace.world.scenario.clock.end
         people = sum(c.block.people.count for d in self._diallers for c in d.campaigns)
         while (ahead := self._clock.next_instant()) is not None and (end is None or ahead <= end):
+            # By the hour, only so that progress can be shown.
             self._clock.work_off(ahead + HOUR if end is None else min(ahead + HOUR, end), idle=True)
             if progress is not None:
                 progress(sum(c.people_done for d in self._diallers for c in d.campaigns), people)
@@ -321,6 +326,8 @@ class Simulation:
         try:
             outcome = command()
         except DialsimError:
+            # A refused command has no effect, so that it must not take a place in the sequence of
+            # turns.
             self._trace.drop_turn()
             raise
         self._clock.work_off(self._clock.now)

@@ -135,6 +135,7 @@ def mean_interval(values: Values, confidence: float, support: Support = ANY) -> 
     alike = values.min() == values.max()
     # The mean of equal values can be off in its last digit.
     mean = float(values[0] if alike else values.mean())
+    # Without randomness one run tells everything.
     if alike and support.certain:
         return Interval(mean, mean, mean)
     if count < FEWEST:
@@ -150,11 +151,13 @@ def mean_interval(values: Values, confidence: float, support: Support = ANY) -> 
     if values.min() > 0 and high > _WIDE * mean and enough is None:
         # runs needed for a limit of twice the mean
         enough = ceil(count * (log(min(high / mean, 1e9)) / log(2.0)) ** 2)
+        # A limit of a thousand times the mean only looks like information.
         high = high if high < _USELESS * mean else inf
     unseen = unseen_share(count, confidence)
     if support.spill:
         low -= unseen * (mean - float(values.min()) + support.spill)
         high += unseen * (float(values.max()) - mean + support.spill)
+    # Equal values have no spread to estimate: only the share of unseen runs bounds the mean.
     untold = alike and not support.spill
     if untold or skew < 0:
         low -= unseen * (mean - support.least)
@@ -251,6 +254,7 @@ def quantile_interval(
     low, high = _ranks_of_limits(count, share, confidence)
     missing = low == 0 or high == count + 1
     middle, lower, upper = (float(ordered[place]) for place in (rank(count, share), low, high))
+    # Too few runs for a limit can be said beforehand, as a number of runs.
     enough = runs_for_quantile(share, confidence) if missing else None
     return Interval(middle, lower, upper, enough)
 
@@ -277,6 +281,7 @@ def runs_for_quantile(share: float, confidence: float) -> int:
 
 def rank(count: int, share: float) -> int:
     """Return the rank, from 1, of the quantile: ⌈n·share⌉, safe from rounding."""
+    # 100 · 0.55 is 55.00000000000001 in floats.
     return max(1, ceil(count * share - 1e-9))
 
 
@@ -354,6 +359,7 @@ def _mean_of_pairs(differences: Values, infinite: bool) -> float:
         same = differences.min() == differences.max()
         return float(differences[0] if same else differences.mean())
     later, earlier = np.isposinf(differences).any(), np.isneginf(differences).any()
+    # Infinity minus infinity has no value.
     if later == earlier:  # some of each, or only pairs in which neither finished
         return nan
     return inf if later else -inf

@@ -82,11 +82,15 @@ class Workers:
                 with (
                     kept_memory(), self._backend(), closing(self._round(tasks, jobs)) as finished,
                 ):  # fmt: skip
+                    # Outcomes are consumed while others run: they are stored, and a kill loses at
+                    # most those under way.
                     for outcome in chain.from_iterable(finished):
                         del missing[outcome.index]
                         yield outcome
                 fruitless = 0
             except self._lost_worker():
+                # A round with any result counts as progress: the memory may have been short for a
+                # moment only.
                 fruitless = fruitless + 1 if len(missing) == before else 0
                 if fruitless >= _FRUITLESS_ROUNDS:
                     raise WorkersLost(_lost(missing)) from None
@@ -97,6 +101,7 @@ class Workers:
     def _round(self, tasks: Sequence[Task], jobs: int) -> Generator[list[TaskOutcome]]:
         from joblib import Parallel, delayed, effective_n_jobs
 
+        # Local workers end with their parent; those of a cluster belong to somebody else.
         master = os.getpid() if self._dask is None else None
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
         if self._client is not None:
@@ -130,6 +135,7 @@ class Workers:
         new = {name: bytes(found[name]) for name in found.keys() - self._sent}
         if new:
             self._sent |= new.keys()
+            # Any name that is unique to these lists.
             plugin = min(new)
             client.register_plugin(PeopleLists(new), name=plugin)
             self._plugins.append(plugin)
@@ -283,6 +289,8 @@ class Store:
         """Open or create the store. Raises StoreError if it is in use, or is no store."""
         self.path = folder / STORE
         self._made_by = _made_by()
+        # Autocommit, so that every finished replication survives a kill. The short timeout turns a
+        # second writer into an error instead of a wait.
         self._database = sqlite3.connect(self.path, timeout=0.2, isolation_level=None)
         try:
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -300,6 +308,7 @@ class Store:
 
     def recall(self, case: Case, count: int) -> None:
         """Load the stored ones among a case's first `count` replications."""
+        # By digest of scenario and program: a changed rule never returns stale figures.
         rows = self._database.execute(
             "SELECT figures FROM finished WHERE version = ? AND scenario = ? AND seed = ? "
             "AND replication < ?",
@@ -353,6 +362,7 @@ class ExperimentRunner:
         replications finished before are kept.
         """
         if self._store is not None:
+            # Stored runs keep all figures, as the next experiment may ask for others.
             asked = None
             for case in cases:
                 self._store.recall(case, count)

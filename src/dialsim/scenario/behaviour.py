@@ -17,6 +17,7 @@ def _key_from(least: int, most: int, noun: str) -> BeforeValidator:
     """Build the validator of a key that is a whole number, given as text."""
 
     def check(key: object) -> int:
+        # isdigit() alone would accept Thai and other digits.
         if isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 3:
             number = int(key)
             if least <= number <= most:
@@ -271,6 +272,7 @@ def inherit(written: Mapping[str, object]) -> dict[str, object]:
             complete[name] = BUILT_IN if name == "default" and behaviour is None else behaviour
             continue
         own = {key: value for key, value in behaviour.items() if value is not None}
+        # Ring times are merged by end, other values replaced: half a distribution means nothing.
         complete[name] = inherited | own | _ring_times(base.get("ringTime"), own.get("ringTime"))
     return complete
 

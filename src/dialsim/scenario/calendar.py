@@ -37,6 +37,7 @@ DAY_CLASSES: tuple[DayClass, ...] = ("weekday", "saturday", "sunday", "holiday")
 
 def days_between(first: date, last: date) -> Iterator[date]:
     """Yield every date from the first to the last, both included."""
+    # An empty range if `last` is before `first`.
     for number in range((last - first).days + 1):
         yield first + timedelta(days=number)
 
@@ -230,6 +231,7 @@ def _country(value: object) -> str:
     # Imported here: only files with holidays need the package.
     from holidays.registry import COUNTRIES
 
+    # The registry has codes of two and three letters, and class names.
     codes = {code for _, *codes in COUNTRIES.values() for code in codes if len(code) == 2}
     if value in codes:
         return value
@@ -238,6 +240,7 @@ def _country(value: object) -> str:
     text = value.strip().casefold().replace("_", " ")
     near = [value.strip().upper()] if value.strip().upper() in codes else []
     near += [names[name] for name in get_close_matches(text, names, n=1, cutoff=0.7)]
+    # With two letters difflib finds no close matches.
     if len(text) == 2 and sum(a == b for a, b in zip(text, "th", strict=True)) == 1:
         near.append("TH")  # the service's own country
     hint = f"did you mean {near[0]}?" if near else "write its code of two letters, such as TH"
@@ -321,6 +324,7 @@ class Calendar(Model):
             listed = [year for year in years if year in known]
             names = dict(_of_country(self.holidays, listed, self.categories))
         names |= self.own_holidays
+        # Sorted by date: the digest of a scenario depends on the order.
         self._names = {day: names[day] for day in sorted(names) if day not in self.open}
 
     @property
@@ -342,6 +346,8 @@ def _of_country(country: str, years: list[int], categories: tuple[str, ...]) -> 
     english = "en_US" if "en_US" in made.supported_languages else None
     if not years:
         return made
+    # expand=False: by default the package adds further years whenever one is asked for, so that
+    # results would depend on earlier questions.
     return country_holidays(
         country, years=years, language=english, categories=categories or None, expand=False
     )

@@ -403,8 +403,7 @@ _SHOWN = 3
 
 def remarks_on(scenario: Scenario, root: Cursor) -> tuple[Remark, ...]:
     """Return the warnings about a valid scenario and its document."""
-    # Remarks on an organization keep its position, so that a sandbox shows each client only its
-    # own.
+    # Remarks keep the position of the organization that they are about.
     owned = (
         Remark(text, position)
         for position, organization in enumerate(scenario.organizations)

@@ -66,6 +66,7 @@ class Horizon:
 
     def holds_at(self, instant: int) -> bool:
         """Return True if an action is needed at an instant."""
+        # At a known end the campaign or the run is over, and an action would be refused.
         return instant < self.at or (instant == self.at and not self.is_known)
 
 
@@ -136,6 +137,7 @@ def week_text(windows: tuple[DayWindows, ...]) -> Iterator[str]:
     }
     first = 1
     for number in range(1, 8):
+        # A run of equal days is printed at its last one.
         if number < 7 and said.get(number) == said.get(number + 1):
             continue
         names = WEEKDAYS[first - 1] + (f"-{WEEKDAYS[number - 1]}" if first < number else "")
@@ -198,11 +200,13 @@ def with_plans(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario
                 first = thai_date(start_of(campaign)).isoformat()
                 last = thai_date(part.horizon.at - 1).isoformat()
                 problems.add(place, f"leaves no time for any call from {first} to {last}")
+            # model_copy skips validation: an empty list, reported above, would fail it.
             schedule = campaign.schedule.model_copy(update={"time_windows": part.time_windows})
             campaigns_now.append(campaign.model_copy(update={"schedule": schedule}))
             actions += part.actions
         changed = owner
         if campaigns_now != [*owner.campaigns] or actions:
+            # Stable, so that limits come before pauses of the same instant.
             actions.sort(key=lambda action: action.at)
             changed = owner.model_copy(update={"campaigns": tuple(campaigns_now)})
             changed = changed.with_planned(actions)
@@ -213,6 +217,7 @@ def with_plans(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario
 def _years(scenario: Scenario) -> range:
     """Return the years whose holidays may matter."""
     first, last = thai_date(scenario.clock.start).year, _last_year(scenario)
+    # Retries may go on for years after the last instant that the file names.
     ahead = _YEARS_AHEAD if scenario.clock.end is None else 0
     return range(first, max(last, first + ahead) + 1)
 
@@ -246,12 +251,15 @@ def _campaign(
     plan = campaign.plan
     assert plan is not None
     start, horizon = start_of(campaign), horizon_of(scenario, campaign)
+    # Every week is the same: windows suffice, without any pause.
     if plan.holiday is None and not scenario.has_closed_dates:
         weekly = {number: plan.of_weekday(number) for number in range(1, 8)}
         return CompiledCampaign(owner.name, campaign.name, horizon, time_windows(weekly), ())
     weekly_spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
     dates = [*days_between(thai_date(start), thai_date(max(start, horizon.at - 1)))]
     for day in dates:
+        # Windows repeat weekly: each gets all that any date of its weekday needs, and pauses cut
+        # the other dates.
         weekly_spans[day.isoweekday()] += planned(plan, day, days)
     windows = {number: union(spans) for number, spans in weekly_spans.items()}
     cuts = [*_cuts(plan, windows, dates, days, (start, horizon.at))]
@@ -275,6 +283,7 @@ def horizon_of(scenario: Scenario, campaign: Campaign) -> Horizon:
     if clock_end is not None:
         # T5: the instant of clock.end is simulated as well
         return Horizon(clock_end + 1, "clock.end")
+    # From midnight, so that the horizon does not cut a window in two.
     first = midnight(thai_date(start_of(campaign)))
     return Horizon(first + WEEKS * 7 * DAY, f"{WEEKS} weeks")
 
@@ -303,6 +312,7 @@ def _cuts(
                 min(max(midnight(day) + minute * MINUTE, within[0]), within[1])
                 for minute in (low, high)
             )
+            # Closed by the window already, so that no pause is needed.
             if start == end or not _covers(windows[day.isoweekday()], low):
                 continue
             if not _covers(wanted, low):
@@ -362,12 +372,15 @@ def _lines(scenario: Scenario, owner: Organization, days: Days) -> CompiledLines
         for index, (minute, count) in enumerate(changes):
             at = midnight(day) + minute * MINUTE
             following = changes[index + 1][0] * MINUTE if index + 1 < len(changes) else DAY
+            # Changes that are over before the run begins, or change nothing, would only fill the
+            # timeline.
             if midnight(day) + following <= clock.start or at >= horizon.at or count == limit:
                 continue
             limit = count
             at = max(at, clock.start)
             actions.append(_set_lines(at, count))
     if limit != usual and not horizon.is_known:
+        # Beyond the compiled weeks the usual number applies, not whatever the last day had.
         actions.append(_set_lines(horizon.at, usual))
     return CompiledLines(owner.name, horizon, tuple(actions))
 
@@ -499,6 +512,7 @@ def _on_campaign(
                     "windows some minutes earlier if conversations count, too."
                 )
         if rule.per_day is not None and schedule.max_attempts > rule.per_day:
+            # Two dials on one day are possible if the day is longer than the interval between them.
             longest = max(
                 (spans[-1][1] - spans[0][0] for spans in called.values() if spans), default=0
             )

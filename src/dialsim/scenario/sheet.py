@@ -64,6 +64,7 @@ class Sheet:
         self._source = source
         self._records = source.records()
         self._columns: dict[int, list[str]] = {}
+        # Cells with an error of Excel, which are reported once.
         self._failed: set[tuple[int, int]] = set()
         self.header_line, self.header = next(self._records, (1, []))
         if not self.header:
@@ -118,7 +119,10 @@ class Sheet:
         self._columns = {index: [] for index in used}
         kept = list(self._columns.items())
         width = len(self.header)
+        # One pass: neither the CSV reader nor openpyxl can go back, and a list may have millions of
+        # rows.
         for line, cells in self._records:
+            # A shifted row would assign amounts to wrong people, so that it is never padded.
             if len(cells) != width:
                 self.note(problems, line, *self._source.ragged(line, cells, width))
             elif any(cells):
@@ -222,6 +226,8 @@ class _Text(_Source):
 
     @override
     def records(self) -> Iterator[tuple[int, list[str]]]:
+        # The limit of the csv module, 128 KiB, is global, and too small for a cell with a
+        # transcript.
         csv.field_size_limit(_LARGEST_CELL)
         reader = csv.reader(self._lines, strict=True, delimiter=self._delimiter)
         line = 1
@@ -260,6 +266,8 @@ class _Text(_Source):
     @override
     def place(self, line: int, index: int) -> tuple[int, int]:
         inside, column = False, 1
+        # The reader tells the line of a record only; the column of a cell is found by scanning the
+        # record again.
         while index and line <= len(self._lines):
             for char in self._lines[line - 1][column - 1 :]:
                 column += 1
@@ -300,6 +308,7 @@ def raw_sheets(
         return
     encoding = form.encoding or _encoding(content)
     text = content.decode(encoding or "utf-8", "replace")
+    # max() prefers the first of equal counts: a comma in a file of one column.
     delimiter = form.delimiter or max(",;\t|", key=text[:_DELIMITERS_WITHIN].count)
     yield None, _Text(content, shown, FileForm(form.sheet, encoding, delimiter)).records()
 
@@ -385,6 +394,7 @@ class _Workbook(_Source):
         """Raise an error for files that are no workbook or unpack to too much; returns True for
         formulas.
         """
+        # Old workbooks and encrypted new ones are both OLE containers.
         if self._content.startswith(_OLE):
             if "EncryptedPackage".encode("utf-16-le") in self._content:
                 self.fail("this workbook is protected by a password: save it without one", None)
@@ -400,6 +410,7 @@ class _Workbook(_Source):
                 if "[Content_Types].xml" not in names or "xl/workbook.xml" not in names:
                     self.fail("this is a zip file, but no workbook of Excel (xlsx)", None)
                 size = sum(part.file_size for part in parts)
+                # A zip bomb: XML of real lists compresses to a tenth or so, never by such factors.
                 much = size > _LITTLE and size > _MOST_RATIO * len(self._content)
                 if much or size > _MOST_UNPACKED:
                     self.fail(
@@ -422,6 +433,7 @@ class _Workbook(_Source):
                 if _DOCTYPE.search(end + chunk):
                     self.fail(f"this workbook declares a document type in {part.filename}", None)
                 found = found or _FORMULA.search(end + chunk) is not None
+                # A declaration may lie across two chunks.
                 end = chunk[-32:]
         return found and part.filename.startswith("xl/worksheets/")
 
@@ -457,7 +469,10 @@ class _Workbook(_Source):
         line, width = self._header_place()
         if not width:
             return
+        # One column more than the header has, to notice cells beyond it.
         rows = self._rows(width + 1)
+        # A formula without a stored result, as some programs write it, reads as an empty cell; only
+        # the formulas show the difference.
         formulas = self._rows(width + 1, results=False) if self._has_formulas else None
         for number, values in enumerate(islice(rows, _LAST_ROW), 1):
             written = next(formulas, ()) if formulas is not None else ()
@@ -536,6 +551,8 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
+        # Excel has only floats: 812345678.0 is what was typed as 812345678. Beyond 15 digits Excel
+        # itself has lost some.
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     if isinstance(value, datetime):
         return value.isoformat() if value.time() != time() else value.date().isoformat()

@@ -55,6 +55,7 @@ def violations(run: RunLike) -> list[Violation]:
 
 def assert_no_violations(run: RunLike) -> None:
     """Raise AssertionError with the first violations of rules by a run, if any."""
+    # pytest then shows the failing test and not this function.
     __tracebackhide__ = True
     found = violations(run)
     if found:
@@ -80,6 +81,7 @@ def assert_sequence(
         statuses = ", ".join(CallStatus)
         raise DialsimError(f"{' and '.join(unknown)}: no status of a call; there are: {statuses}")
     reading = RunView(trace_of(run))
+    # Before the lookup below, whose KeyError would not name the recipients that exist.
     story = tell(reading, recipient, campaign)  # raises DialsimError for an unknown recipient
     life = reading.find(campaign)
     found = sequences(reading)[life.organization, life.name, recipient].split()
@@ -197,6 +199,7 @@ def _campaign(trace: Trace, position: Position) -> list[tuple[int, str]]:
     refused = [
         (row.at, f"refused: {row.action}  {row.code}: {row.message}") for row in part.refused
     ]
+    # Stable: of one instant changes come before refusals.
     return sorted([*changes, *refused], key=lambda event: event[0])
 
 
@@ -293,6 +296,7 @@ _NEVER = float("inf")
 
 def _block_difference(was: Block, now: Block) -> BlockDifference:
     lines = list(_marked(was.lines, now.lines))
+    # Unmarked lines begin with four spaces.
     instants = [_instant(line[2:]) for line in lines if line[2:].strip() and line[2] != " "]
     first_at, first = min(instants, default=(_NEVER, ""))
     return BlockDifference(now.title, tuple(lines), first_at, first)
@@ -300,6 +304,7 @@ def _block_difference(was: Block, now: Block) -> BlockDifference:
 
 def _marked(was: tuple[str, ...], now: tuple[str, ...]) -> Iterator[str]:
     """Yield all lines of both; `-` marks lines of the first only, `+` lines of the second only."""
+    # autojunk ignores lines that are frequent in long traces, such as dials of one instant.
     matcher = SequenceMatcher(None, was, now, autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal":
@@ -372,6 +377,8 @@ class GoldenTraces:
             return
         assert file.exists(), f"there is no {shown} yet: --dialsim-update writes it"
         golden = TracePage.parse(file.read_text(encoding="utf-8"))
+        # With --dialsim-seeds a test runs with other random numbers, whose trace is rightly
+        # different.
         if golden.seed != found.seed:
             self._note(GoldenOutcome.OTHER_SEED)
             return
@@ -385,6 +392,7 @@ class GoldenTraces:
             self._note(GoldenOutcome.SAME)
             return
         file.parent.mkdir(parents=True, exist_ok=True)
+        # The same bytes on Windows, where a golden trace would otherwise differ in every line.
         file.write_text(text, encoding="utf-8", newline="\n")
         self._note(GoldenOutcome.WRITTEN)
 

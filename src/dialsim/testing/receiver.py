@@ -85,6 +85,7 @@ class Receiver:
 
     def answer(self, *answers: Answer) -> None:
         """Prepare the answers to the next requests, in this order."""
+        # Appending to a deque is atomic, so that the server's threads need no lock for it.
         self._answers.extend(answers)
 
     def accept(self) -> None:
@@ -95,6 +96,7 @@ class Receiver:
             except OSError as error:
                 text = f"port {self._port} of 127.0.0.1 can't be had: {error.strerror}"
                 raise DialsimError(text) from None
+            # Kept, so that `accept` after `refuse` listens on the same port.
             self._port = self._server.server_address[1]
             threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -133,8 +135,10 @@ class Receiver:
 
 
 class _Server(ThreadingHTTPServer):
+    # A client that keeps its connection open must not keep the test process alive.
     daemon_threads = True
     block_on_close = False
+    # The default of 5 drops connections when many results are sent at once.
     request_queue_size = 128
 
     def __init__(self, receiver: Receiver, port: int) -> None:
@@ -175,6 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, answer: Answer) -> None:
         content = answer.body.encode()
+        # A longer length makes the client wait for the rest, which the reset then cuts off.
         length = len(content) + 1_000 if answer.then == "reset" else len(content)
         self.send_response_only(answer.status)
         for name, value in answer.headers.items():

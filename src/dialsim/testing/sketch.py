@@ -56,6 +56,7 @@ def _days(word: str, text: str) -> list[int]:
     if first not in WEEKDAYS or (last or first) not in WEEKDAYS:
         raise DialsimError(f"{text!r}: {word} are no days; write Mon or Mon-Fri")
     begin, end = WEEKDAYS.index(first), WEEKDAYS.index(last or first)
+    # Modulo 7, so that Sat-Mon works.
     return [(begin + i) % 7 + 1 for i in range((end - begin) % 7 + 1)]
 
 
@@ -222,6 +223,7 @@ class Sketch:
         if requested is not None:
             written |= {"scheduledAt": self._text(requested), "schedule": self._request(body)}
         sketch._organization["campaigns"].append(written)
+        # Makes the agent exist.
         sketch._agent(agent)
         return sketch
 
@@ -270,6 +272,7 @@ class Sketch:
     def _copy(self) -> Sketch:
         sketch = Sketch.__new__(Sketch)
         sketch._start = self._start
+        # Deep, because sketches are shared between tests as constants.
         sketch._document = deepcopy(self._document)
         return sketch
 
@@ -309,6 +312,7 @@ class Sketch:
             match key, value:
                 case "start" | "end", str() | datetime() | float() | int():
                     body[f"{key}DateTime"] = self._text(value)
+                # Anything else goes into the body as it is, to test how the engine refuses it.
                 case "start" | "end", _:
                     body[f"{key}DateTime"] = value
                 case "windows", str():

@@ -69,6 +69,7 @@ def expired(
     Calls without an end (`NEVER`), and organizations without a policy, keep everything.
     """
     flags, policy = np.zeros(len(ended_at), dtype=np.int8), retention or Retention()
+    # Subtracting NEVER, the smallest integer, would overflow.
     age = np.where(ended_at == NEVER, -1, at - np.maximum(ended_at, 0))
     spans = {AUDIO: policy.audio, PERSONAL_DATA: policy.personal_data, OUTPUT: policy.output}
     for flag, span in spans.items():
@@ -171,6 +172,7 @@ def _settings(trace: Trace, calls: Calls) -> list[Setting]:
     limits = [(row.at + row.turn, row.limit) for row in part.limits]
     status, limit, states = CampaignStatus.DRAFT, 0, {}
     for point in sorted({since for since, _ in (*statuses, *limits)}):
+        # Reversed: of several changes at one point the last one is visible.
         status = next((to for since, to in reversed(statuses) if since == point), status)
         limit = next((to for since, to in reversed(limits) if since == point), limit)
         states[point] = Setting(point, status, limit)
@@ -288,6 +290,7 @@ def _value_json(field: AnalysisField, text: str) -> Value:
         return text
     number = float(text)
     is_exact = number.is_integer() and abs(number) <= MOST_EXACT
+    # 5.0 in a file is 5 on the wire, as JavaScript writes it.
     return int(number) if is_exact else number
 
 
@@ -311,6 +314,7 @@ class Bodies:
         self._block = block
         self._results = CallResultMaker(block.agent.analysis)
         agents = trace.world.organizations[block.organization].settings.agents
+        # The agent's id is derived from its position in the file.
         position = next(p for p, other in enumerate(agents) if other.name == block.agent.name)
         self._agent = agent_json(
             block.agent.id or agent_id(trace.world.seed, block.organization, position),

@@ -52,6 +52,7 @@ def next_post_at(
     `tries` is the number of POSTs so far. The last one left at `left_at` and ended with `response`
     after `latency` ms. A refused connection fails at once, a timeout after ten seconds.
     """
+    # A retry is counted from the end of the POST before it (W2).
     lasted = np.select([response == REFUSED, response == TIMED_OUT], [0, TIMEOUT_MS], latency)
     is_over = accepted(response) | (response == NOT_SENT) | (tries > len(WAITS_MS))
     due: NDArray[np.int64] = left_at + lasted + _WAITS[np.minimum(tries, len(_WAITS)) - 1]
@@ -96,6 +97,7 @@ class Posts:
     @classmethod
     def joined(cls, parts: Sequence[Posts]) -> Posts:
         """Concatenate lists of POSTs; at least one."""
+        # Empty parts are skipped, because concatenating copies; one remains for its dtypes.
         parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
@@ -144,6 +146,7 @@ class ReceiverModel:
         """Return the real POSTs of a sandbox; a 2xx means that the receiver accepted the result."""
         calls, messages = self._calls, self._messages
         rows = log.rows(calls.organization, calls.campaign)
+        # One integer per (call, result), so that both logs can be matched by a binary search.
         told = calls.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
         keys = messages.call << _RESULT_BITS | messages.result
         received = accepted(rows.response)
@@ -196,6 +199,7 @@ class ReceiverModel:
             detail = int(result), number
             if receiver.latency.dist != "constant":
                 drawn = draws.of(Purpose.RECEIVER_LATENCY, *whose, detail)
+                # Constants need no draws, and most receivers have constant latency.
                 latency[rows] = durations(receiver.latency, drawn)
             if receiver.error_rate > 0:
                 drawn = draws.of(Purpose.RECEIVER_ERROR, *whose, detail)
@@ -251,8 +255,10 @@ def _urls(
 ) -> tuple[list[str | None], NDArray[np.int64]]:
     """Return the organization's URLs, and the index of the one in force at each point."""
     changes = trace.urls_of(organization)
+    # Points of the sequence: instant plus turn, so that commands of one instant stay in order.
     since = [change.at + change.turn for change in changes]
     newest = np.searchsorted(since, sent, side="right") - 1
+    # Index -1, before the first change, selects the None at the end.
     return [*(change.url for change in changes), None], newest
 
 

@@ -51,6 +51,7 @@ def row_sequence(trace: Trace, calls: Calls) -> NDArray[np.int64]:
     if not trace.turn:
         return calls.rows.at
     log = trace.campaign(calls.organization, calls.campaign).log
+    # Rows by analyses are not in the engine's log, which has the turns.
     written = ~np.isin(calls.rows.kind, (ANALYSIS_FAILED, LATE_RESULT))
     point = sequence(trace, calls.rows.at)
     turn = log.turns(int(np.count_nonzero(written)), trace.turn)
@@ -120,6 +121,7 @@ class Messages:
         return len(self.call)
 
     def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Messages:
+        # Without a horizon nothing is cut off, and copying a million rows would be in vain.
         if rows.dtype == bool and rows.all():
             return self
         return Messages(

@@ -120,6 +120,8 @@ class Organization:
 
         `look_up` is called occasionally, to report progress.
         """
+        # Compiled code can neither grow arrays nor draw: it stops where it lacks something, and
+        # continues after that was provided.
         while True:
             self._ensure_changes()
             stopped = work_off(self.state, until)
@@ -143,6 +145,8 @@ class Organization:
         self._require_schedulable(c, request)
         campaign, now = self.state.campaigns[c], self.now
         removed = self._duplicates(c, request)
+        # Checks are over: everything above may refuse the request, and must not have changed the
+        # state.
         campaign.start_at = max(now, request.start_date_time)
         campaign.end_at = NEVER if request.end_date_time is None else request.end_date_time
         campaign.max_attempts = request.max_attempts
@@ -250,6 +254,7 @@ class Organization:
         s = self.state
         at, keys = s.log_at[: s.dialler.rows], s.log_keys[: s.dialler.rows]
         dials = np.asarray(s.dials[: s.dialler.dials])
+        # Most organizations have one campaign, whose log needs no splitting.
         if len(self._blocks) == 1:
             return [_log(at, keys, dials)]
         of_row = s.people["campaign"][recipients_of(keys)]
@@ -257,6 +262,7 @@ class Organization:
         logs = []
         for c, first in enumerate(s.campaigns["first_person"].tolist()):
             own = of_row == c
+            # People are numbered across all campaigns of the organization; a log counts from 0.
             own_keys = keys[own] - call_key(first, 0)
             logs.append(_log(at[own], own_keys, dials[of_dial == c]))
         return logs
@@ -266,6 +272,8 @@ class Organization:
     def _first_state(self) -> State:
         engine, settings = self._world.scenario.engine, self.block.settings
         people = sum(block.people.count for block in self._blocks)
+        # Arrays can't grow in compiled code: they are allocated for the highest limit that the
+        # scenario ever sets.
         lines = min(max(self._limits()), people)
         queued = min(max(map(self._queue_capacity, self._limits())), people)
         recoveries = sorted(
@@ -282,6 +290,7 @@ class Organization:
         dialler.queue_timeout = engine.queue_timeout
         dialler.release_interval = engine.release_interval
         dialler.gap = dial_gap(engine.calls_per_second)
+        # Negative, as no dial has an instant before 1970.
         dialler.dialled_last = -1
         dialler.sharing = SHARING.index(engine.sharing)
         dialler.fresh_rank, dialler.retry_rank = order_classes(engine.order)
@@ -369,6 +378,7 @@ class Organization:
             own["shown_last"] = NONE
             own["script"] = NONE
             if people.script is not None:
+                # Scripts of all campaigns are in one table, so that indices are shifted.
                 own["script"] = np.where(people.script >= 0, people.script + len(scripts), NONE)
             for script in people.scripts:
                 scripts.append((len(steps), len(script)))
@@ -386,6 +396,7 @@ class Organization:
         campaign, share = self.state.campaigns[c], self._blocks[c].share
         counts = self._world.scenario.engine.sharing == "priority"
         priorities = [block.share.priority if counts else 0 for block in self._blocks]
+        # A campaign without a priority has an infinite one, which an integer can't hold.
         campaign.priority = min(priorities[c], UNLIMITED)
         campaign.first_of_priority = priorities.index(priorities[c])
         campaign.released_last = -1
@@ -472,6 +483,7 @@ class Organization:
         has_one = np.ones(count, dtype=bool)
         has_one[removed] = has_one[gone_on] = False
         people = first + np.flatnonzero(has_one)
+        # A campaign's part of the column has room for all its people.
         s.fresh[first : first + len(people)] = people
         campaign.fresh_next, campaign.fresh_end = first, first + len(people)
         s.people["calls"][first : first + count] = has_one
@@ -510,6 +522,7 @@ class Organization:
         """Make the draws that the next dial requests."""
         dialler = self.state.dialler
         reaction = int(dialler.wanted_reaction)
+        # Each reaction belongs to one campaign only, since draws differ by campaign.
         [c] = np.flatnonzero(self.state.campaigns["reaction"][: len(self._blocks)] == reaction)
         campaign = self.state.campaigns[c]
         choices = {
@@ -540,6 +553,7 @@ class Organization:
             reacts.per1000 = reactions.per1000
         reacts.no_answer, reacts.busy = reactions.other_bounds
         self.state.campaigns[c].reaction = number
+        # The arrays may have been reallocated; the compiled state holds references to them.
         self._take_chances()
 
     def _take_chances(self) -> None:
