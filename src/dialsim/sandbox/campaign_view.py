@@ -270,6 +270,7 @@ class CampaignView:
         self._place = trace.world.seed, block.organization, block.position
         self._call_ids: list[SortedIds] = []  # of first calls, of second ones, …
         self._calls_seen = 0
+        self._state = (-1, -1)  # of the log that was taken in
 
     @property
     def place(self) -> CampaignPlace:
@@ -279,6 +280,10 @@ class CampaignView:
 
     def catch_up(self) -> None:
         """Take in what has happened since the last time; everything below reads what is known."""
+        state = len(self.campaign.log), len(self.part.trace.reanalyses)
+        if state == self._state:
+            return
+        self._state = state
         self.calls.update()
         self.analyses.update()
         most = int(self.calls.call[self._calls_seen :].max(initial=0))
@@ -472,6 +477,7 @@ class Account:
         self._views: list[CampaignView] = []
         self._simulation = simulation
         self._by_campaign_id: dict[str, CampaignView] = {}
+        self._agents: list[dict[str, object]] = []
 
     @property
     def views(self) -> list[CampaignView]:
@@ -488,15 +494,14 @@ class Account:
 
     @property
     def agents(self) -> list[dict[str, object]]:
-        """The agents, newest first (interface, section 4.1)."""
+        """Agents, newest first (interface, section 4.1)."""
         seed, organization = self._simulation.log.world.seed, self.block.position
-        agents = [
-            agent_json(
-                agent.id or agent_id(seed, organization, position), agent.name, agent.params_schema
-            )
-            for position, agent in enumerate(self.block.settings.agents)
-        ]
-        return agents[::-1]  # F4: the last in the file first
+        agents = self.block.settings.agents  # those that are added come last
+        for position in range(len(self._agents), len(agents)):
+            agent = agents[position]
+            identifier = agent.id or agent_id(seed, organization, position)
+            self._agents.append(agent_json(identifier, agent.name, agent.params_schema))
+        return self._agents[::-1]  # F4: the last in the file first
 
     def campaign(self, identifier: str) -> CampaignView | None:
         """The campaign of an id; None if there is none, or it was deleted (C8)."""
@@ -527,5 +532,6 @@ class Account:
 
     def catch_up(self) -> None:
         """Take in what has happened, so that nobody who asks for anything has to wait for it."""
-        for view in self.views:
-            view.catch_up()
+        if self.block.campaigns:
+            for view in self.views:
+                view.catch_up()

@@ -24,6 +24,7 @@ from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.additions import Surroundings, read_agent, read_campaign, read_organization
 from dialsim.scenario.campaign import Campaign as CampaignModel
 from dialsim.scenario.fields import Limit, Switch, Url
+from dialsim.scenario.organization import Agent, Organization
 from dialsim.scenario.scripts import parse_script
 
 if TYPE_CHECKING:
@@ -157,13 +158,16 @@ class AddOrganization(_Command):
     kind: Literal["addOrganization"] = "addOrganization"
     block: dict[str, JsonValue]
     like: int | None = None
+    _read: Organization | None = PrivateAttr(default=None)  # a restore reads nothing anew
 
     @override
     def carry_out(self, core: SandboxCore) -> None:
         there = core.settings
         like = None if self.like is None else there[self.like]
-        with _refusing():
-            settings = read_organization(self.block, core.scenario, there, like)
+        if self._read is None:
+            with _refusing():
+                self._read = read_organization(self.block, core.scenario, there, core.taken, like)
+        settings = self._read
         core.add_organization(settings)
         if settings.webhook is not None and "webhook" in self.block:
             core.named_urls.add(settings.webhook.url)
@@ -175,14 +179,18 @@ class AddAgent(_Command):
     kind: Literal["addAgent"] = "addAgent"
     organization: int
     block: dict[str, JsonValue]
+    _read: Agent | None = PrivateAttr(default=None)
 
     @override
     def carry_out(self, core: SandboxCore) -> None:
-        with _refusing():
-            agent = read_agent(self.block, core.scenario, core.settings, self.organization)
+        if self._read is None:
+            around = core.scenario, core.settings, core.taken, self.organization
+            with _refusing():
+                self._read = read_agent(self.block, *around)
         block = core.accounts[self.organization].block
-        agents = (*block.settings.agents, agent)
+        agents = (*block.settings.agents, self._read)
         block.settings = block.settings.model_copy(update={"agents": agents})
+        core.taken |= {text.lower() for text in (self._read.name, self._read.id) if text}
 
 
 class OrganizationChanges(Combined):

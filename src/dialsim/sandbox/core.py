@@ -34,6 +34,7 @@ from dialsim.sandbox.request_log import RequestLog
 from dialsim.sandbox.sender import Sender, SilentSender
 from dialsim.sandbox.tables import WebhookTable
 from dialsim.sandbox.triggers import Triggers
+from dialsim.scenario.additions import identifying_texts
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.scenario import Scenario
 
@@ -79,6 +80,7 @@ class SandboxCore:
     follows from it: where the journal can't be written, the clock stands still, no POST leaves, and
     commands raise `NotKept`, until it can.
 
+    `taken` are the texts that identify organizations and agents, which additions must not repeat.
     `named_urls` are the webhook URLs that clients of the control plane have set.
     `records` has what happened, in that order, `snapshots` the states that can be restored, by
     name. `epoch` counts the restores and resets: whoever waited through one finds another run, but
@@ -108,6 +110,7 @@ class SandboxCore:
         self.simulation = LiveEngine(scenario, seed)
         world = self.simulation.log.world
         self.accounts = [Account(self.simulation, block) for block in world.organizations]
+        self.taken = {text for owner in self.settings for text in identifying_texts(owner)}
         self._regenerated = [0] * len(self.accounts)
         self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
         self.faults = InjectedFaults(world.seed)
@@ -476,7 +479,7 @@ class SandboxCore:
         self.epoch += 1
         self.simulation, self.accounts = other.simulation, other.accounts
         self.keys, self._regenerated = other.keys, other._regenerated
-        self.named_urls = other.named_urls
+        self.named_urls, self.taken = other.named_urls, other.taken
         self.faults, self.triggers = other.faults, other.triggers
         self.outbox, self.webhooks = other.outbox, other.webhooks
         self.records, self._leaving = other.records, []
@@ -511,6 +514,7 @@ class SandboxCore:
         self._regenerated.append(0)
         self.keys.add(self.api_key(block.position))
         self.outbox.add_organization()
+        self.taken |= identifying_texts(settings)
 
     @property
     def settings(self) -> list[Organization]:

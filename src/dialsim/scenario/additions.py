@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -66,6 +66,20 @@ class Surroundings:
         agents = self.scenario.organizations[self.organization].agents
         return next((a.params_schema for a in agents if a.name == agent), None) or {}
 
+    def around(self, name: object, identifier: object) -> Surroundings:
+        """Return the part that checks of a campaign of this name and id need.
+
+        That is its organization alone, so that adding takes as long in a large scenario as in a
+        small one. Only an error about a name or id in use needs the position of the other campaign.
+        """
+        names = {known.lower() for known, _ in self.campaigns[self.organization]}
+        ids = {fixed.lower() for there in self.campaigns for _, fixed in there}
+        if _in_use([name], names) or _in_use([identifier], ids):
+            return self
+        own = self.scenario.organizations[self.organization]
+        scenario = self.scenario.model_copy(update={"organizations": (own,)})
+        return replace(self, scenario=scenario, organization=0, campaigns=[[]])
+
     def document(self, campaign: object) -> Cursor:
         """Build a document with the campaign at its path, and the parts of the scenario that
         checks need.
@@ -85,6 +99,21 @@ class Surroundings:
         voices = [{"voiceKey": voice.voice_key} for voice in self.scenario.voices]
         content = {"voices": voices, "organizations": organizations}
         return Cursor.root(planted(content, Place(NAME)))
+
+
+def _in_use(texts: Iterable[object], taken: Collection[str]) -> bool:
+    """Return True if one of some texts is taken; `taken` is in lower case."""
+    return any(isinstance(text, str) and text.lower() in taken for text in texts)
+
+
+def identifying_texts(owner: Organization) -> set[str]:
+    """Return names, ids and keys of an organization and its agents, in lower case.
+
+    An addition without any of these texts conflicts with none of these blocks.
+    """
+    texts = [owner.name, owner.id, owner.api_key]
+    texts += [text for agent in owner.agents for text in (agent.name, agent.id)]
+    return {text.lower() for text in texts if text}
 
 
 def _checked_by(owner: Organization) -> dict[str, object]:
@@ -114,6 +143,7 @@ def read_campaign(
     file names; without it no file is read. Raises ScenarioError with the texts of `load`; paths
     start at the block, and instants are compared with now instead of clock.start.
     """
+    around = around.around(block.get("name"), block.get("id"))
     problems, root = Problems(NAME), around.document(block)
     with _errors_seen_from(around.path):
         source = None if folder is None else SourceFolder(folder)
@@ -143,6 +173,7 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
     outline: dict[str, object] = {"name": campaign.name, "id": campaign.id, "agent": campaign.agent}
     if campaign.scheduled_at is not None:
         outline["scheduledAt"] = format_instant(campaign.scheduled_at)
+    around = around.around(campaign.name, campaign.id)
     problems, root = Problems(NAME), around.document(outline)
     with _errors_seen_from(around.path):
         place = root.at(*around.path)
@@ -268,15 +299,23 @@ def read_organization(
     block: Mapping[str, object],
     scenario: Scenario,
     there: Sequence[Organization],
+    taken: Collection[str],
     like: Organization | None = None,
 ) -> Organization:
     """Read and check an organization's block in the form of a scenario file.
 
-    `there` are the present organizations. Keys that the block leaves out are taken from `like`,
+    `there` are the present organizations, `taken` their `identifying_texts`. Keys that the block
+    leaves out are taken from `like`,
     except names, ids, keys, campaigns and timeline. Raises ScenarioError.
     """
     settled: dict[str, object] = {} if like is None else _copied(like)
-    listed = [*map(_outline, there), {**settled, **block}]
+    merged = {**settled, **block}
+    agents = merged.get("agents")
+    listed_agents = agents if isinstance(agents, list) else []
+    named = [merged.get("name"), merged.get("id"), merged.get("apiKey")]
+    named += [agent.get("id") for agent in listed_agents if isinstance(agent, Mapping)]
+    there = there if _in_use(named, taken) else ()
+    listed = [*map(_outline, there), merged]
     return _read(AddedOrganization, listed, ("organizations", len(there)), scenario)
 
 
@@ -284,11 +323,15 @@ def read_agent(
     block: Mapping[str, object],
     scenario: Scenario,
     there: Sequence[Organization],
+    taken: Collection[str],
     organization: int,
 ) -> Agent:
     """Read and check an agent's block for an organization, given by position. Raises
     ScenarioError.
     """
+    if not _in_use([block.get("name"), block.get("id")], taken):
+        own = there[organization].model_copy(update={"agents": ()})
+        there, organization = [own], 0
     listed = [*map(_outline, there)]
     agents = [*listed[organization]["agents"], block]
     listed[organization] |= {"agents": agents}

@@ -598,9 +598,12 @@ def check_ids(
 
     Each campaign comes with its position; `taken` are ids in use elsewhere.
     """
+    own = [(place, [*_ids(campaign)]) for place, campaign in campaigns]
+    if not any(ids for _, ids in own):
+        return
     seen = {fixed.lower() for fixed in taken}
-    for place, campaign in campaigns:
-        for fixed in _ids(campaign):
+    for place, ids in own:
+        for fixed in ids:
             if fixed in seen:
                 says = f"have the id {fixed} twice; ids must be unique"
                 problems.add(place.at("recipients"), says)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pydantic import Field, WithJsonSchema
 from starlette.requests import Request
 
-from dialsim.engine.identity import agent_id
 from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import (
@@ -63,14 +62,14 @@ from dialsim.scenario.units import Instant
 
 def organization_of(named: object, core: SandboxCore) -> Account:
     """Unlike in a path, an organization that isn't there is a mistake in the request."""
-    known = [account.block.name for account in core.accounts]
-    if not isinstance(named, str):
-        raise invalid(f"organization must be the id or the name of one: {', '.join(known)}")
-    try:
-        return core.organization(named)
-    except Refused:
-        text = f'organization "{named}" is not known; known here: {", ".join(known)}'
-        raise invalid(text) from None
+    if isinstance(named, str):
+        try:
+            return core.organization(named)
+        except Refused:
+            text = f'organization "{named}" is not known; known here:'
+    else:
+        text = "organization must be the id or the name of one:"
+    raise invalid(f"{text} {', '.join(account.block.name for account in core.accounts)}")
 
 
 _CSV = "text/csv"
@@ -105,14 +104,12 @@ def _from_query(request: Request) -> dict[str, Any]:
     return block
 
 
-def _agent_name(named: object, account: Account, core: SandboxCore) -> object:
+def _agent_name(named: object, account: Account) -> object:
     """The name of an agent that is named by its id; anything else is left to the checks."""
-    seed, position = core.simulation.log.world.seed, account.block.position
-    for number, agent in enumerate(account.block.settings.agents):
-        identifier = agent.id or agent_id(seed, position, number)
-        if isinstance(named, str) and identifier.lower() == named.lower():
-            return agent.name
-    return named
+    if not isinstance(named, str):
+        return named
+    known = (agent["name"] for agent in account.agents if str(agent["id"]).lower() == named.lower())
+    return next(known, named)
 
 
 class CampaignState(WireModel):
@@ -291,7 +288,7 @@ class CampaignOperations(Operations):
         """Add a campaign: its block as in a scenario file, and `organization`; raises Refused."""
         account = organization_of(block.get("organization"), self.core)
         position = account.block.position
-        named = {"agent": _agent_name(block.get("agent"), account, self.core)}
+        named = {"agent": _agent_name(block.get("agent"), account)}
         block = {name: value for name, value in block.items() if name != "organization"} | named
         command = AddCampaign(organization=position, block=block, csv=csv)
         around = self.core.simulation.surroundings(position)
