@@ -29,7 +29,7 @@ from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, which_post
 from dialsim.sandbox.journal import Entry, EntryKind, Journal
 from dialsim.sandbox.live_engine import LiveEngine
-from dialsim.sandbox.outbox import STRIDE, Delivery, Outbox
+from dialsim.sandbox.outbox import Delivery, Outbox
 from dialsim.sandbox.request_log import RequestLog
 from dialsim.sandbox.sender import Sender, SilentSender
 from dialsim.sandbox.tables import WebhookTable
@@ -261,7 +261,7 @@ class SandboxCore:
             return False
         ahead = self._ahead()
         too_far = ahead is not None and ahead > self.outbox.limit
-        return too_far or self.at - self.outbox.front >= STRIDE // 2
+        return too_far or self.at - self.outbox.front >= self.outbox.stride // 2
 
     def move_to(self, instant: int) -> None:
         """Move to an instant (ms) before which nothing is due; raises `NotKept` as `work_on`."""

@@ -121,7 +121,13 @@ class CampaignOutbox:
 STRIDE = 300_000
 """The most virtual time (ms) that the engine is ahead of results that are still to leave.
 
-Bodies are made for a stretch at a time: of one minute a result takes half as much again.
+Bodies are made for a stretch at a time: of one minute a result takes half as much again. It is
+longer where more POSTs than the default may be under way at once.
+"""
+IN_ORDER_AT_ONCE = 5
+"""Most POSTs under way at once without retries being overtaken by later results.
+
+As many connections as a plain `http.server` lets wait for being accepted.
 """
 _NO_CALL = -1
 
@@ -190,7 +196,12 @@ class Outbox:
         self._simulation = simulation
         self._accounts = accounts
         self._boxes: list[list[CampaignOutbox]] = [[] for _ in accounts]
-        self._in_order = simulation.log.world.scenario.service.in_order
+        service = simulation.log.world.scenario.service
+        self._in_order = service.in_order
+        # Many POSTs at once need many results that are ready. Within the second or two until a
+        # retry may be due, a campaign of ten lines has one at most: retries are overtaken then.
+        self._overtakes = service.webhook_concurrency > IN_ORDER_AT_ONCE and not self._in_order
+        self.stride = STRIDE * max(service.webhook_concurrency // IN_ORDER_AT_ONCE, 1)
         self._entries: list[_Entry] = []  # a heap, as the next three
         self._due: list[_Waiting] = []
         self._later: list[_Waiting] = []
@@ -228,8 +239,8 @@ class Outbox:
         self._read_urls()
         if self._in_order and any(url is not None for url in self._urls):
             return ahead
-        change = next((at for at in self._url_changes if at >= ahead), ahead + STRIDE)
-        return min(ahead + STRIDE, change)
+        end = ahead + self.stride
+        return min(end, next((at for at in self._url_changes if at >= ahead), end))
 
     # -- what leaves ------------------------------------------------------------------------------
 
@@ -279,7 +290,7 @@ class Outbox:
         """The last instant (ms) to which the clock may go on before more has left or come back."""
         if not self.is_due:
             return FOREVER
-        return self._simulation.at if self._in_order else self.front + STRIDE
+        return self._simulation.at if self._in_order else self.front + self.stride
 
     def next_post(self, delivery: Delivery) -> Post:
         """The POST of a delivery that may leave now."""
@@ -465,7 +476,12 @@ class Outbox:
         heappush(heap, _Waiting(at, turn, delivery.key, next(self._numbers), delivery))
 
     def _certain(self) -> int:
-        """The first instant (ms) at which a POST that is under way may be due again."""
+        """Return the first instant (ms) at which a POST under way may be due again.
+
+        FOREVER where others need not wait for that.
+        """
+        if self._overtakes:
+            return FOREVER
         while self._soonest and self._soonest[0][1] not in self._under_way:
             heappop(self._soonest)
         return self._soonest[0][0] if self._soonest else FOREVER

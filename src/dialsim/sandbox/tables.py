@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 from pydantic import Field, JsonValue
+from pydantic.alias_generators import to_camel
 
 from dialsim.engine.calls import CALL_STATUSES, TO_STATUS
 from dialsim.engine.identity import call_ids
 from dialsim.engine.post_log import Post, PostKey
 from dialsim.engine.trace import CallRows
 from dialsim.errors import Refused
-from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, accepted, response_json
 from dialsim.interface.status import AgentStatus, CallStatus, Phase
@@ -26,12 +27,9 @@ from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.outbox import Outbox
 from dialsim.webhooks.analysis import AnalysisChanges
-from dialsim.webhooks.bodies import Body, instants_json
+from dialsim.webhooks.bodies import instants_json
 from dialsim.webhooks.deliveries import CampaignStream, Stream, urls
 from dialsim.webhooks.messages import Verdict, sequence
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PAGE_SIZE = 100
 
@@ -64,6 +62,10 @@ def read_page(text: str | None) -> PageNumber:
 def count_pages(total: int) -> int:
     """How many pages a list has."""
     return -(-total // PAGE_SIZE)
+
+
+Row = dict[str, Any]
+"""Row of a table as plain values, which the model of the row describes."""
 
 
 class CallRow(WireModel):
@@ -115,8 +117,8 @@ class CallTable:
             calls = calls[self._view.analyses.standing(calls, at).status == wanted]
         return calls
 
-    def rows(self, chosen: NDArray[np.int64], at: int) -> list[CallRow]:
-        """Some calls as they stand at an instant (ms) from now on."""
+    def rows(self, chosen: NDArray[np.int64], at: int) -> list[Row]:
+        """Return calls as they stand at an instant (ms) from now on; see `CallRow`."""
         from dialsim.results.tables import ChosenCalls, call_columns
 
         view, world = self._view, self._view.part.trace.world
@@ -134,24 +136,29 @@ class CallTable:
             "tel": [view.part.block.people.tel(recipient) for recipient in who.tolist()],
             **call_columns(world, Catalog.of(world), [part]),
         }
-        return [CallRow.model_validate(row) for row in json_rows(columns)]
+        return _json_rows(columns)
 
 
-def json_rows(columns: dict[str, Any]) -> list[dict[str, object]]:
-    """The rows of a table as they are in JSON: instants as texts, null for what is missing."""
+def _json_rows(columns: dict[str, Any]) -> list[Row]:
+    """Return the rows of a table as in JSON: instants as texts, null for missing values."""
+    # Plain values: to validate each row with its model takes longer than to answer the request.
+    names = [to_camel(name) for name in columns]
+    values = map(_json_column, columns.values())
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _json_column(column: Any) -> list[Any]:
     import pandas as pd  # slow to import: a server starts sooner without it
 
-    series = [_json_column(pd.Series(column)) for column in columns.values()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*series, strict=True)]
-
-
-def _json_column(column: pd.Series[Any]) -> list[object]:
-    from dialsim.results.tables import INSTANT
-
-    if column.dtype == INSTANT:
-        return [*instants_json(column.dt.tz_localize(None).to_numpy().view(np.int64))]
-    values: list[object] = column.astype(object).where(column.notna(), None).tolist()
-    return values
+    if isinstance(column, pd.Categorical):
+        known = [*map(str, column.categories), None]  # code -1 is a missing value
+        return [known[code] for code in column.codes.tolist()]
+    if isinstance(column, pd.arrays.DatetimeArray):
+        return [*instants_json(column.tz_localize(None).to_numpy().view(np.int64))]
+    values = column if isinstance(column, list) else column.tolist()
+    if isinstance(column, np.ndarray) and column.dtype.kind != "f":
+        return [*values]
+    return [None if pd.isna(value) else value for value in values]
 
 
 class TransitionRow(WireModel):
@@ -222,11 +229,11 @@ class TransitionTable:
         )
 
 
-def shown(changes: CallRows) -> list[TransitionRow]:
-    """Changes as they are shown."""
+def shown(changes: CallRows) -> list[Row]:
+    """Return changes as they are answered; see `TransitionRow`."""
     from dialsim.results.tables import change_columns
 
-    return [TransitionRow.model_validate(row) for row in json_rows(change_columns(changes))]
+    return _json_rows(change_columns(changes))
 
 
 Fate = Literal["delivered", "failed", "kept", "underWay"]
@@ -325,10 +332,57 @@ class WebhookTable:
         found: NDArray[np.int64] = rows[wanted]
         return found
 
-    def rows(self, rows: NDArray[np.int64]) -> list[WebhookRow]:
-        """Some rows (from 0)."""
-        bodies = self._list().stream.bodies(rows)
-        return [self._row(row, body) for row, body in zip(rows.tolist(), bodies, strict=True)]
+    def rows(self, rows: NDArray[np.int64]) -> list[Row]:
+        """Return some rows (from 0); see `WebhookRow`."""
+        _, places, stream = self._list()
+        made: dict[int, Row] = {}
+        for index in np.unique(stream.place[rows]).tolist():
+            own = rows[stream.place[rows] == index]
+            made.update(zip(own.tolist(), self._rows(own, places[index], index), strict=True))
+        return [made[row] for row in rows.tolist()]
+
+    def _rows(self, rows: NDArray[np.int64], place: Position, index: int) -> Iterator[Row]:
+        """Yield rows of one campaign, given by its positions and its index among the parts."""
+        stream, trace = self._list().stream, self._simulation.log
+        posts, part = stream.posts[rows], stream.parts[index]
+        owner = trace.world.organizations[place[0]]
+        campaign = owner.campaigns[place[1]]
+        messages = part.messages[posts.message]
+        calls = part.calls.recipient[messages.call], part.calls.call[messages.call]
+        # POSTs go to the URL of the first one of their result, unless they were resent (W6)
+        at = np.where(posts.resent, posts.at, messages.sent_at)
+        turn = np.where(posts.resent, posts.turn, messages.turn)
+        columns = (
+            rows.tolist(),
+            instants_json(posts.at),
+            call_ids(trace.world.seed, *place, *calls).astype(str).tolist(),
+            messages.result.tolist(),
+            posts.number.tolist(),
+            urls(trace, place[0], sequence(trace, at, turn)),
+            posts.response.tolist(),
+            posts.received.tolist(),
+            posts.resent.tolist(),
+            part.bodies(posts.message),
+        )
+        for row, left_at, call_id, result, number, url, response, received, resent, body in zip(
+            *columns, strict=True
+        ):
+            yield {
+                "n": row + 1,
+                "at": left_at,
+                "organization": owner.name,
+                "campaign": campaign.name,
+                "campaignId": campaign.id,
+                "callId": call_id,
+                "result": result,
+                "attempt": number or None,
+                "url": url,
+                "status": _fate(response),
+                "response": response_json(response),
+                "received": received,
+                "resent": resent,
+                "body": body,
+            }
 
     def row_of(self, post: Post) -> int:
         """The row (from 0) of a POST that has left."""
@@ -351,40 +405,6 @@ class WebhookTable:
         call = part.calls.of(key.recipient)[key.call - 1]
         rows = (part.messages.call == call) & (part.messages.result == key.result)
         return orjson.dumps(next(part.bodies(np.flatnonzero(rows))))
-
-    def _row(self, row: int, body: Body) -> WebhookRow:
-        listed, world = self._list(), self._simulation.log.world
-        posts, told = listed.stream.posts, listed.told(row)
-        key, response = told.key, int(posts.response[row])
-        owner = world.organizations[key.organization]
-        campaign = owner.campaigns[key.campaign]
-        who, number = np.array([key.recipient]), np.array([key.call])
-        [call_id] = call_ids(world.seed, key.organization, key.campaign, who, number).tolist()
-        return WebhookRow(
-            n=row + 1,
-            at=format_instant(int(posts.at[row])),
-            organization=owner.name,
-            campaign=campaign.name,
-            campaign_id=campaign.id,
-            call_id=call_id.decode(),
-            result=key.result,
-            attempt=int(posts.number[row]) or None,
-            url=self._url(row, told),
-            status=_fate(response),
-            response=response_json(response),
-            received=bool(posts.received[row]),
-            resent=bool(posts.resent[row]),
-            body=orjson.loads(orjson.dumps(body)),
-        )
-
-    def _url(self, row: int, told: _Told) -> str | None:
-        """Where a POST went: to the URL of the result's first one, unless it was resent (W6)."""
-        trace, posts, messages = self._simulation.log, self._list().stream.posts, told.part.messages
-        if posts.resent[row]:
-            sent = sequence(trace, posts.at[[row]], posts.turn[[row]])
-        else:
-            sent = sequence(trace, messages.sent_at[[told.message]], messages.turn[[told.message]])
-        return urls(trace, told.place[0], sent)[0]
 
     def _list(self) -> _List:
         log = self._simulation.log

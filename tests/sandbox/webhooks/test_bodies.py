@@ -138,5 +138,5 @@ def test_t4_whatever_is_commanded_meanwhile_the_trace_tells_later_what_was_sent(
     sent = [line.body for line in before if line.attempt != b"null"]
     assert Counter(sent) == Counter(network.bodies)
     listed = core.webhooks.rows(np.arange(len(before)))
-    assert [row.body for row in listed] == [json.loads(line.body) for line in before]
+    assert [row["body"] for row in listed] == [json.loads(line.body) for line in before]
     assert all(line.response != b"null" for line in before if line.attempt != b"null")

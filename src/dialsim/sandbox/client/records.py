@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from pydantic.alias_generators import to_snake
 
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import parse_instant, utc
 from dialsim.interface.status import CampaignStatus
+from dialsim.sandbox.access import PREFIX
+
+if TYPE_CHECKING:
+    from dialsim.sandbox.client.session import ControlClient
 
 
 def by_field(state: dict[str, Any]) -> dict[str, Any]:
@@ -128,3 +132,41 @@ class WebhookRecord:
     def read(cls, row: dict[str, Any]) -> Self:
         """Read a row of the list as it is on the wire."""
         return cls(**by_field(row))
+
+
+class RemoteWebhooks(Sequence[WebhookRecord]):
+    """Webhooks as they were when they were asked for; pages are read as they are needed."""
+
+    def __init__(self, client: ControlClient) -> None:
+        self._client = client
+        self._pages: dict[int, list[WebhookRecord]] = {}
+        self._total = int(self._read(1)["total"])
+
+    def __len__(self) -> int:
+        return self._total
+
+    @overload
+    def __getitem__(self, place: int) -> WebhookRecord: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[WebhookRecord]: ...
+    def __getitem__(self, place: int | slice) -> WebhookRecord | list[WebhookRecord]:
+        if isinstance(place, slice):
+            return [self[row] for row in range(*place.indices(self._total))]
+        row = range(self._total)[place]
+        page = row // len(self._pages[1]) + 1  # the first page is full where there is a second
+        if page not in self._pages:
+            self._read(page)
+        return self._pages[page][row % len(self._pages[1])]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and [*self] == [*other]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr([*self])
+
+    def _read(self, page: int) -> dict[str, Any]:
+        shown: dict[str, Any] = self._client.ask("GET", f"{PREFIX}/webhooks?page={page}")
+        self._pages[page] = [WebhookRecord.read(row) for row in shown["webhooks"]]
+        return shown

@@ -19,6 +19,7 @@ from dialsim.sandbox.access import PREFIX, require_extra, with_webhook_url
 from dialsim.sandbox.client.records import (
     CampaignRecord,
     OrganizationRecord,
+    RemoteWebhooks,
     TriggeredRecord,
     WebhookRecord,
     find,
@@ -174,15 +175,13 @@ class Sandbox:
         return OrganizationRecord.read(self._ask("GET", self._path(known)), self.api_keys[known])
 
     @property
-    def webhooks(self) -> list[WebhookRecord]:
-        """Every POST made so far and every payload kept, in the order in which they left."""
-        rows: list[WebhookRecord] = []
-        page = last = 1
-        while page <= last:
-            shown = self._ask("GET", f"{_WEBHOOKS}?page={page}")
-            rows += map(WebhookRecord.read, shown["webhooks"])
-            page, last = page + 1, shown["totalPages"]
-        return rows
+    def webhooks(self) -> Sequence[WebhookRecord]:
+        """POSTs made so far and payloads kept, in the order in which they left.
+
+        Of a long list only the pages that are looked at are asked for: its length, `webhooks[-1]`
+        and `webhooks[:10]` take as long as those of a short one.
+        """
+        return RemoteWebhooks(self._running.client)
 
     @property
     def requests(self) -> RemoteRequests:
@@ -305,7 +304,7 @@ class Sandbox:
 
     def resend_webhook(self, n: int) -> WebhookRecord:
         """Send a webhook again, by its place in the list (`webhooks[…].n`); what came of it."""
-        return WebhookRecord.read(self._ask("POST", f"{_WEBHOOKS}/{n}/resend"))
+        return WebhookRecord.read(self._running.client.wait(f"{_WEBHOOKS}/{n}/resend"))
 
     def trigger(
         self,
@@ -333,7 +332,7 @@ class Sandbox:
             "isReAnalysis": re_analysis or None,
             "url": url,
         }
-        return TriggeredRecord.read(self._ask("POST", f"{PREFIX}/trigger", order))
+        return TriggeredRecord.read(self._running.client.wait(f"{PREFIX}/trigger", order))
 
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
         """Set maxConcurrentCalls of an organization; the only one need not be named."""

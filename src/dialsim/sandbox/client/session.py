@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple, Self, overload
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 
@@ -15,7 +19,7 @@ from dialsim.engine.clock import Instant, Move, Until
 from dialsim.engine.trace import Trace
 from dialsim.errors import DialsimError, Refused
 from dialsim.interface.instants import format_instant, parse_instant, utc
-from dialsim.sandbox.access import PREFIX, with_public_url
+from dialsim.sandbox.access import PREFIX, hostname, is_loopback, with_public_url
 from dialsim.sandbox.client.records import CampaignRecord, by_field, find
 from dialsim.sandbox.core import SandboxCore, Snapshot
 from dialsim.sandbox.destinations import Destinations
@@ -30,7 +34,9 @@ _FAULTS = f"{PREFIX}/faults"
 class ControlClient:
     """Asks a server over HTTP, as any client would; threads may share one."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, webhook_urls: Callable[[], Iterable[str | None]]) -> None:
+        """`webhook_urls` returns the URLs that results are sent to now."""
+        self._webhook_urls = webhook_urls
         # the next request may be long after this one: no connection is kept for it
         limits = httpx.Limits(max_keepalive_connections=0)
         self._http = httpx.Client(
@@ -49,6 +55,22 @@ class ControlClient:
         """
         headers = {} if api_key is None else {"X-API-Key": api_key}
         return self._answer(method, path, json=body, headers=headers)
+
+    def wait(self, path: str, body: object = None) -> Any:
+        """Return the decoded answer to a POST that waits for webhooks; errors as of `ask`.
+
+        Raises DialsimError at once where the receiver is served by the event loop that runs in this
+        thread: the receiver could not answer before the request is answered.
+        """
+        blocked = _ports_of_running_loop()
+        for url in self._webhook_urls() if blocked else ():
+            if url is not None and is_loopback(hostname(url)) and _port(url) in blocked:
+                raise DialsimError(
+                    f"the receiver at {url} runs in the event loop of this thread, which this call "
+                    "would block: call it by asyncio.to_thread(…), or run the receiver in another "
+                    "thread"
+                )
+        return self.ask("POST", path, body)
 
     def upload(self, path: str, csv: bytes, query: Mapping[str, str]) -> Any:
         """The decoded answer to a CSV; errors as of `ask`."""
@@ -73,6 +95,27 @@ class ControlClient:
             answer = response.json()
             raise Refused(answer["statusCode"], answer["code"], answer["errors"])
         return response
+
+
+def _ports_of_running_loop() -> set[int]:
+    """Return the ports on which the event loop of this thread listens; empty without a loop."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return set()
+    # asyncio does not list its servers; loops without a selector (uvloop, Windows) hide them
+    selector = getattr(loop, "_selector", None)
+    ports = set[int]()
+    for number in selector.get_map() if selector is not None else ():
+        with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:
+            if copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                ports.add(copy.getsockname()[1])
+    return ports
+
+
+def _port(url: str) -> int:
+    parts = urlsplit(url)
+    return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 class RemoteClock:
@@ -124,7 +167,7 @@ class RemoteClock:
             body = {"until": move.until}
         elif move.to is not None:
             body = {"to": format_instant(move.to)}
-        state = self._client.ask("POST", f"{PREFIX}/clock/advance", body)
+        state = self._client.wait(f"{PREFIX}/clock/advance", body)
         if state["stopped"]:
             raise DialsimError(f"advance: the clock was stopped on the way, at {state['now']}")
         return _datetime(state["now"])
@@ -135,7 +178,7 @@ class RemoteClock:
         Raises DialsimError where it doesn't come: with why, and where the clock stands then.
         """
         span = {} if within is None else {"within": _span_text(within)}
-        state = self._client.ask("POST", f"{PREFIX}/clock/advance", {**condition, **span})
+        state = self._client.wait(f"{PREFIX}/clock/advance", {**condition, **span})
         if state["ended"] != "there":
             raise DialsimError(f"advance_until: {_WHY[state['ended']]}, at {state['now']}")
         return _datetime(state["now"])
@@ -552,7 +595,7 @@ class Session:
         except BaseException:
             listener.close()
             raise
-        self.client = ControlClient(self.url)
+        self.client = ControlClient(self.url, self._webhook_urls)
         self.clock = RemoteClock(self.client)
         self.faults = RemoteFaults(self.client)
         self.requests = RemoteRequests(self.client)
@@ -569,6 +612,10 @@ class Session:
             account.block.name: self._core.api_key(account.block.position)
             for account in self._core.accounts
         }
+
+    def _webhook_urls(self) -> list[str | None]:
+        core = self._core
+        return [core.webhook_url(position) for position in range(len(core.accounts))]
 
     def state(self) -> Snapshot:
         """The state of now, for a fork."""

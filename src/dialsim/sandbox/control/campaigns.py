@@ -339,8 +339,9 @@ class CampaignOperations(Operations):
         "GET",
         f"{PREFIX}/campaigns/{{id}}/calls",
         links={"firstCall": link("getCall", "callId", "calls/0/callId")},
+        answer=CallPage,
     )
-    def list_calls(self, id: CampaignId, query: CallQuery) -> CallPage:
+    def list_calls(self, id: CampaignId, query: CallQuery) -> dict[str, Any]:
         """List a campaign's calls.
 
         The calls table as it stands, in the order of creation, 100 rows a page.
@@ -353,10 +354,10 @@ class CampaignOperations(Operations):
         else:
             found = table.find(at, query.status, _recipients(account, view, query))
             total, calls = len(found), found[page.rows]
-        return CallPage(**page_head(page, total), calls=table.rows(calls, at))
+        return page_of(page, total, calls=table.rows(calls, at))
 
-    @operation("GET", f"{PREFIX}/campaigns/{{id}}/transitions")
-    def list_transitions(self, id: CampaignId, query: CallQuery) -> TransitionPage:
+    @operation("GET", f"{PREFIX}/campaigns/{{id}}/transitions", answer=TransitionPage)
+    def list_transitions(self, id: CampaignId, query: CallQuery) -> dict[str, Any]:
         """List the changes of a campaign's calls.
 
         The transitions table so far, in the order of occurrence, 100 rows a page.
@@ -370,10 +371,18 @@ class CampaignOperations(Operations):
         else:
             found = table.find(at, query.status, _recipients(account, view, query))
             total, rows = len(found), shown(found[page.rows])
-        return TransitionPage(**page_head(page, total), transitions=rows)
+        return page_of(page, total, transitions=rows)
 
-    @operation("POST", f"{PREFIX}/calls/{{id}}/reanalyze", fail.NO_CAMPAIGN, fail.NOT_DELIVERED)
-    def reanalyze_call(self, id: Annotated[str, identifier("call", "id", fail.NO_CALL)]) -> CallRow:
+    @operation(
+        "POST",
+        f"{PREFIX}/calls/{{id}}/reanalyze",
+        fail.NO_CAMPAIGN,
+        fail.NOT_DELIVERED,
+        answer=CallRow,
+    )
+    def reanalyze_call(
+        self, id: Annotated[str, identifier("call", "id", fail.NO_CALL)]
+    ) -> dict[str, Any]:
         """Analyze a call again.
 
         Another result of a COMPLETED call whose result was delivered is sent (A5).
@@ -388,9 +397,9 @@ class CampaignOperations(Operations):
         return account, view
 
 
-def page_head(page: PageNumber, total: int) -> dict[str, int]:
-    """What a page of a table says of itself."""
-    return {"total": total, "total_pages": count_pages(total), "page": page.place + 1}
+def page_of(page: PageNumber, total: int, **more: Any) -> dict[str, Any]:
+    """Return a page of a table of `total` rows, as it is answered; see `TablePage`."""
+    return {"total": total, "totalPages": count_pages(total), "page": page.place + 1, **more}
 
 
 def _recipients(account: Account, view: CampaignView, query: CallQuery) -> NDArray[np.int64] | None:

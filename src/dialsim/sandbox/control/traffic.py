@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import orjson
@@ -18,7 +18,7 @@ from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import Account
 from dialsim.sandbox.clock import replaced
 from dialsim.sandbox.commands import ClearFaults, InjectFault, ResendWebhook, TriggerResult
-from dialsim.sandbox.control.campaigns import TablePage, organization_of, page_head
+from dialsim.sandbox.control.campaigns import TablePage, organization_of, page_of
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder, InjectedFault
 from dialsim.sandbox.http import failures as fail
@@ -304,8 +304,8 @@ class TrafficOperations(Operations):
         self.core.carry_out(ClearFaults(number=fault.number))
         return FaultState.of(fault)
 
-    @operation("GET", f"{PREFIX}/webhooks", fail.invalid_id("id"))
-    def list_webhooks(self, query: WebhookQuery) -> WebhookPage:
+    @operation("GET", f"{PREFIX}/webhooks", fail.invalid_id("id"), answer=WebhookPage)
+    def list_webhooks(self, query: WebhookQuery) -> dict[str, Any]:
         """List the webhooks.
 
         Every POST that was made, with its response, and every payload that was kept, in the
@@ -318,15 +318,19 @@ class TrafficOperations(Operations):
             if refused.status != 404:
                 raise
             found = np.empty(0, dtype=np.int64)  # there is no such campaign or call
-        return WebhookPage(
-            **page_head(query.page, len(found)), webhooks=table.rows(found[query.page.rows])
-        )
+        return page_of(query.page, len(found), webhooks=table.rows(found[query.page.rows]))
 
-    @operation("POST", f"{PREFIX}/webhooks/{{n}}/resend", fail.NO_WEBHOOK_URL, fail.STATE_REPLACED)
+    @operation(
+        "POST",
+        f"{PREFIX}/webhooks/{{n}}/resend",
+        fail.NO_WEBHOOK_URL,
+        fail.STATE_REPLACED,
+        answer=WebhookRow,
+    )
     async def resend_webhook(
         self,
         n: Annotated[int, number("The number of a webhook in the list, from 1.", fail.NO_WEBHOOK)],
-    ) -> WebhookRow:
+    ) -> dict[str, Any]:
         """Send a webhook again.
 
         The same body leaves once, behind all that is due by now, to the organization's URL of
@@ -403,8 +407,8 @@ class TrafficOperations(Operations):
             raise invalid(f"organization is required where there are several: {known}")
         return accounts[0] if named is None else organization_of(named, self.core)
 
-    @operation("GET", f"{PREFIX}/requests")
-    def list_requests(self, query: RequestQuery) -> RequestPage:
+    @operation("GET", f"{PREFIX}/requests", answer=RequestPage)
+    def list_requests(self, query: RequestQuery) -> dict[str, Any]:
         """List the requests of clients.
 
         All but those to /_dialsim, the page and the description: the latest 2,000, the oldest
@@ -421,10 +425,12 @@ class TrafficOperations(Operations):
             organization=owner,
             after=query.after,
         )
-        return RequestPage(
-            **page_head(query.page, len(found)),
+        rows = [RequestRow.of(one) for one in found[query.page.rows]]
+        return page_of(
+            query.page,
+            len(found),
             forgotten=core.requests.forgotten,
-            requests=[RequestRow.of(one) for one in found[query.page.rows]],
+            requests=[row.model_dump(mode="json", by_alias=True) for row in rows],
         )
 
     @operation("DELETE", f"{PREFIX}/requests", kept=False)

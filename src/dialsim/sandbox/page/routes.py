@@ -269,11 +269,11 @@ class PageRoutes:
     async def _webhook(self, request: Request) -> str:
         place = request.path_params["place"]
         row = find_webhook(self._core, place)
-        return render("webhook", row=row, place=place, json=_indented(row.body))
+        return render("webhook", row=row, place=place, json=_indented(row["body"]))
 
     async def _send_again(self, request: Request) -> str:
         row = find_webhook(self._core, request.path_params["place"])
-        key = self._core.webhooks.key(row.n)
+        key = self._core.webhooks.key(row["n"])
         self._core.url_to_send_to(key.organization)
         self._core.carry_out(ResendWebhook(**key._asdict()))
         return render("sent_again")

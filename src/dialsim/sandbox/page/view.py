@@ -30,7 +30,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import is_number
 from dialsim.sandbox.http.failures import NO_WEBHOOK
 from dialsim.sandbox.request_log import LoggedRequest
-from dialsim.sandbox.tables import WebhookRow
+from dialsim.sandbox.tables import Row
 from dialsim.webhooks.deliveries import has_url
 from dialsim.webhooks.messages import sequence
 
@@ -235,7 +235,7 @@ class WebhookLine:
         return (*self.key, self.number)
 
 
-def find_webhook(core: SandboxCore, text: str) -> WebhookRow:
+def find_webhook(core: SandboxCore, text: str) -> Row:
     """What the control plane says of the webhook at a place, written `0.2.17.1.0.1`.
 
     Reads the whole list. Raises Refused, 404, if there is none.
@@ -246,7 +246,7 @@ def find_webhook(core: SandboxCore, text: str) -> WebhookRow:
         table = core.webhooks
         rows = table.find(place=(organization, campaign), call=(recipient, call))
         for row in table.rows(rows):
-            if (row.result, row.attempt or 0) == (result, number):
+            if (row["result"], row["attempt"] or 0) == (result, number):
                 return row
     raise NO_WEBHOOK.refused()
 
