@@ -34,7 +34,7 @@ def test_all_other_bits_vary() -> None:
     ids = recipient_ids(SEED, 0, 0, np.arange(4000)).astype(str)
     octets = np.array([list(uuid.UUID(text).bytes) for text in ids], dtype=np.uint8)
     share = np.unpackbits(octets, axis=1).mean(axis=0)
-    fixed = {48: 1, 49: 0, 50: 0, 51: 0, 64: 1, 65: 0}  # RFC 9562: version 8 and variant 10
+    fixed = {48: 0, 49: 1, 50: 0, 51: 0, 64: 1, 65: 0}  # RFC 9562: version 4 and variant 10
     assert {bit: share[bit] for bit in fixed} == fixed
     free = np.delete(share, list(fixed))
     assert abs(free - 0.5).max() < 5 / (2 * np.sqrt(4000))
@@ -73,17 +73,17 @@ def test_no_rows_have_no_ids() -> None:
 def test_ids_never_change_from_version_to_version() -> None:
     recipients, calls = np.array([0, 1, 4095, 4096, 0]), np.array([1, 1, 1, 1, 2])
     assert call_ids(SEED, 0, 0, recipients, calls).astype(str).tolist() == [
-        "e566fcab-eec9-8f9c-9cf6-7f228ed366d9",
-        "507a651c-9758-847c-b51c-8e71b8a75c6a",
-        "4d980faa-a055-8255-845b-4de5456da3bb",
-        "bd97c40d-75ff-8b3e-958f-5fd0a3233873",
-        "197d7ab6-6b0d-8d86-9a80-0c52f93ff905",
+        "e566fcab-eec9-4f9c-9cf6-7f228ed366d9",
+        "507a651c-9758-447c-b51c-8e71b8a75c6a",
+        "4d980faa-a055-4255-845b-4de5456da3bb",
+        "bd97c40d-75ff-4b3e-958f-5fd0a3233873",
+        "197d7ab6-6b0d-4d86-9a80-0c52f93ff905",
     ]
     assert session_ids(SEED, 0, 0, recipients[:2], calls[:2]).astype(str).tolist() == [
-        "e095e9e6-64c8-83c0-aaee-e163547993a4",
-        "e386307c-a3ca-8ea4-b8de-64e78dd16624",
+        "e095e9e6-64c8-43c0-aaee-e163547993a4",
+        "e386307c-a3ca-4ea4-b8de-64e78dd16624",
     ]
     assert recipient_ids(SEED, 0, 0, recipients[:2]).astype(str).tolist() == [
-        "c367081d-159b-8888-bbfc-d2cd3f30dbfb",
-        "ac6f476b-c02f-8375-86ac-ca54364ad10d",
+        "c367081d-159b-4888-bbfc-d2cd3f30dbfb",
+        "ac6f476b-c02f-4375-86ac-ca54364ad10d",
     ]

@@ -194,7 +194,7 @@ class Service:
         }
         schedule = self._schedule()
         campaign = {
-            "id": "0c0a0000-0000-8000-8000-000000000002",
+            "id": "0c0a0000-0000-4000-8000-000000000002",
             "name": "Other",
             "status": "RUNNING",
             "maxAttempts": self.attempts,
@@ -210,7 +210,7 @@ class Service:
             "campaignName": "Other",
             "call": call,
             "recipient": recipient,
-            "agent": {"id": "0c0a0000-0000-8000-8000-000000000001", "name": "Caller"},
+            "agent": {"id": "0c0a0000-0000-4000-8000-000000000001", "name": "Caller"},
             "campaign": campaign,
             "callResult": None,
         }

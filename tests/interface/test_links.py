@@ -8,7 +8,7 @@ import numpy as np
 from dialsim.interface.payload import VALID_SECONDS, links
 
 IDS = np.array(
-    [b"e566fcab-eec9-8f9c-9cf6-7f228ed366d9", b"e566fcab-eec9-8f9c-9cf6-7f228ed366d8"], dtype="S36"
+    [b"e566fcab-eec9-4f9c-9cf6-7f228ed366d9", b"e566fcab-eec9-4f9c-9cf6-7f228ed366d8"], dtype="S36"
 )
 SENT = np.array([1_767_582_117_000, 1_767_582_117_999], dtype=np.int64)
 

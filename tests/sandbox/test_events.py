@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -165,3 +166,28 @@ def test_an_id_that_was_never_given_is_refused(identifier: str) -> None:
     client = Client(SandboxCore(SKETCH.scenario()))
     answer = ask(client, "GET", f"/events?after={identifier}")
     assert answer.json()["code"] == "EVENTS_GONE"
+
+
+def test_streams_that_begin_at_once_are_counted_and_end_with_their_clients() -> None:
+    core = SandboxCore(SKETCH.scenario())
+    request = (
+        b"GET /_dialsim/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
+    )
+    with served(core) as sandbox:
+        clients = [sandbox.connect() for _ in range(MOST_STREAMS + 20)]
+        for client in clients:
+            client.sendall(request)
+        answers = [client.recv(12)[9:] for client in clients]
+        assert answers.count(b"200") == MOST_STREAMS
+        assert answers.count(b"503") == 20
+        for client in clients:
+            client.close()
+        for _ in range(500):
+            if (
+                httpx.get(f"{sandbox.url}/_dialsim/clock").json()["status"]
+                and not sandbox.connections
+            ):
+                break
+            time.sleep(0.01)
+        with stream(sandbox.url, after="0") as events:
+            assert next(events)

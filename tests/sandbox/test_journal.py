@@ -10,12 +10,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from tests.sandbox.failing_disks import Disk, failing_disk
 
 from dialsim.errors import JournalError
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.journal import FORMAT, Entry, EntryKind, Journal, Subject, copy_journal
+from dialsim.sandbox.restart import begin, resume
+from dialsim.testing import Sketch
 
 SUBJECT = Subject(
     text="version: 1\nname: ทดสอบ\n",
@@ -488,3 +492,30 @@ def test_a_journal_that_may_not_be_written_is_read_but_not_gone_on_with(tmp_path
         assert entries_of(path) == ENTRIES
         assert copy_journal(path, tmp_path / "b.journal") == len(ENTRIES)
         disk.recover()
+
+
+def test_a_journal_of_an_earlier_version_goes_on_with_its_ids(tmp_path: Path) -> None:
+    path, scenario = tmp_path / "a.journal", Sketch(slots=1).campaign("January", "busy 1s")
+
+    def ids(core: SandboxCore) -> list[str]:
+        [account] = core.accounts
+        [view] = account.views
+        [agent] = account.agents
+        view.catch_up()
+        listed = [view.call(0, core.at)[name] for name in ("id", "sessionId")]
+        return [account.identifier, view.identifier, str(agent["id"]), *map(str, listed)]
+
+    new = begin(path, scenario.scenario())
+    new.simulation.move_to(new.at + 1)
+    found = ids(new)
+    assert new.journal is not None
+    new.journal.close()
+    assert {UUID(one).version for one in found} == {4}
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("PRAGMA user_version = 2")
+    former = resume(path)
+    former.simulation.move_to(former.at + 1)
+    assert ids(former) == [one[:14] + "8" + one[15:] for one in found]
+    assert former.journal is not None
+    former.journal.close()
+    assert Journal.read(path)._format() == 2  # and so next time

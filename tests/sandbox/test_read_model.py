@@ -182,7 +182,7 @@ def test_ids_are_found_as_soon_as_they_are_there_and_in_either_case(
                 for identifier in (row.recipient_id.lower(), row.recipient_id.upper()):
                     assert account.recipient(identifier) == (view, row.recipient)
     assert all(account.recipient(identifier) is None for identifier in known)
-    assert account.call("00000000-0000-8000-8000-000000000000") is None
+    assert account.call("00000000-0000-4000-8000-000000000000") is None
 
 
 def test_a5_the_result_is_that_of_the_newest_webhook(service: InterfaceOperations) -> None:

@@ -24,7 +24,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.journal import Entry, EntryKind
 from dialsim.sandbox.page.sections import Sections
 from dialsim.sandbox.page.view import View
-from dialsim.sandbox.restart import begin, resume
+from dialsim.sandbox.restart import begin, read, resume
 from dialsim.testing import Answer, Receiver, Sketch
 
 DRAFT = "/cccccccc-0000-4000-8000-000000000001"
@@ -373,3 +373,21 @@ def test_the_page_says_why_the_clock_stands_still(disk: Disk) -> None:
         sections = Sections(it.core).render(View.read({}))
         assert f"can&#39;t be written: {disk.says}" in sections["clock"]
         disk.recover()
+
+
+def test_on_a_disk_that_is_full_a_restart_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
+    scenario = SKETCH.scenario()
+    with failing_disk("full", tmp_path) as disk:
+        path = disk.folder / "a.journal"
+        with sandbox(begin(path, scenario)) as it:
+            it.ask("POST", "/clock/advance", {"by": "1h"})
+            told = it.told()
+        before = path.read_bytes()
+        disk.fail()
+        with pytest.raises(JournalError, match="can't be written"):
+            resume(path)
+        assert path.read_bytes() == before
+        assert read(path).trace.end is not None  # the run can be looked at
+        disk.recover()
+        with sandbox(resume(path)) as again:
+            assert again.told() == told

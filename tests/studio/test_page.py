@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -335,6 +336,17 @@ def test_a_name_of_somebody_elses_choice_is_refused_and_so_are_other_pages() -> 
         ]
 
     assert answers_of(made, ask) == [200, 403, 403]
+
+
+def test_no_page_of_another_site_shows_the_studio_in_a_frame() -> None:
+    made = server(None)
+
+    def ask() -> list[str | None]:
+        with closing(http.client.HTTPConnection("127.0.0.1", int(made.port or 0))) as connection:
+            connection.request("GET", "/")
+            return [connection.getresponse().headers["Content-Security-Policy"]]
+
+    assert answers_of(made, ask) == ["frame-ancestors 'self'"]
 
 
 def test_with_a_token_only_who_has_it_comes_in() -> None:

@@ -1,4 +1,4 @@
-"""Ids: RFC 9562 UUIDs (version 8) derived from the seed and an address, many at a time."""
+"""Ids: RFC 9562 UUIDs (version 4) derived from the seed and an address, many at a time."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from dialsim.engine.chance import BLOCK, BLOCK_BITS, Purpose, generator, rows_by
 
 # slices of the hexadecimal digits between the dashes
 _GROUPS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
+
+
+class FormerSeed(int):
+    """Seed of a run that an earlier version of dialsim began: its ids have version 8.
+
+    The version is part of the seed because ids depend on the seed and their address alone.
+    """
 
 
 def call_ids(
@@ -80,12 +87,12 @@ def _ids(
         words_of.advance(start // 2)
         drawn = words_of.random_raw(2 * (int(places.max()) + 1 - start))
         words[rows] = drawn.reshape(-1, 2).take(places - start, axis=0)
-    return _text(words)
+    return _text(words, 8 if isinstance(seed, FormerSeed) else 4)
 
 
-def _text(words: NDArray[np.uint64]) -> NDArray[np.bytes_]:
+def _text(words: NDArray[np.uint64], version: int) -> NDArray[np.bytes_]:
     octets = words.astype(">u8").view(np.uint8).reshape(-1, 16)
-    octets[:, 6] = octets[:, 6] & 0x0F | 0x80  # version 8
+    octets[:, 6] = octets[:, 6] & 0x0F | version << 4
     octets[:, 8] = octets[:, 8] & 0x3F | 0x80  # variant 10
     digits = np.frombuffer(octets.tobytes().hex().encode(), dtype=np.uint8).reshape(-1, 32)
     text = np.full((len(words), 36), ord("-"), dtype=np.uint8)

@@ -101,6 +101,7 @@ FileKind = Literal["recordings", "transcripts"]
 
 _ENDINGS = {"recordings": ".wav", "transcripts": ".json"}
 _URL_MARKS = "/:?#[]@!$&'()*+,;=%-._~"
+_VERSION = 14  # index of the version among the characters of a UUID
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
 
@@ -138,7 +139,9 @@ def _signatures(
     call_ids: NDArray[np.bytes_], expires: NDArray[np.int64], salt: int
 ) -> NDArray[np.uint64]:
     """Compute 64 bits per link with the finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
-    words = np.ascontiguousarray(call_ids).view(np.uint32).reshape(-1, 9).astype(np.uint64)
+    octets = np.array(call_ids).view(np.uint8).reshape(-1, 36)
+    octets[:, _VERSION] = ord("8")  # signatures are older than the present version of ids
+    words = octets.view(np.uint32).reshape(-1, 9).astype(np.uint64)
     signature = expires.astype(np.uint64) * _STEP + np.uint64(salt % 2**64)
     for column in words.T:
         signature = (signature ^ column) + _STEP

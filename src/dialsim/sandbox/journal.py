@@ -29,12 +29,18 @@ from zlib import crc32
 from filelock import FileLock, Timeout
 
 from dialsim import __version__
+from dialsim.engine.identity import FormerSeed
 from dialsim.errors import JournalError
 
 APPLICATION_ID = 0x6469616C
 """Marks an SQLite file as a journal of dialsim: the letters `dial`."""
-FORMAT = 2
-"""Format 1 has no mark and no check sum of the scenario. It becomes format 2 when it is written."""
+FORMAT = 3
+"""Format of new journals.
+
+Format 1 has no mark and no check sum of the scenario. It becomes format 2 when it is written. In
+both, ids have version 8 (see `FormerSeed`).
+"""
+_MARKED = 2
 
 _SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -205,7 +211,7 @@ class Journal:
                 text=about["scenario"],
                 name=about["name"],
                 overrides=tuple(overrides),
-                seed=int(about["seed"]),
+                seed=(int if self._format() == FORMAT else FormerSeed)(about["seed"]),
                 digest=about["digest"],
                 files={name: bytes(memoryview(content)) for name, content in files.items()},
             )
@@ -406,12 +412,12 @@ class Journal:
         self._database = _connect(self.path)
         for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "wal_autocheckpoint = 0"):
             self._database.execute(f"PRAGMA {pragma}")
-        if self._format() < FORMAT:
+        if self._format() < _MARKED:
             for place in (self.path, *_beside(self.path)):
                 with suppress(FileNotFoundError):
                     place.chmod(0o600)
             total = _sum_of(self.subject)
-            self._commit((_TELL, ("sum", str(total))), (f"PRAGMA user_version = {FORMAT}", ()))
+            self._commit((_TELL, ("sum", str(total))), (f"PRAGMA user_version = {_MARKED}", ()))
         self._checkpoint()
         self._writing = True
 

@@ -173,7 +173,8 @@ def _made(order: TriggerOrder, account: Account, engine: LiveEngine, n: int) -> 
         }
     )
     around = world.scenario.model_copy(update={"organizations": (settings,), "engine": rules})
-    seed = int.from_bytes(sha256(f"trigger {n}, seed {world.seed}".encode()).digest()[:7])
+    number = int.from_bytes(sha256(f"trigger {n}, seed {world.seed}".encode()).digest()[:7])
+    seed = type(world.seed)(number)  # a `FormerSeed` leads to others
     start = at
     for _ in range(_ROUNDS):
         own = LiveEngine(_beginning(around, start), seed)

@@ -81,6 +81,7 @@ class Access(AuthProvider):
                 self.redirect(".")
 
             def _ask(self, error: str = "") -> None:
+                self.set_header(*_NO_FRAMES)
                 self.set_header("Cache-Control", "no-store")
                 self.set_header("Referrer-Policy", "no-referrer")
                 self.finish(asset("login.html").replace("{{error}}", escape(error)))
@@ -88,6 +89,8 @@ class Access(AuthProvider):
         return Login
 
     def _user(self, handler: RequestHandler) -> str | None:
+        if handler.request.headers.get("Upgrade") is None:  # a websocket's answer has no page
+            handler.set_header(*_NO_FRAMES)
         origin = handler.request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != handler.request.host:
             raise HTTPError(403, reason="This studio answers no pages of other sites")
@@ -97,6 +100,10 @@ class Access(AuthProvider):
             return "planner"
         offered = handler.get_cookie(_cookie_name(handler))
         return "planner" if offered is not None and self._token.is_cookie(offered) else None
+
+
+_NO_FRAMES = "Content-Security-Policy", "frame-ancestors 'self'"
+"""Header that keeps pages of other sites from showing the studio in a frame."""
 
 
 def _cookie_name(handler: RequestHandler) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from secrets import token_hex
 from time import monotonic
 from typing import Annotated, Any, Literal
@@ -14,6 +14,7 @@ import orjson
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from dialsim.engine.trace import CHANGES
 from dialsim.interface.instants import format_instant
@@ -257,6 +258,20 @@ class EventQuery(WireModel):
     )
 
 
+class _Stream(StreamingResponse):
+    """Stream of events that reports its end, also where the client left before it began."""
+
+    def __init__(self, events: AsyncIterator[bytes], ended: Callable[[], None]) -> None:
+        super().__init__(events, media_type=STREAM, headers={"Cache-Control": "no-store"})
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
+
+
 class EventOperations(Operations):
     """Tells programs what happens."""
 
@@ -279,9 +294,9 @@ class EventOperations(Operations):
         if accepts and request.method != "HEAD":
             if self._streams >= MOST_STREAMS:
                 raise fail.TOO_MANY_STREAMS.refused()
+            self._streams += 1  # in the step of the check: others come while a stream begins
             after = request.headers.get("last-event-id", query.after)
-            headers = {"Cache-Control": "no-store"}
-            return StreamingResponse(self._stream(after), media_type=STREAM, headers=headers)
+            return _Stream(self._stream(after), self._ended)
         log = self._caught_up()
         start = log.place("0" if query.after is None else query.after)
         if start is None:
@@ -299,35 +314,34 @@ class EventOperations(Operations):
         self._log.catch_up()
         return self._log
 
+    def _ended(self) -> None:
+        self._streams -= 1
+
     async def _stream(self, after: str | None) -> AsyncIterator[bytes]:
         """Events as they happen; a slow client is sent them later, and holds up nobody."""
-        self._streams += 1
-        try:
-            yield b"retry: 1000\n\n"
+        yield b"retry: 1000\n\n"
+        log = self._caught_up()
+        known = len(log) if after is None else log.place(after)
+        run, place, clock, spoke = log.run, known or 0, b"", monotonic()
+        if known is None:
+            place = len(log)
+            yield self._reset(log, place)
+        while True:
             log = self._caught_up()
-            known = len(log) if after is None else log.place(after)
-            run, place, clock, spoke = log.run, known or 0, b"", monotonic()
-            if known is None:
-                place = len(log)
+            if log.run != run:
+                run, place = log.run, len(log)
                 yield self._reset(log, place)
-            while True:
-                log = self._caught_up()
-                if log.run != run:
-                    run, place = log.run, len(log)
-                    yield self._reset(log, place)
-                while place < len(log) and self.core.epoch == log.epoch:
-                    chunk, place = self._chunk(log, place)
-                    yield chunk  # it takes until the client has room for it
-                    spoke = monotonic()
-                if (now := self._clock()) != clock:
-                    clock, spoke = now, monotonic()
-                    yield clock
-                if monotonic() - spoke > _HEARTBEAT:
-                    spoke = monotonic()
-                    yield b": alive\n\n"
-                await asyncio.sleep(_INTERVAL)
-        finally:
-            self._streams -= 1
+            while place < len(log) and self.core.epoch == log.epoch:
+                chunk, place = self._chunk(log, place)
+                yield chunk  # it takes until the client has room for it
+                spoke = monotonic()
+            if (now := self._clock()) != clock:
+                clock, spoke = now, monotonic()
+                yield clock
+            if monotonic() - spoke > _HEARTBEAT:
+                spoke = monotonic()
+                yield b": alive\n\n"
+            await asyncio.sleep(_INTERVAL)
 
     def _chunk(self, log: EventLog, place: int) -> tuple[bytes, int]:
         """The next events as they are sent, and the place behind them; many ask for the same."""
