@@ -311,7 +311,7 @@ class World:
 def _count(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise DialsimError(f"{name} {value!r} is not an integer of 0 or more")
-    return int(value)
+    return value if isinstance(value, int) else int(value)  # a `FormerSeed` stays one
 
 
 def _index(text: str, texts: list[str], index: dict[str, int]) -> int:
