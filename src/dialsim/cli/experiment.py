@@ -43,6 +43,7 @@ def resumable(out: Path | None) -> Iterator[None]:
         if out is not None:
             kept = f"finished replications are kept in {out}; the same command goes on from there."
         click.echo(f"Interrupted: {kept}", err=True)
+        # The status that shells give to a program ended by Ctrl-C.
         raise click.exceptions.Exit(INTERRUPTED) from None
 
 
@@ -83,6 +84,7 @@ class Experiment:
         """
         options = self._options
         with resumable(options.out), progress_bar("Simulating", "runs") as progress:
+            # Only searches have interim results to tell.
             if self._kind in ("plan", "optimum"):
                 more["known"] = progress.say
             return make(
@@ -108,6 +110,7 @@ class Experiment:
             from dialsim.report.writing import put
 
             place = self._folder.path
+            # Before `finish`, which marks the folder as complete.
             with resumable(place), progress_bar("What would help", "runs") as progress:
                 further = FurtherRuns(
                     options.what_if, options.jobs, options.dask, place, progress, options.engine
@@ -255,6 +258,7 @@ def sweep(
     listed = _variants(loaded, vary, design, variants)
     names = [variant.name for variant in listed]
     base = check_baseline(names, baseline)
+    # All at once: the last variant of a sweep must not fail after an hour.
     check_variants(listed, loaded)
     for text in figures:
         read_shown(text, loaded)
@@ -286,6 +290,7 @@ def _asked(
             raise click.UsageError("--indifference is for --decide: say which figure decides")
         return {}
     share = INDIFFERENCE if indifference is None else indifference
+    # Made only for its errors, which must come before the folder is opened.
     Deciding(decide, share, names, baseline, most, scenarios)
     return {"decide": decide, "indifference": share, "baseline": baseline}
 
@@ -540,6 +545,7 @@ def plan(
     else:
         asked = {"objective": objective or "smallest", **runs}
         met = _find_value(loaded, varied[0], " and ".join(goals), asked, options)
+    # Exit status 1 is the answer "no", for scripts; errors have 2.
     if not met:
         raise click.exceptions.Exit(1)
 

@@ -73,6 +73,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
         if form == "json":
             _print_json(valid=False, problems=error.problems, warnings=())
             raise click.exceptions.Exit(2) from error
+        # Advice is printed with the problems, but is none: JSON does not contain it.
         raise ScenarioError([*error.problems, *_cleaning(error)]) from None
     from dialsim.scenario.checks import unused_caller_ids
     from dialsim.scenario.closed_days import closed_starts
@@ -87,6 +88,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
         _print_json(valid=True, problems=(), warnings=(*notes, *loaded.warnings), **listed, **plan)
         return
     for warning in loaded.warnings:
+        # Standard output is what other programs may parse.
         click.echo(f"Warning: {warning}", err=True)
     say_back(loaded)
     for note in notes:
@@ -221,6 +223,7 @@ def people(
     from dialsim.scenario.document import read_bytes
     from dialsim.scenario.preview import preview
 
+    # By the suffix: the content of a broken scenario may look like a CSV.
     if file.suffix.lower() in {".yaml", ".yml", ".json"}:
         if sheet or encoding or delimiter or columns or normalize:
             raise click.UsageError("how the lists of a scenario are read stands in the scenario")
@@ -309,6 +312,7 @@ def _of_scenario(file: Path) -> list[ListPreview]:
 
     scenario = load(file)
     contents = files_of(scenario)
+    # By their text: campaigns that read a file in the same way are shown once.
     blocks = {
         repr(campaign.recipients): campaign.recipients
         for organization in scenario.organizations
@@ -356,6 +360,7 @@ def _print_list(found: ListPreview, with_gap: bool) -> None:
         cells = (_short(column.name or "(no name)"), used + guess, *counts, _short(column.example))
         table.add_row(*map(Text, cells))
     whole = console.measure(table, options=console.options.update(max_width=_MOST)).maximum
+    # rich would cut columns to fit; a terminal can scroll or wrap instead.
     console.width = max(whole, console.width)
     console.print(table)
     console.print()
@@ -410,6 +415,7 @@ def _yaml(block: RecipientsFile) -> str:
     import yaml
 
     said = block.model_dump(by_alias=True, exclude_defaults=True)
+    # As a word, since a tab in YAML is hard to see and to copy.
     if said.get("delimiter") == "\t":
         said["delimiter"] = "tab"
     written: str = yaml.safe_dump({"recipients": said}, allow_unicode=True, sort_keys=False)
@@ -598,6 +604,7 @@ def new(out: Path, yes: bool, force: bool, **given: Any) -> None:
     _refuse_existing(out, force)
     if answers.people is not None and answers.listed is not None:
         raise click.UsageError("say whom to call once: --people or --list")
+    # A script has nobody to ask.
     if sys.stdin.isatty() and not yes:
         answers.ask()
     if answers.people is None and answers.listed is None:
@@ -612,6 +619,7 @@ def new(out: Path, yes: bool, force: bool, **given: Any) -> None:
             _refuse_existing(beside, force)
     text = _text(answers, out, params)
     files = {} if beside is None else {beside.name: found.workbook()}
+    # Checked before anything is written.
     scenario = loads(text, name=str(out), folder=out.parent, files=files)
     if beside is not None:
         _write_workbook(found, beside)

@@ -97,6 +97,7 @@ class DialHistory:
         """`number` is a code from 0, `at` in ms; dials of one instant count in their order."""
         self._order = np.lexsort((at, number))
         self._number = number[self._order]
+        # Relative to the first dial: ms since 1970 leave too few digits for exp() of small ages.
         self._at = (at[self._order] - (at.min() if len(at) else 0)).astype(np.float64)
 
     def __len__(self) -> int:
@@ -114,6 +115,7 @@ class DialHistory:
         ages += self._number * (ages.max() + _FAR)
         sums = np.logaddexp.accumulate(ages)
         found = np.zeros(len(self))
+        # Up to the dial before: a dial does not count as an earlier use of itself.
         found[self._order[1:]] = np.exp(sums[:-1] - ages[1:])
         return found
 
@@ -290,6 +292,7 @@ class Answering:
         """Return the model with these figures, a parameter for each level."""
         answered, failed = self.outcomes["answered"].value, self.outcomes["failed"].value
         reachable, dead = self.reachable.value, self.dead_numbers.value
+        # Figures are shares of all people; the model has probabilities of reachable ones.
         mean = min(answered / reachable, 1.0 - 1e-9)
         failing = (failed - dead) / max(1.0 - answered - dead, 1e-9)
         odds = np.array([mean, min(max(failing, 1e-9), 1.0 - 1e-9)])
@@ -329,8 +332,11 @@ class _Layout:
         seen = attempts[attempts.seen]
         hours, days = np.unique(seen.hour), np.unique(seen.day)
         counts = np.bincount(attempts.attempt)[1:]
+        # argmin of booleans is the index of the first False, which the appended 0 guarantees.
         enough = int(np.argmin(np.append(counts, 0) >= _FEW))
         last = max(1, enough)
+        # Shares of first attempts weigh the levels: retries are concentrated in hours that the
+        # answers of the first ones chose.
         first = seen[seen.attempt == 1] if (seen.attempt == 1).any() else seen
         shares = [
             _shares(np.searchsorted(hours, first.hour), len(hours)),
@@ -370,6 +376,7 @@ class _Layout:
             order = np.argsort(own)
             middle = own[order][np.searchsorted(np.cumsum(shares[order]), 0.5)]
             ordinary = np.abs(own - middle) <= _ORDINARY * errors[start:end]
+            # At least the median itself: all errors may be 0.
             ordinary |= own == middle
             made[start:end, columns] = _centred(np.where(ordinary, shares, 0.0))
         return replace(self, effects=made)
@@ -458,6 +465,7 @@ def _piece(calls: Attempts, layout: _Layout) -> _Piece:
     answered = calls.outcome == ANSWERED
     failed = np.add.reduceat((calls.outcome == FAILED).astype(np.int64), first)
     known = np.add.reduceat((calls.outcome > ANSWERED).astype(np.int64), first)
+    # Rows of a person are adjacent, so that sums per person are segments.
     answers = np.add.reduceat(answered.astype(np.int64), first)
     return _Piece(
         calls=calls,
@@ -490,6 +498,7 @@ class _Shares:
 
     @classmethod
     def of(cls, parameters: Floats) -> _Shares:
+        # The optimizer tries extreme values, at which exp() would overflow.
         chance, never, dead, concentration, failing = np.clip(parameters[:_MIXTURE], -30.0, 30.0)
         weights = np.exp([0.0, never, dead])
         reachable, nevers, deads = weights / weights.sum()
@@ -510,6 +519,7 @@ def _quadrature(mean: float, concentration: float) -> tuple[Floats, Floats, Floa
     from scipy.special import roots_jacobi
 
     a, b = mean * concentration, (1.0 - mean) * concentration
+    # Gauss-Jacobi nodes are those of the Beta density itself, so that 20 of them suffice.
     at, weights = roots_jacobi(_NODES, b - 1.0, a - 1.0)
     with np.errstate(divide="ignore"):
         return (1.0 + at) / 2.0, (1.0 - at) / 2.0, np.log(weights / weights.sum())
@@ -517,6 +527,7 @@ def _quadrature(mean: float, concentration: float) -> tuple[Floats, Floats, Floa
 
 def _log_sum(logs: Floats) -> Floats:
     """Return the logarithm of the sum of exponentials of each row."""
+    # Subtracted before exp(), which would underflow for people with many calls.
     top = logs.max(axis=1)
     total: Floats = top + np.log(np.exp(logs - top[:, np.newaxis]).sum(axis=1))
     return total
@@ -599,6 +610,7 @@ class AnsweringModel:
         total, (of_reachable, of_never, of_dead) = self._kinds(piece, parameters, reached)
         shares = _Shares.of(parameters)
         scores = np.empty((len(piece.first), len(parameters)))
+        # The quadrature depends on these two parameters; its derivatives are taken numerically.
         for column in (_CHANCE, _ALIKE):
             step = np.zeros(len(parameters))
             step[column] = 1e-4
@@ -694,6 +706,7 @@ class _People:
         if self.before is not None:
             known, of_known = model.scores(self.before, parameters)
             total -= known
+            # Divided by the likelihood of what is conditioned on.
             scores[self.late] -= of_known
         return total, scores
 
@@ -735,7 +748,10 @@ class _Fit:
                 value, scores = people.scores(model, parameters)
                 total += value
                 gradient += scores.sum(axis=0)
+                # The outer product of scores estimates the information without second derivatives
+                # (Berndt et al. 1974).
                 information += scores.T @ scores
+            # The optimizer asks for loss, gradient and Hessian of the same point in turn.
             self._at, self._found = parameters.copy(), (total, gradient, information)
         return self._found
 
@@ -784,6 +800,8 @@ class _Fit:
                 if len(of):
                     own = _MIXTURE + of
                     variance = self.spread[group] ** 2
+                    # The effective number of parameters of the group (MacKay 1992): the spread is
+                    # updated to its fixed point.
                     free = len(of) - np.trace(covariance[np.ix_(own, own)]) / variance
                     squares = float((parameters[own] ** 2).sum())
                     spread = np.sqrt(squares / max(free, 1e-3))
@@ -797,6 +815,7 @@ def answering(attempts: Attempts) -> Answering:
     """Estimate who answers from the calls of a log; at least one must be in the log."""
     fit = _Fit(attempts, _Layout.of(attempts))
     parameters, covariance = fit.best(fit.start(attempts))
+    # Twice: which levels are typical is known only after a first fit.
     fit.centre(parameters, covariance)
     parameters, covariance = fit.best(parameters)
     if attempts.dials is None:
@@ -824,7 +843,7 @@ def _sign_of_wear(fit: _Fit, unworn: Floats) -> Floats | None:
     standard errors in favour of fatigue.
     """
     starts, signs = [], []
-    nearly = -8.0  # nearly = -8.0  # so little fatigue that its score equals the score of none
+    nearly = -8.0  # so little fatigue that its score equals the score of none
     for recovery in np.log(_RECOVERIES):
         parameters = np.concatenate([unworn, [nearly, recovery]])
         model, score = AnsweringModel(fit.layout, parameters), 0.0
@@ -841,6 +860,8 @@ def _sign_of_wear(fit: _Fit, unworn: Floats) -> Floats | None:
         signs.append(slope * np.sqrt(known) if known > 0.0 else 0.0)
     best = int(np.argmax(signs))
     strongest, way = signs[best], float(np.abs(np.diff(signs)).sum())
+    # The recovery is only identified if there is fatigue: the maximum over recoveries is corrected
+    # by its upcrossings (Davies 1987).
     by_chance = 0.5 * erfc(strongest / sqrt(2.0)) + way * exp(-0.5 * strongest**2) / sqrt(8.0 * pi)
     return np.array(starts[best]) if strongest > 0.0 and by_chance < _BY_CHANCE else None
 

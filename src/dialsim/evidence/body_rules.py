@@ -185,6 +185,7 @@ def _names(view: LogColumns) -> Iterator[Finding]:
     )
     ids = pd.Series([identifier or "" for identifier, _ in view.log.agents], dtype=object)
     shown = pd.Series(ids.to_numpy()[view.body("agent")])
+    # The most frequent one is taken as right: one wrong body must not accuse all others.
     usual = shown.groupby(view.body("campaign")).transform(lambda each: each.mode().iloc[0])
     yield from view.of_bodies(
         "F2", ((shown != usual) & (shown != "") & (usual != "")).to_numpy(),
@@ -213,6 +214,7 @@ def _shown(view: LogColumns) -> Iterator[Finding]:
         "R3", (status == _COMPLETED) & (latest >= 0) & (latest != _COMPLETED),
         lambda row: f"the call was answered, but latestCallStatus is {STATUSES[latest[row]].value}",
     )  # fmt: skip
+    # After the last attempt no call may wait any more.
     last = counted & (shown == most) & (status != _COMPLETED) & (latest >= 0)
     waits = np.isin(latest, codes(CallStatus.SCHEDULED, CallStatus.QUEUED, CallStatus.INITIATED))
     yield from view.of_bodies(
@@ -246,6 +248,7 @@ def _settings(view: LogColumns) -> Iterator[Finding]:
         if one.status in _BEFORE_CALLS:
             wrong["C2"].append((row, f"a call has ended, but its campaign is {one.status}"))
         wrong["C9"] += [(row, text) for text in _refused(one)]
+        # Compared with the first settings, so that a change is one finding and not two.
         before = of_campaign.setdefault(int(campaign[row]), one)
         for name, field in _FIXED.items():
             old, new = getattr(before, name), getattr(one, name)
@@ -305,6 +308,7 @@ def _bodies_of_a_call(view: LogColumns) -> Iterator[Finding]:
             lambda row, what=what: f"{what} is another one than in line "  # type: ignore[misc]
             f"{view.line(of_first[row])} of the same call",
         )  # fmt: skip
+    # 0 is a masked person, who may be any.
     person = pd.Series(view.body("person")).where(view.body("person") != 0)
     known = person.groupby(call).transform("first")
     yield from view.of_bodies(
@@ -365,6 +369,7 @@ def _results_of_a_call(view: LogColumns) -> Iterator[Finding]:
 def _posts(view: LogColumns) -> Iterator[Finding]:
     """Check the POSTs of one result: none after a success, waits, and equal bodies (W2, W4)."""
     post = view.body("post")
+    # Further numbers are requests to send again, with rules of their own.
     rows = np.flatnonzero((post >= 1) & (post <= 3))
     again = view.marked(Mark.RE_ANALYSIS)
     call, sent = view.body("call"), view.body("sent_at")

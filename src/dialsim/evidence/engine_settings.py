@@ -237,10 +237,12 @@ class _Search:
         self._earlier_runs = earlier_runs
         self._expected_runs = _RUNS if record.has_dials else _RUNS_OF_BODIES
         self._which = choose("auto", self._expected_runs * len(self._record.calls))
+        # The search returns to the same settings often, and a run takes most of the time.
         self._known: dict[_Choice, float] = {}
         self._own = _Choice.of(record.scenario.engine)
         self._close = 0.0 if record.has_dials else _CLOSE
         self._counts_lines = any(block.share.counts_lines for block in record.blocks)
+        # Sharing has an effect only between campaigns of one organization.
         owners_of_campaigns = [b.organization for b in record.blocks if b.schedule is not None]
         self._shares = len({*owners_of_campaigns}) < len(owners_of_campaigns)
         self._most = {
@@ -307,7 +309,11 @@ class _Search:
         late = model.lost[theirs][lost] - record.calls.lost[own][lost]
         losses = _log_density_of_losses(late)
         rest = int((found.record >= 0).sum()) - len(fits) - len(losses)
+        # Losses that the log does not have count against the settings too; else the shortest
+        # timeout would fit best.
         extra = int(found.wrong["lost"][found.record < 0].sum())
+        # A call without a plausible lead has a small constant likelihood, so that a few odd calls
+        # don't decide.
         return -float(fits.sum() + losses.sum() + _UNLIKELY * (rest + extra))
 
     # -- the search -------------------------------------------------------------------------------
@@ -326,6 +332,7 @@ class _Search:
         best = self._settled(starts)
         if not self._record.has_dials:
             calls, agree = _agreement(self._record, self.settings(best), self._which)
+            # Only if something still differs: the search in beginnings takes many runs.
             if agree < calls:
                 best = self._better(best, [self._settled(self._of_beginnings())])
         return self._plain(best)
@@ -336,6 +343,7 @@ class _Search:
         while True:
             before = best
             best = self._best_way(self._varied(best, _NUMBERS, _INTERVALS, 1))
+            # Sums of logarithms differ in their last digits.
             if self.misfit(best) >= self.misfit(before) - 1e-9:
                 return best
 
@@ -374,6 +382,7 @@ class _Search:
     def _unlike(self, choices: Iterable[_Choice], count: int) -> list[_Choice]:
         """Return the best few settings; of those with equal misfit only one."""
         ranked = sorted(choices, key=self._rank, reverse=True)
+        # Reversed order: the best-ranked of equal misfits is written last and stays.
         unlike = {self.misfit(one): one for one in ranked}
         return [unlike[misfit] for misfit in sorted(unlike)[:count]]
 
@@ -402,6 +411,7 @@ class _Search:
 
     def _refined(self, name: str, best: _Choice, tick: int) -> _Choice:
         """Refine a value by ever smaller steps, as long as that helps."""
+        # 0.0 stands for single ticks.
         for step in (0.2, 0.05, 0.01, 0.002, 0.0):
             while True:
                 value = getattr(best, name)
@@ -580,6 +590,7 @@ class _Search:
             return far
         good, bad = value, far
         while abs(bad - good) > max(1, value // 200):
+            # Geometric while the bounds differ by orders of magnitude.
             middle = round((good * bad) ** 0.5) if bad > 4 * good or good > 4 * bad else (
                 good + bad) // 2  # fmt: skip
             if middle in {good, bad}:
@@ -625,6 +636,7 @@ def _congruent(longest: int, interval: int) -> list[int]:
     short ones.
     """
     steps = np.arange(ceil(longest / interval))
+    # Short waits are as likely as long ones on a logarithmic scale.
     if len(steps) > _MOST_TIMEOUTS:
         steps = np.unique(np.geomspace(1, len(steps), _MOST_TIMEOUTS).astype(np.int64)) - 1
     return [longest - int(step) * interval for step in steps]
@@ -660,6 +672,7 @@ def _log_density_of_leads(lead: Integers, ending: Integers) -> NDArray[np.float6
         ending * _LONGEST_LEAD + np.minimum(lead, _LONGEST_LEAD - 1) // _BIN_MS,
         return_inverse=True, return_counts=True,
     )  # fmt: skip
+    # A bin with this call alone gets half a call, instead of an impossible 0.
     others = np.maximum(counts - 1, 0.5)[at]
     of_ending = np.bincount(ending, minlength=len(ENDINGS))[ending]
     return np.maximum(np.log(others / of_ending / _BIN_MS), _UNLIKELY)
@@ -705,6 +718,7 @@ def _timeouts(record: RecordedCalls) -> list[int]:
     starts = [block.schedule.start_date_time for block in record.blocks
               if block.schedule is not None]  # fmt: skip
     since = np.unique(np.concatenate([calls.ended[calls.ended != NO_INSTANT], starts]))
+    # A sample: all pairs of losses and ends would be a matrix of millions.
     ends = np.unique(ends)[:200]
     spans = (ends[:, None] - since[None, :]).ravel()
     spans = spans[(spans > 0) & (spans <= _LONGEST_TIMEOUT)]

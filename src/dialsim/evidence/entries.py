@@ -61,6 +61,7 @@ class FileLines:
                 yield number, _TOO_LONG
             elif line and not line.isspace():
                 yield number, line
+        # Reported behind the last line that could be read.
         if self.broken is not None:
             yield len(lines), self.broken
 
@@ -177,7 +178,9 @@ def _line_chunks(path: Path, size: int, progress: Progress | None) -> Iterator[C
 
 def _line_end(raw: BinaryIO, place: int, size: int) -> int:
     """Return the position after the line that the byte at `place` is part of."""
+    # One byte back: if it is a line end already, the range ends here.
     raw.seek(place - 1)
+    # In bounded blocks: a file without any line end would be read as one line.
     while place < size and (block := raw.readline(2**16)):
         place = raw.tell()
         if block.endswith(b"\n"):
@@ -195,6 +198,7 @@ def _unpacked_lines(file: Any, raw: BinaryIO, told: _Told) -> Iterator[FileLines
     while True:
         text, ended, broken = _piece(file, rest)
         told(raw)
+        # The last line of a whole file needs no line end; that of a truncated one is incomplete.
         cut = len(text) if ended and broken is None else text.rfind(b"\n") + 1
         rest = text[cut:]
         if len(rest) <= LONGEST_LINE:
@@ -204,6 +208,7 @@ def _unpacked_lines(file: Any, raw: BinaryIO, told: _Told) -> Iterator[FileLines
             start = rest
             while b"\n" not in rest and not ended:
                 rest, ended, broken = _piece(file, b"")
+            # Its beginning stands for the long line: it is over the limit, and is reported as such.
             yield FileLines(start + b"\n", broken)
             rest = rest.partition(b"\n")[2]
         if ended:
@@ -294,6 +299,8 @@ class _Text:
         if self._ended:
             return False
         try:
+            # At least as much as there is: with fixed pieces a long element would be parsed again
+            # and again, in quadratic time.
             piece = self._file.read(max(self._PIECE, len(self._text)))
         except (EOFError, OSError):
             piece = b""
@@ -319,6 +326,7 @@ def _whole_characters(text: bytes) -> int:
 def _csv_entries(path: Path, column: str | None, told: _Told) -> Iterator[Entry]:
     csv.field_size_limit(min(sys.maxsize, LONGEST_LINE))
     with _opened(path) as (file, raw):
+        # NUL bytes, which a crash leaves in a log, would end the csv module's reading.
         lines = (line.decode("utf-8-sig", errors="replace").replace("\0", "") for line in file)
         rows = csv.reader(lines)
         header = next(rows, [])
@@ -330,6 +338,7 @@ def _csv_entries(path: Path, column: str | None, told: _Told) -> Iterator[Entry]
             except StopIteration:
                 return
             except (csv.Error, EOFError, OSError) as error:
+                # The reader continues with the next line.
                 yield rows.line_num, Damaged(f"is no CSV ({error})")
                 continue
             if any(values):

@@ -114,6 +114,7 @@ class _Calls(NamedTuple):
     def held(self, until: Integers, means: Floats) -> Floats:
         """Return the line time (ms) that is held up to each instant."""
         total = np.zeros(len(until))
+        # Line time up to t is the sum of max(0, t − begin) − max(0, t − end) over the calls.
         for sign, ends in ((1.0, self.over - means[self.outcome]), (-1.0, self.ended)):
             ordered = np.sort(ends.astype(np.float64))
             sums = np.concatenate([[0.0], np.cumsum(ordered - ordered[0])])
@@ -167,6 +168,8 @@ def _blocks(log: Log, part: pd.DataFrame, lines: int | None) -> _Blocks:
     calls = _Calls(over, ended, outcome, np.array(limits, dtype=np.int64)[settings])
     begins, ends = _saturated(log, part, over, ended)
     length = (over.max() - over.min()) / len(over) * _CALLS_PER_BLOCK  # at least, nights included
+    # Long blocks average out the differences in outcomes that identify the means; short ones have
+    # noise at their edges.
     length = min(max(length, 5.0 * MINUTE), 1.0 * HOUR)
     edges = [
         np.linspace(begin, end, max(round((end - begin) / length), 1) + 1).astype(np.int64)
@@ -185,6 +188,7 @@ def _blocks(log: Log, part: pd.DataFrame, lines: int | None) -> _Blocks:
 
 def _limit(calls: _Calls, low: int, high: int) -> int:
     """Return the number of lines in a block; 0 if it is not known or changes."""
+    # A limit that changes within a block would bias it.
     shown = np.unique(calls.lines[(calls.ended >= low) & (calls.ended < high)])
     return int(shown[0]) if len(shown) == 1 else 0
 
@@ -210,8 +214,10 @@ def _saturated(
     gap = max(_SILENCE, 20 * int(np.median(np.diff(ordered))))
     for row in np.flatnonzero(np.diff(ordered) > gap).tolist():
         silent = ordered[row] - _LONGEST - origin, ordered[row + 1] - origin
+        # Nothing ends for a long time: the service was paused or down, whatever was due.
         saturated[max(silent[0] // _STEP, 0) : silent[1] // _STEP + 1] = False
     changes = np.diff(np.concatenate([[0], saturated.astype(np.int8), [0]]))
+    # At first lines fill up; only then all are held.
     begins = np.flatnonzero(changes == 1) * _STEP + origin + _WARM_UP
     ends = np.flatnonzero(changes == -1) * _STEP + origin
     return begins[ends > begins], ends[ends > begins]
@@ -267,9 +273,12 @@ def _solved(blocks: list[_Blocks]) -> HoldTimes | None:
                 for one in blocks
             ]
         )
+        # Calls move between blocks as the means change, so that the count is checked in every
+        # round.
         if begun.sum() < FEWEST_SATURATED:
             return None
         variance = float((missing**2).sum()) / max(len(missing) - len(ENDS), 1) + 1.0
+        # Least squares with a Gaussian prior, in closed form.
         information = begun.T @ begun / variance + prior
         covariance = np.linalg.inv(information).astype(np.float64)
         moved = covariance @ (begun.T @ missing / variance - prior @ (means - assumed))

@@ -141,9 +141,12 @@ def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
     found: dict[int, Lead] = {}
     for ending in range(len(ENDINGS)):
         times = np.sort(lead[known & (record.calls.ending[own] == ending) & (lead > 0)])
+        # The shortest half of a few calls would be narrow by chance.
         if len(times) < FEW:
             found[ending] = _expected_lead(record, ending)
             continue
+        # The shorth, a robust estimate of location and scale (Rousseeuw & Leroy 1988): up to half
+        # of the values may be wrong.
         half = (len(times) + 1) // 2
         widths = times[half - 1 :] - times[: len(times) - half + 1]
         begin = int(np.argmin(widths))
@@ -174,6 +177,8 @@ def _lead(low: int, high: int) -> Lead:
 
 def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers, Integers]:
     """Return the rows of both by key, -1 where one of them lacks the call; and the keys."""
+    # Keys name person, attempt and losses before, so that calls pair up even if they are made hours
+    # apart.
     keys = np.union1d(record.key, model.key)
     rows = []
     for calls in (record, model):
@@ -209,6 +214,7 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, Lead]
         if event == "lost" and not record.has_dials:
             both = (mine != NO_INSTANT) & (others != NO_INSTANT)
             far = np.abs(np.where(both, mine - others, 0)) > _CLOCK_MS
+            # Two clocks are involved; a loss that only one side has differs in any case.
             differs = far | (~both & (mine != others))
         elif record.has_dials:
             differs = mine != others
@@ -221,6 +227,7 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, Lead]
             lead = over - others
             fits = (others != NO_INSTANT) & (lead >= bounds[:, 0]) & (lead <= bounds[:, 2])
             differs = seen & ~fits
+            # A call without a webhook may be a conversation that was not analyzed (A2).
             unseen = (own < 0) & (others != NO_INSTANT)
             mine = np.where(seen, over - bounds[:, 1], NO_INSTANT)
         else:
@@ -249,6 +256,7 @@ def replay(record: RecordedCalls, engine: EngineSettings | None = None) -> Repla
     began = _earlier(_at(record.calls.dialled, found.record), _at(record.calls.lost, found.record))
     if not record.has_dials:
         over = _at(record.calls.over, found.record)
+        # Without dials the end of ringing is the earliest known instant of a call.
         began = _earlier(over, _at(record.calls.lost, found.record))
     early = recorded & ((began < first.at) if first is not None else True)
     early &= found.agree
@@ -408,6 +416,7 @@ class _Scene:
         """Return a rule if the log dials where the scenario forbids it."""
         if recorded is None or block.schedule is None:
             return None
+        # With estimated dials the rule must be broken at both ends of the uncertainty.
         windows, slack = Windows.of(block.schedule.time_windows), self._slack
         if not any(windows.is_open(recorded + by) for by in (-slack, 0, slack)):
             return "T3", "the log calls outside the scenario's time windows"
@@ -465,6 +474,8 @@ class _Scene:
         if not len(ones) or not len(instead):
             return None
         one, other = int(rows[ones[0]]), int(rows[instead[0]])
+        # Two calls that changed places may only be the effect of a window that one side does not
+        # have.
         forbidden = self._outside(self._record.blocks[int(self._calls.campaign[one])], at)
         if forbidden is not None:
             return forbidden
@@ -518,6 +529,7 @@ class _Scene:
                 most = self._record.most_at_once(block.organization)
                 if most < lines:
                     return "Q1", f"the log never has more than {most} of {lines} lines in use"
+            # Bodies show no releases, so that the interval may be the cause as well.
             waits = "" if self._record.has_dials else "releaseInterval, "
             return (
                 "Q4", f"the model dials it, the log not yet: {waits}callsPerSecond ({_pace(gap)})"

@@ -39,6 +39,7 @@ def replications_headline(runs: Replications) -> str:
         return f"{said}: nothing was scheduled."
     never = sum(value == inf for value in finish)
     ending = f"; {never} did not finish" if never and count > 1 else ""
+    # Without randomness in calls all runs finish at the same time.
     if count < 2 or (runs.prior.calls and not never):
         return f"{said}: finished {_finish(finish[0], runs)}{ending}."
     half, late = (
@@ -250,6 +251,7 @@ def _interval_text(row: pd.Series) -> str:
     if low is None:
         return "–" if enough is None else f"from {enough} runs on"
     known = f"{low} or more" if high is None else f"{low} – {high}"
+    # The interval is printed nevertheless, since it is a lower bound of the uncertainty.
     skewed = "" if enough is None else f", skewed: ~{enough} runs"
     return ValueText(f"{known}{skewed}", low.value)
 
@@ -277,6 +279,7 @@ def _amount(unit: Unit, value: float) -> str:
         return f"{value:,.2f}"
     if size < 10 and unit is Unit.NO_NUMBER:
         return f"{value:.3g}"
+    # Decimals of large numbers would suggest a precision that no simulation has.
     return f"{value:,.0f}" if size >= 1000 or value == int(value) else f"{value:,.1f}"
 
 

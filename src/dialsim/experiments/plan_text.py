@@ -62,6 +62,7 @@ def plan_headline(answer: Plan) -> str:
     subject, sure = _subject(key, answer.value), answer.evidence.sure
     verb = _verb(key, answer.value)
     if not sure:
+        # The wording carries the certainty: a headline is often all that is read.
         verb = "seems to be" if verb == "is" else "seem to be"
     said = f"{subject} {verb} {_found(answer, key)} {wish}"
     if answer.tied:
@@ -69,6 +70,7 @@ def plan_headline(answer: Plan) -> str:
     if not sure:
         said += f", as far as {answer.evidence.replications:,} runs can tell"
     if answer.in_doubt:
+        # Said in place of the neighbour, which would suggest a sharp border.
         doing = "be enough" if _is_enough(answer, key) else "do"
         return f"{said}; {_values(key, answer.in_doubt)} may {doing}, too."
     return f"{said}{_beyond(answer, key) if sure else ''}."
@@ -161,6 +163,7 @@ def _often(clause: Clause) -> str | None:
         return None
     if clause.statistic is Statistic.PROBABILITY and not clause.wanted.startswith(">"):
         return None
+    # 1 - 0.95 is 0.050000000000000044 in floats.
     percent = round(100 * clause.least_share, 6)
     more = "more than " if clause.sign == ">" and clause.statistic is Statistic.PROBABILITY else ""
     if percent == 50:
@@ -188,6 +191,7 @@ def _beyond(answer: Plan, key: str) -> str:
         return "" if last else f"; {way} {'were' if key in _COUNTED else 'was'} not tried"
     if part.breaches:
         return f"; {setting_text(answer.path, part.value)}: {part.breaches[0].text}"
+    # The first missed clause in the order of the goal is reason enough.
     missed = next(finding for finding in part.findings if not finding.met)
     value, clause = _value(key, part.value), missed.clause
     if clause.statistic is Statistic.PROBABILITY:
@@ -206,6 +210,7 @@ def _late(finding: ClauseFinding) -> str:
     if bound.after_start:
         return f"done {_after(estimate - bound.value)}"
     late, wanted = round(estimate), round(bound.value)
+    # By calendar days: planners think in days, and a few minutes past midnight are the next one.
     days = (thai(late).date() - thai(wanted).date()).days
     if days == 0:
         return f"done {_after(late - wanted)}"

@@ -123,6 +123,7 @@ def _finish(summary: Summary) -> Fact:
         rest = [f"and {more} more"] if more > 0 else []
         lost = f": {lost_text(summary.people_lost)}" if summary.people_lost else ""
         return Fact("Will it finish?", f"No{lost}", f"{'; '.join([*missing[:_NAMED], *rest])}.")
+    # A cancelled campaign may have finished as well: everybody was settled before.
     completed = {part.status for part in summary.campaigns if part.start} == {"COMPLETED"}
     every = "every campaign is completed" if completed else "nobody was lost"
     yes = f"Yes: {every}" if len(summary.campaigns) > 1 or not completed else "Yes"
@@ -132,6 +133,7 @@ def _finish(summary: Summary) -> Fact:
 
 def _sure(summary: Summary, measured: Help) -> Fact:
     question = "How sure is that?"
+    # Runs without a lever were made only to measure levers; without them one run is all there is.
     if not isinstance(measured, WhatIf):
         return Fact(
             question,
@@ -176,6 +178,7 @@ def help_fact(measured: WhatIf | NotMeasured, which: str = "") -> Fact:
     if isinstance(measured, NotMeasured):
         return Fact(question, "Not measured", measured.said)
     lever = best(measured)
+    # No lever helps without a loss; trade-offs are named instead, since a planner may want one.
     if lever is None:
         prices = [f"{traded.name[0].upper()}{traded.name[1:]}: {_effects(traded, measured)}"
                   for traded in dear(measured)]  # fmt: skip
@@ -184,6 +187,7 @@ def help_fact(measured: WhatIf | NotMeasured, which: str = "") -> Fact:
         few = [too_few(measured.pairs)] if measured.pairs < MOST_PAIRS else []
         return Fact(question, "Nothing that was tried", " ".join([tried, *prices, *few]))
     rivals = [other.name for other in as_good(measured, lever)]
+    # "Most" is claimed only if the lever is significantly better than all others.
     if not rivals and measured.pairs >= MOST_PAIRS:
         question = f"What would help most{whose}"
     said = [_effects(lever, measured)]
@@ -289,6 +293,7 @@ def _by_campaign(summary: Summary) -> FigureTable:
 
 def _finish_value(part: CampaignSummary) -> float:
     if part.start is None:
+        # Sorts behind all others: it was never scheduled.
         return nan
     return inf if part.finish is None else part.finish.timestamp()
 
@@ -352,6 +357,7 @@ def run_pictures(result: Result) -> list[Part]:
         for name, part in short_names(summary)
         if part.start is not None and len(summary.campaigns) > 1
     ]
+    # Limits come before drawing: each figure takes a moment and adds to the file.
     drawings = [
         *_progress(result, summary, started[:_MOST_CAMPAIGNS]),
         *_slots(result, called[:_MOST_OWNERS]),

@@ -85,6 +85,7 @@ def _went_as_written(result: Result) -> bool:
     trace = result.trace
     end = trace.world.scenario.clock.end
     over = trace.idle if end is None else trace.end == end
+    # Each of these would make a rerun of the scenario another run.
     return over and trace.turn == 0 and not trace.world.has_added_campaigns
 
 
@@ -103,6 +104,7 @@ def write_run(
 
     `without` are tables to leave out; with `excel` a workbook is added.
     """
+    # Before the folder is made, so that an error leaves nothing behind.
     page = run_report(result, pairs, progress, engine)
 
     def also(draft: Path) -> None:
@@ -117,6 +119,7 @@ def put(page: str, folder: Path) -> Path:
     """Write a page into a folder atomically and return its path."""
     draft = folder / f".{NAME}"
     draft.write_text(page, encoding="utf-8")
+    # Replaced in one step: a browser that reloads never sees half a page.
     return draft.replace(folder / NAME)
 
 
@@ -152,6 +155,7 @@ def sweep_report(
     `seed` is the one given to the sweep, None if each variant used its own. What would help is
     measured for the baseline and for the variant that the page recommends.
     """
+    # A dict, because both may be the same variant.
     named = dict.fromkeys([baseline, frontier(found, compared, baseline).recommended])
     runs = {variant.name: (variant, figures)
             for variant, figures in zip(found.variants, found.figures, strict=True)}  # fmt: skip
@@ -185,6 +189,7 @@ def _with_all_figures(
 ) -> Plan:
     """Return the plan with all figures of its runs; without a store they are run again for that."""
     part = answer.evidence
+    # A plan without a store asks for the figures of its goal only, which is quicker.
     if all(run.asked is None for run in part.runs):
         return answer
     runs = replicate(
@@ -218,6 +223,7 @@ def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = 
     said = read_manifest(folder)
     if "experiment" not in said:
         return put(_run(folder, said, pairs, progress), folder)
+    # Its runs are incomplete, and the command would have to know its options to continue.
     if not said["finished"]:
         raise DialsimError(f"{folder} is not finished; the command that made it goes on with it")
     found = orjson.loads((folder / "summary.json").read_bytes())
@@ -240,6 +246,7 @@ def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = 
 
 def _run(folder: Path, said: dict[str, Any], pairs: int | None, progress: Progress | None) -> str:
     result = run(read_source(folder), seed=said["seed"], replication=said["replication"])
+    # Byte by byte: another version of a library may change a single draw.
     if result.summary.to_json() != (folder / "summary.json").read_bytes():
         raise DialsimError(
             f"{folder} can't be brought back: its scenario comes to other figures now than with "

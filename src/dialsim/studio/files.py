@@ -122,6 +122,7 @@ def opened(
         if DRAWS in beside:
             draws = decoded(beside.pop(DRAWS), DRAWS)
         found = [inside for inside in beside if is_scenario(inside)]
+        # An archive of something else may have several YAML files, or none.
         if len(found) != 1:
             has = f"{len(found)} of them" if found else "none"
             raise StudioError(f"{name} should have one scenario file (.yaml), and has {has}")

@@ -173,6 +173,7 @@ def _written(lever: Lever, text: str, number: float | None) -> str:
     if lever.kind in _SHARES:
         return f"{text.removesuffix('%').strip()}%"
     if lever.kind == "list" and "," in text and not text.startswith("["):
+        # As JSON, since a phone number with a leading 0 is no YAML text without quotes.
         return json.dumps([part.strip() for part in text.split(",")])
     return text.replace(",", "") if lever.kind == "number" else text
 
@@ -200,7 +201,9 @@ class Studio:
         self._is_due = False
         self._lists: dict[str, bytes] = {}
         self._listed = ""
+        # A single thread, so that two uploads are processed in their order.
         self._worker = ThreadPoolExecutor(1, "dialsim-studio")
+        # A notebook has no document to schedule callbacks on, only its event loop.
         self._loop = asyncio.get_event_loop()
         self._campaign: Position = (0, 0)
         self._bounds: dict[str, dict[str, Any]] = {}
@@ -232,6 +235,7 @@ class Studio:
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """Handle a message of the page; errors are shown there."""
+        # Only methods with this prefix can be called from outside.
         do = getattr(self, f"_on_{str(message['kind']).replace('-', '_')}")
         self._guarded(lambda: do(message))
 
@@ -256,6 +260,7 @@ class Studio:
         try:
             text = _written(lever, str(message.get("text", "")), message.get("number"))
             state, drag = self._state.turn(lever, text), message.get("drag")
+            # Dragging a slider sends many values, which are one step of undo.
             if drag is not None and drag == self._drag:
                 state = state.in_one_step_with(self._state)
             self._drag = drag
@@ -316,12 +321,15 @@ class Studio:
         before, self._state = self._state, state
         if self._campaign not in (position for position, _, _ in campaigns(state.scenario)):
             self._campaign = (0, 0)
+        # By identity: comparing scenarios with long lists takes time, and every change makes a new
+        # one.
         if before is None or state.scenario is not before.scenario:
             self._ask()
             self._ask_pins()
 
     def _jump(self, state: StudioState) -> None:
         """Switch to a state that the fields of the page don't show yet."""
+        # The page discards values of fields from before this number.
         self._epoch += 1
         self._errors.clear()
         self._become(state)
@@ -372,6 +380,7 @@ class Studio:
             {"title": title, "levers": given, "open": place < 3}
             for place, (title, given) in enumerate(groups.items())
         ]
+        # Assigning equal groups would redraw every field, and take the focus from the one in use.
         if shown != self.page.groups:
             self.page.groups = shown
         self._show_changes()
@@ -418,6 +427,7 @@ class Studio:
     def _ask(self) -> None:
         """Ask for the answer to the current scenario, replacing the previous question."""
         waiting = {"how": "Working it out; at the very first time that takes a minute …"}
+        # The old answer stays visible until the new one is there.
         self.page.answer = {**(self.page.answer or waiting), "busy": True}
         self._ask_at("shown", self._now().scenario)
 
@@ -587,6 +597,7 @@ class Studio:
 
     def _heard(self, inquiry: Inquiry) -> None:
         """Show the progress of a question, or its answer."""
+        # News of a question that another one has replaced.
         if inquiry is not self._inquiry:
             return
         done, total = inquiry.progress

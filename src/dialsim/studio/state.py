@@ -147,6 +147,7 @@ class StudioState:
         if origin.only_kept:
             return self
         base = self.base.loaded(replace(origin, only_kept=True), self.base.remarks)
+        # Undo is cut off: earlier states could still read files.
         scenario = base.with_(*self.differences) if self.differences else base
         return replace(self, base=base, scenario=scenario, past=(), future=())
 
@@ -179,7 +180,9 @@ class StudioState:
         for line in lines:
             path, equals, text = line.partition("=")
             change = path.rstrip()[-1:] if path.rstrip()[-1:] in ("+", "-") else ""
+            # Full paths, so that short and long forms of one setting replace each other.
             full = self._full(path)
+            # `+=` and `-=` add up; `=` replaces what was set there before.
             if not change:
                 differences = tuple(old for old in differences if not self._replaces(full, old))
             differences = (*differences, f"{full}{change}{equals}{text}")
@@ -224,9 +227,11 @@ class StudioState:
         return self if self is before else replace(self, past=before.past)
 
     def _changed(self, differences: tuple[str, ...]) -> StudioState:
+        # A click that changes nothing must not become a step of undo.
         if differences == self.differences:
             return self
         scenario = self.base.with_(*differences) if differences else self.base
+        # Scenarios are kept with the steps: undo must not read a list of people again.
         past = (*self.past, (self.differences, self.scenario))[-MOST_STEPS:]
         return replace(self, differences=differences, scenario=scenario, past=past, future=())
 
@@ -334,6 +339,7 @@ class StudioState:
         """Return the command that makes the same runs."""
         origin = self.base.origin
         assert origin is not None
+        # `forecast` shares its runs over the draws beside the file, as the studio does.
         verb = "forecast" if self._draws_of(self.scenario) else "run"
         words = ["dialsim", verb, str(origin.file or origin.name)]
         for line in (*origin.overrides, *self.differences):
@@ -348,17 +354,20 @@ class StudioState:
         """
         origin = self.base.origin
         assert origin is not None
+        # Saved files lie side by side in one archive, wherever the lists were.
         names = {name: Path(name).name for name in origin.kept}
         beside = {names[name]: content for name, content in origin.kept.items()}
         if draws := self._draws_of(self.scenario):
             beside[DRAWS] = draws.text.encode()
         bare = self.base.loaded(replace(origin, overrides=()), ())
         old, new = document_of(bare), _with_names(document_of(self.scenario), names)
+        # An unchanged scenario keeps its text to the byte.
         if old == new:
             return origin.text, beside
         if _is_json(origin.text):
             return f"{json.dumps(new, ensure_ascii=False, indent=2)}\n", beside
         text = _merged(origin.text, old, new)
+        # The merge is checked by reading its result.
         if document_of(loads(text, files={**origin.kept, **beside})) != new:
             # A merge fails on anchors, for instance, if only one of their uses was changed
             import yaml
@@ -453,9 +462,11 @@ def _unpacked(link: str) -> dict[str, Any]:
         padded = link.strip().lstrip("#") + "=" * (-len(link.strip().lstrip("#")) % 4)
         packed = base64.b64decode(padded, altchars=b"-_", validate=True)
         unzip = zlib.decompressobj()
+        # Limited, because a short link may decompress to gigabytes.
         content = json.loads(unzip.decompress(packed, _LONGEST_LINK))
         texts = [*content["set"], *content["overrides"], content["digest"]]
         texts += [text for name, lines in content["pins"] for text in (name, *lines)]
+        # A link comes from anywhere; nothing in it is trusted to have the right type.
         sound = all(isinstance(text, str) for text in texts)
         sound &= isinstance(content["file"], str | None)
     except (binascii.Error, zlib.error, ValueError, KeyError, TypeError):
@@ -568,6 +579,7 @@ def _with_item_names(path: str, scenario: Scenario) -> str:
 
 def _part(key: str, name: str, place: int) -> str:
     """Return the part of a path for an item of a list: its name if it needs no escaping."""
+    # Names of digits would be read as indices, and one with = would end the path.
     plain = name.strip() == name and name and not (set(name) & set("=\n")) and not name.isdigit()
     return f"{key}.{name if plain and name[-1] not in '+-' else place}"
 
@@ -752,7 +764,10 @@ def _merged(text: str, old: Any, new: Any) -> str:
 
     yaml = YAML()
     yaml.preserve_quotes = True
+    # Long lines of the planner's file are not to be folded.
     yaml.width = 4096
+    # ruamel.yaml has one style of lists per document; that of the file is detected, so that only
+    # changed lines differ.
     if re.search(r"^( *)[^ #\-].*:\s*\n\1  +- ", text, re.MULTILINE):
         yaml.indent(mapping=2, sequence=4, offset=2)
     tree = yaml.load(text)
@@ -771,6 +786,7 @@ def _merge(tree: Any, old: Any, new: Any) -> None:
         for name, below in new.items():
             _put(tree, keys.get(name, name), old.get(name), below, name not in old)
     else:
+        # Lists are compared by position: that keeps comments of items that stay.
         del tree[len(new) :]
         tree.extend(new[len(tree) :])
         for place, below in enumerate(new[: len(old)]):
