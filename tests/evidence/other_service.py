@@ -22,11 +22,12 @@ MONDAY = 1_767_546_000_000  # 2026-01-05 00:00 Thai time
 HOUR = 3_600_000
 _LIVES = ("office", "home", "night")
 _AWAKE = {
-    "office": {8: 2.0, 12: 1.6, 13: 1.2, 17: 1.5, 18: 2.2, 19: 2.4, 20: 2.0},
-    "home": {9: 1.3, 10: 1.5, 11: 1.3, 12: 0.8, 15: 1.2, 16: 1.2, 19: 0.8, 20: 0.6},
-    "night": {8: 0.3, 9: 0.2, 10: 0.2, 11: 0.3, 12: 0.6, 15: 1.4, 16: 1.8, 17: 2.0, 20: 1.6},
+    "office": {8: 2.5, 12: 1.6, 13: 1.0, 17: 1.4, 18: 2.5, 19: 2.5, 20: 2.2},
+    "home": dict.fromkeys(range(8, 18), 1.4),
+    "night": {15: 1.4, 16: 2.0, 17: 2.5, 18: 2.5, 19: 2.0, 20: 2.0},
 }
-"""Factors on the chance to answer, by hour of the day; 0.4 for an office worker at other hours."""
+_ASLEEP = {"office": 0.03, "home": 0.15, "night": 0.02}
+"""Factors on the rate of answers, by hour of the day, and at the other hours."""
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ class Service:
     def drawn(cls, seed: int, **given: Any) -> Service:
         """Return a service with random phones, lines and people."""
         chance = np.random.default_rng([31, seed])
-        people, attempts = int(chance.integers(1000, 1800)), int(chance.integers(2, 5))
+        people, attempts = int(chance.integers(500, 1000)), int(chance.integers(2, 5))
         opens = int(chance.integers(8, 11))
         closes = opens + int(chance.integers(7, 11))
         setup = float(chance.uniform(0.0, 4.0))
@@ -151,7 +152,7 @@ class Service:
             at = MONDAY + (day + 1) * 24 * HOUR
 
     def _chance(self, life: str, taste: float, hour: int) -> float:
-        own = _AWAKE[life].get(hour, 0.4 if life == "office" else 1.0)
+        own = _AWAKE[life].get(hour, _ASLEEP[life])
         rate = self.answered * taste * (1.0 - self.rhythm + self.rhythm * own)
         return float(1.0 - np.exp(-rate))
 

@@ -16,6 +16,8 @@ import click
 from dialsim.cli.program import format_option, jobs_option, progress_bar, set_option
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from dialsim.evidence.contents import CampaignContents, Contents
     from dialsim.evidence.findings import Finding
     from dialsim.evidence.log import Log
@@ -166,14 +168,24 @@ def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) ->
 )
 @click.option(
     "--hold-out",
+    "hold_outs",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    multiple=True,
     metavar="SHARE",
     help="Forecast the last calls, such as 0.3 of all, from those before, and say how well; and "
-    "when campaigns are done that go on then, with 100 runs.",
+    "when campaigns are done that go on then, with 100 runs. Given several times, it counts how "
+    "many of these forecasts held.",
 )
 @_scenario_option(
     "With --hold-out: the settings of these campaigns, their lines and schedules; default: "
     "those that the webhooks show.",
+)
+@click.option(
+    "--without",
+    type=click.DateTime(["%Y-%m-%d"]),
+    multiple=True,
+    metavar="DATE",
+    help="Leave out a day (Thai time), such as one with an outage; may be given several times.",
 )
 @_page_option("Write a page with pictures of the estimates against the log.")
 @click.option(
@@ -189,8 +201,9 @@ def calibrate(
     source: str,
     out: Path,
     by: str | None,
-    hold_out: float | None,
+    hold_outs: tuple[float, ...],
     scenario: Path | None,
+    without: tuple[datetime, ...],
     page: Path | None,
     draws: Path | None,
     jobs: int | None,
@@ -205,33 +218,38 @@ def calibrate(
     """
     from dialsim.evidence.behaviour_text import draws_text, summary_lines
     from dialsim.evidence.calibrate import calibrate as estimate
+    from dialsim.interface.instants import day_number
     from dialsim.scenario.loading import load
 
     for file in (out, page, draws):
         _require_free(file, force=force)
+    hold_out = hold_outs[0] if hold_outs else None
     if scenario is not None and hold_out is None:
         raise click.UsageError("--scenario is for the campaigns that --hold-out forecasts")
     loaded = None if scenario is None else load(scenario)
     read = read_source(source, place)
-    found = estimate(read, by, hold_out)  # type: ignore[arg-type]
-    held = None
-    if hold_out is not None:
+    days = [day_number(one.date()) for one in without]
+    found = estimate(read, by, hold_out, without=days)  # type: ignore[arg-type]
+    several = []
+    for share in hold_outs:
         from dialsim.evidence.held_out_campaigns import forecast_held_out
 
         with progress_bar("Forecasting", "runs") as progress:
             held = forecast_held_out(
                 read,
-                hold_out,
+                share,
                 by,  # type: ignore[arg-type]
                 loaded,
+                without=days,
                 jobs=jobs,
                 progress=progress,
             )
+        several.append(held)
     html = None
     if page is not None:
         from dialsim.report.evidence_pages import calibration_page
 
-        html = calibration_page(found, held).html()
+        html = calibration_page(found, several[0] if several else None).html()
     # Written last, after everything that may fail, so that no old file is replaced by half a
     # result.
     out.write_text(found.to_yaml(), encoding="utf-8")
@@ -241,8 +259,18 @@ def calibrate(
         draws.write_text(draws_text(found), encoding="utf-8")
     for line in summary_lines(found):
         click.echo(line)
-    for line in () if held is None else held.lines():
-        click.echo(line)
+    for held in several:
+        for line in held.lines():
+            click.echo(line)
+    made = [one for held in several for one in held.campaigns]
+    if len(several) > 1 and made:
+        finishes, reaches = (
+            sum(one.finish_held for one in made),
+            sum(one.reach_held for one in made),
+        )
+        click.echo(
+            f"Of {len(made)} forecasts {finishes} held for the finish, {reaches} for the reach."
+        )
     if read.damaged:
         click.echo(f"{read.damaged:,} lines of the log could not be read and were skipped.")
     click.echo(f"Written: {', '.join(str(file) for file in (out, page, draws) if file)}")

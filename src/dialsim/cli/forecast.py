@@ -22,7 +22,7 @@ from dialsim.cli.program import (
 )
 
 if TYPE_CHECKING:
-    from dialsim.experiments.forecast import ForecastFigures
+    from dialsim.experiments.forecast import ForecastFigures, Widening
     from dialsim.report.what_if import FurtherRuns
     from dialsim.scenario.scenario import Scenario
 
@@ -232,10 +232,22 @@ Example: dialsim forecast today --out forecast
     help="Behaviours that may be the true ones, over which the runs are shared out; default: "
     "draws.yaml beside the scenario, if dialsim pull wrote one from a log.",
 )
+@click.option(
+    "--backtest",
+    "source",
+    metavar="LOG",
+    help="A log of the campaign's webhooks: forecast it from earlier instants, print how many of "
+    "these forecasts held, and make the intervals as wide as they needed.",
+)
 @experiment_options
 @with_options
 def forecast(
-    scenario: Path, replications: int, since: Path | None, draws: Path | None, options: Options
+    scenario: Path,
+    replications: int,
+    since: Path | None,
+    draws: Path | None,
+    source: str | None,
+    options: Options,
 ) -> None:
     """Say when a running campaign is done and whom it will reach, from its people's histories.
 
@@ -263,8 +275,12 @@ def forecast(
     }
     experiment = Experiment(KIND, [loaded], options, arguments)
     note = hold_time_note(loaded, jobs=1)
+    notes, widening = [note] if note else [], None
+    if source is not None:
+        said, widening = _backtest(source, loaded, options)
+        notes += said
     found = experiment.simulate(
-        make, loaded, replications, draws=drawn, earlier=earlier, notes=[note] if note else []
+        make, loaded, replications, draws=drawn, earlier=earlier, notes=notes, widening=widening
     )
 
     def report(further: FurtherRuns) -> str:
@@ -278,6 +294,18 @@ def forecast(
         lambda: {"runs": found.runs.runs, "campaigns": found.runs.frame},
         lambda: (found.sentences(), found.tables()),
     )
+
+
+def _backtest(
+    source: str, scenario: Scenario, options: Options
+) -> tuple[list[str], Widening | None]:
+    """Return the sentences of a backtest, and how much wider intervals must be."""
+    from dialsim.evidence.backtest import backtest
+
+    log = read_source(source, BodiesPlace(None, None, None))
+    with progress_bar("Forecasting from earlier instants", "runs") as progress:
+        found = backtest(log, None, scenario, jobs=options.jobs, progress=progress)
+    return [f"{line}." for line in found.lines()], found.widening if found.forecasts else None
 
 
 def _earlier(

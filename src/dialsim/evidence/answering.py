@@ -83,6 +83,8 @@ _RECOVERIES = np.geomspace(0.25, 768.0, 13) * 3_600_000.0
 _BY_CHANCE = 0.01
 """Significance level of the test for fatigue."""
 _STEP = 1e-3
+DAYS_OF_WEEK = 7
+"""Codes of days above this are dates that are left out: each has a factor of its own."""
 _SURELY, _MATTERS = 5.0, 0.02
 """Standard errors, and share of calls, at which answers contradict figures."""
 
@@ -269,6 +271,11 @@ class Answering:
         before it.
         """
         return self.model.chances(attempts)
+
+    @property
+    def weekdays(self) -> Mapping[int, Level]:
+        """Factors of days of the week, without those of dates that are left out."""
+        return {day: level for day, level in self.days.items() if day <= DAYS_OF_WEEK}
 
     def contradicted(self, attempts: Attempts) -> str | None:
         """Describe the first attempt whose answers these figures do not reproduce, if any."""
@@ -631,12 +638,16 @@ class AnsweringModel:
         return float(total.sum()), scores
 
     def chances(self, attempts: Attempts) -> Floats:
-        """Return each call's probability of an answer, given the person's calls before it."""
-        found = np.empty(len(attempts))
+        """Return the chance of each call to be answered, given the recipient's earlier calls."""
+        return self.chances_of_ends(attempts)[0]
+
+    def chances_of_ends(self, attempts: Attempts) -> tuple[Floats, Floats]:
+        """Return each call's chances to be answered and to fail, given the earlier calls."""
+        found = np.empty((2, len(attempts)))
         for rows in _chunks(attempts.person):
             piece = _piece(attempts[rows], self.layout)
-            found[rows] = self._chances(piece)
-        return found
+            found[:, rows] = self._chances(piece)
+        return found[0], found[1]
 
     def _chances(self, piece: _Piece) -> Floats:
         parameters, shares = self.parameters, _Shares.of(self.parameters)
@@ -653,22 +664,21 @@ class AnsweringModel:
         outcome = piece.calls.outcome
         known = np.where(outcome == FAILED, np.log(shares.failing), np.log1p(-shares.failing))
         ends = before(np.where(outcome > ANSWERED, known, 0.0))
-        answers = before(piece.answered.astype(np.float64))
-        others = before(np.isin(outcome, (NO_ANSWER, BUSY)).astype(np.float64)) + answers
+        talks = before(piece.answered.astype(np.float64))
+        others = before(np.isin(outcome, (NO_ANSWER, BUSY)).astype(np.float64)) + talks
         nodes = before(terms) + weights
         reached = _log_sum(nodes)
         kinds = np.stack(
             [
                 log_kinds[0] + reached + ends,
-                np.where(answers == 0, log_kinds[1] + ends, -np.inf),
+                np.where(talks == 0, log_kinds[1] + ends, -np.inf),
                 np.where(others == 0, log_kinds[2], -np.inf),
             ]
         )
-        reachable = np.exp(kinds[0] - np.logaddexp.reduce(kinds, axis=0))
-        chances: Floats = np.einsum(
-            "ij,ij->i", np.exp(nodes - reached[:, np.newaxis]), answered[piece.kind]
-        )
-        found: Floats = reachable * chances
+        reachable, _, dead = np.exp(kinds - np.logaddexp.reduce(kinds, axis=0))
+        own = np.einsum("ij,ij->i", np.exp(nodes - reached[:, np.newaxis]), answered[piece.kind])
+        answers = reachable * own
+        found: Floats = np.stack([answers, dead + (1.0 - dead - answers) * shares.failing])
         return found
 
 

@@ -74,6 +74,10 @@ def _behaviour(found: Calibrated) -> Iterator[str]:
     yield "    # What the log leaves open, and what stands in its place:"
     for sentence in found.untold:
         yield from _comment(f"- {sentence}.", "    #   ")
+    if found.misfits:
+        yield "    # The log contradicts this behaviour:"
+        for sentence in found.misfits:
+            yield from _comment(f"- {sentence}.", "    #   ")
     yield from _elsewhere(found)
 
 
@@ -129,9 +133,9 @@ def _odds(who: Answering) -> Iterator[str]:
     if len(who.hours) > 1:
         yield f"      byHour: # {_spread(who, 'hour')}"
         yield from (_factor(f"{hour}: ", level) for hour, level in who.hours.items())
-    if len(who.days) > 1:
+    if len(who.weekdays) > 1:
         yield f"      byDay: # 1 is Monday; {_spread(who, 'day')}"
-        yield from (_factor(f"{day}: ", level) for day, level in who.days.items())
+        yield from (_factor(f"{day}: ", level) for day, level in who.weekdays.items())
     yield "      byAttempt: # the last one repeats"
     yield from (_factor("- ", level) for level in who.attempts)
     if who.segments:
@@ -301,6 +305,8 @@ def summary_lines(calibration: Calibration) -> Iterator[str]:
         held = calibration.hold_out.get(name)
         if held is not None:
             yield from (f"  {line}" for line in _held_out(held))
+        yield from (f"  misfit: {sentence}" for sentence in found.misfits)
+    yield from (f"{one}." for one in calibration.outages)
     for name, count in calibration.left_out.items():
         yield f"{name}: left out, {count} calls are too few"
 
@@ -331,6 +337,12 @@ def _held_out(held: HoldOut) -> Iterator[str]:
     yield "  forecast → answered: " + ", ".join(
         f"{one.forecast:.0%} → {one.answered.value:.0%}" for one in held.curve
     )
+    for one in held.curve:
+        if one.is_contradicted:
+            yield (
+                f"warning: of {one.answered.count:,} calls forecast at {one.forecast:.0%}, "
+                f"{one.answered.value:.0%} were answered"
+            )
 
 
 def _percent(estimate: PointEstimate) -> str:

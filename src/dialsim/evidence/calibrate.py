@@ -23,6 +23,7 @@ from dialsim.errors import DialsimError
 from dialsim.evidence.answering import (
     ANSWERED,
     BUSY,
+    DAYS_OF_WEEK,
     FAILED,
     NO_ANSWER,
     UNSEEN,
@@ -38,6 +39,7 @@ from dialsim.evidence.durations import FittedDurations, fitted
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.hold_times import HoldTimes, assumed_holds, hold_times
 from dialsim.evidence.log import Campaign, Log
+from dialsim.evidence.misfit import Outage, date_name, dates_of, misfits, outages
 from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET, WEEK
 from dialsim.interface.status import CallStatus
 
@@ -108,6 +110,7 @@ class Calibrated:
     fields: Mapping[str, Shares]
     latency: FittedDurations | None
     untold: Sequence[str]
+    misfits: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,12 @@ class Bin:
 
     forecast: float
     answered: PointEstimate
+
+    @property
+    def is_contradicted(self) -> bool:
+        """True if the share answered differs from the forecast beyond noise and by 5 points."""
+        off = abs(self.answered.value - self.forecast)
+        return off > 3.0 * self.answered.error and off > _ALIKE
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +154,9 @@ class Calibration:
     behaviours: Mapping[str, Calibrated]
     left_out: Mapping[str, int]
     hold_out: Mapping[str, HoldOut]
+    outages: tuple[Outage, ...]
+    without: tuple[int, ...]
+    """Dates that are left out, those of outages included."""
     assumes_holds: bool
     """True if setup and ring times are the default's, as the log does not show them."""
 
@@ -163,12 +175,15 @@ def calibrate(
     hold_out: float | None = None,
     *,
     lines: int | None = None,
+    without: Sequence[int] = (),
 ) -> Calibration:
     """Estimate behaviours from a log.
 
     With `by` there is one for each agent, campaign or segment. With `hold_out`, a share, the last
     calls are forecast from those before. `lines` is maxConcurrentCalls where webhooks do not show
-    it. Raises DialsimError for too few calls.
+    it. Dates `without`, in days since 1970 (Thai time), are left out like those of outages: they
+    have a factor of their own, and nothing is learned from their failures. Raises DialsimError for
+    too few calls, and for a date without a call.
     """
     if hold_out is not None and not 0.0 < hold_out < 1.0:
         raise DialsimError(f"hold-out must be a share between 0 and 1, not {hold_out:g}")
@@ -179,14 +194,18 @@ def calibrate(
     if holds is not None:
         # Twice: hold times are estimated from the calls, and then place their dials better.
         calls = dialled_calls(log, holds)
+    known = outages(calls["outcome"].to_numpy(), calls["dialled_at"].to_numpy())
+    _require_calls(log, calls, without)
+    left = tuple(sorted({*without, *(one.date for one in known)}))
     dials = _dials(log, calls)
     behaviours, left_out, held = {}, {}, {}
     for name, part in _groups(log, calls, by):
         if len(part) < FEWEST:
             left_out[name] = len(part)
             continue
-        behaviours[name] = _calibrated(name, log, part, dials, holds, segments=by != "segment")
-        if hold_out is not None and (found := _held_out(part, dials, hold_out)) is not None:
+        segments = by != "segment"
+        behaviours[name] = _calibrated(name, log, part, dials, holds, left, segments=segments)
+        if hold_out is not None and (found := _held_out(part, dials, hold_out, left)) is not None:
             held[name] = found
     if not behaviours:
         says = f"{log.source}: {len(calls)} calls were dialled and have ended"
@@ -197,7 +216,19 @@ def calibrate(
             f"forecast: {FEWEST} of each are needed"
         )
     assumes_holds = holds is None and not log.has_dials
-    return Calibration(log.source, by, behaviours, left_out, held, assumes_holds)
+    return Calibration(log.source, by, behaviours, left_out, held, known, left, assumes_holds)
+
+
+def _require_calls(log: Log, calls: pd.DataFrame, dates: Sequence[int]) -> None:
+    """Refuse a date that is to be left out and has no call."""
+    called = np.unique(dates_of(calls["dialled_at"].to_numpy()))
+    for date in dates:
+        if date not in called:
+            first, last = (date_name(int(one)) for one in (called.min(), called.max()))
+            raise DialsimError(
+                f"{log.source}: no call was made on {date_name(date)}, which is to be left out; "
+                f"calls were made from {first} to {last}"
+            )
 
 
 def dialled_calls(log: Log, holds: HoldTimes | None = None) -> pd.DataFrame:
@@ -305,7 +336,11 @@ def cut_of(dialled_at: NDArray[np.int64], share: float) -> int:
 
 
 def attempts_of(
-    calls: pd.DataFrame, dials: DialHistory | None, *, segments: bool = True
+    calls: pd.DataFrame,
+    dials: DialHistory | None,
+    without: Sequence[int] = (),
+    *,
+    segments: bool = True,
 ) -> tuple[Attempts, NDArray[np.int64]]:
     """Return dialled calls by person and attempt, and the instant of each dial (ms).
 
@@ -335,8 +370,24 @@ def attempts_of(
     # hour.
     columns = np.concatenate([columns, _unseen(columns)], axis=1)
     columns = columns[:, np.lexsort((columns[-1], columns[1], columns[0]))]
+    if without:
+        columns = _without(columns, without)
     who, number, hour, day, of_segment, outcome, dial, at = columns
     return Attempts(who, number, hour, day, of_segment, outcome, dial, names, dials), at
+
+
+def _without(columns: NDArray[np.int64], dates: Sequence[int]) -> NDArray[np.int64]:
+    """Give the calls of dates a day of their own, and remove those that failed.
+
+    The other calls stay: without them, the recipients who answered on these dates would be missing
+    among those of their kind.
+    """
+    kept = np.ones(columns.shape[1], dtype=bool)
+    for number, date in enumerate(dates, DAYS_OF_WEEK + 1):
+        rows = (dates_of(columns[-1]) == date) & (columns[5] != UNSEEN)
+        columns[3][rows] = number
+        kept &= ~(rows & (columns[5] == FAILED))
+    return columns[:, kept]
 
 
 def _unseen(columns: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -361,17 +412,18 @@ def _calibrated(
     calls: pd.DataFrame,
     dials: DialHistory | None,
     holds: HoldTimes | None,
+    without: Sequence[int],
     *,
     segments: bool,
 ) -> Calibrated:
-    attempts, dialled_at = attempts_of(calls, dials, segments=segments)
+    attempts, dialled_at = attempts_of(calls, dials, without, segments=segments)
     who = answering(attempts)
     if (why := who.contradicted(attempts)) is not None:
         raise DialsimError(
             f"{log.source}: no behaviour {name} is written, as it is not the log's: {why}"
         )
     answered = calls[calls["outcome"] == ANSWERED]
-    talks = answered["call_duration_ms"].dropna().to_numpy(np.int64)
+    talk = _fitted(answered["call_duration_ms"].dropna().to_numpy(np.int64))
     setup, rings = _line_times(calls)
     latency = _latencies(calls)
     rates, delays, late = _analyses(log, answered, latency)
@@ -384,7 +436,7 @@ def _calibrated(
         first=int(at.min()),
         last=int(at.max()),
         answering=who,
-        talk_time=_fitted(talks),
+        talk_time=talk,
         setup_time=_fitted(setup),
         ring_time={end: fit for end, values in rings.items() if (fit := _fitted(values))},
         holds=holds,
@@ -395,6 +447,7 @@ def _calibrated(
         fields=fields,
         latency=_fitted(latency),
         untold=[*_untold(log, who, attempts, dialled_at, delays, holds)],
+        misfits=misfits(attempts, dialled_at, who, {"conversations": talk}),
     )
 
 
@@ -541,9 +594,11 @@ def _used_alike(wear: Wear, attempts: Attempts, dialled_at: NDArray[np.int64]) -
     return bool(within.var() < _ALIKE * uses.var())
 
 
-def _held_out(calls: pd.DataFrame, dials: DialHistory | None, share: float) -> HoldOut | None:
+def _held_out(
+    calls: pd.DataFrame, dials: DialHistory | None, share: float, without: Sequence[int]
+) -> HoldOut | None:
     """Estimate from the first calls and forecast the others; None if either are too few."""
-    attempts, at = attempts_of(calls, dials)
+    attempts, at = attempts_of(calls, dials, without)
     seen = attempts.seen
     # By time, not at random: a forecast is about later calls.
     cut = cut_of(at[seen], share)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,9 +33,10 @@ from dialsim.evidence.calibrate import (
 )
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.log import Log
+from dialsim.evidence.misfit import dates_of
 from dialsim.evidence.pulled import CARRIED_OVER, DRAWS, LoggedCampaign, people_ahead
 from dialsim.evidence.scenario_rules import Expected
-from dialsim.experiments.forecast import ForecastFigures, forecast, hold_time_note
+from dialsim.experiments.forecast import ForecastFigures, Span, forecast, hold_time_note
 from dialsim.experiments.variants import read_variants
 from dialsim.interface.instants import at_text, format_instant, short_text
 from dialsim.interface.status import CallStatus
@@ -45,6 +46,9 @@ from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.loading import document_of, load
 from dialsim.scenario.recipients import HISTORY_COLUMNS
 from dialsim.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from dialsim.engine.engines import Choice
 
 MOST_UNKNOWN = 0.01
 """Largest share of a campaign's people or calls that may be unknown for it to be compared."""
@@ -152,9 +156,11 @@ def forecast_held_out(
     by: By | None = None,
     scenario: Scenario | None = None,
     *,
+    without: Sequence[int] = (),
     runs: int = 100,
     jobs: int | None = None,
     progress: Progress | None = None,
+    engine: Choice = "auto",
 ) -> HeldOutCampaigns:
     """Forecast how campaigns continue after a cut, from the calls before it.
 
@@ -162,29 +168,11 @@ def forecast_held_out(
     those of the campaigns of `scenario` with the same id or name; without a scenario those that
     bodies show. Raises ExperimentError if there are too few runs.
     """
-    calls = dialled_calls(log)
-    cut = cut_of(calls["dialled_at"].to_numpy(), hold_out)
-    before = calls["dialled_at"] <= cut
-    if by == "segment":
-        why = "a behaviour is an agent's, so none of a segment can be given to a campaign"
-        return HeldOutCampaigns(cut, (), (why,))
-    try:
-        learned = calibrate(replace(log, calls=log.calls.loc[calls.index[before]]), by)
-    except DialsimError as error:
-        return HeldOutCampaigns(cut, (), (str(error),))
-    found: dict[int, _Campaign] = {}
-    reasons, begins = [], {}
-    for code in np.unique(calls.loc[~before, "campaign"]).tolist():
-        behaviour = behaviour_of(log.campaigns[code], by)
-        if behaviour in learned.behaviours:
-            made = _campaign(log, code, cut, scenario, behaviour)
-        else:
-            made = "there are too few calls before to learn from"
-        if isinstance(made, str):
-            begins[code] = calls.loc[~before & (calls["campaign"] == code), "dialled_at"].min()
-            reasons.append(f"{_name(log, code)}: {made}")
-        else:
-            found[code] = made
+    cut = cut_of(dialled_calls(log)["dialled_at"].to_numpy(), hold_out)
+    ahead = _ahead(log, cut, by, scenario, without)
+    if isinstance(ahead, str):
+        return HeldOutCampaigns(cut, (), (ahead,))
+    found, reasons, begins, learned = ahead
     finished = []
     for code, one in found.items():
         # Left alone with all the lines, a campaign would be forecast to finish too early
@@ -202,10 +190,10 @@ def forecast_held_out(
     with TemporaryDirectory() as folder:
         file = _write([*found.values()], learned, cut, scenario, Path(folder))
         draws = read_variants(file.with_name(DRAWS))
-        ahead = load(file)
-        note = hold_time_note(ahead, jobs=jobs)
+        loaded = load(file)
+        note = hold_time_note(loaded, jobs=jobs)
         figures = forecast(
-            ahead, runs, draws=draws, jobs=jobs, progress=progress or False
+            loaded, runs, draws=draws, jobs=jobs, progress=progress or False, engine=engine
         ).campaigns()
     campaigns = tuple(
         HeldOutCampaign(one.name, figures[one.organization, one.name], one.finish,
@@ -213,6 +201,109 @@ def forecast_held_out(
         for one in finished
     )  # fmt: skip
     return HeldOutCampaigns(cut, campaigns, tuple(reasons), (note,) if note else ())
+
+
+class PastForecast(NamedTuple):
+    """Forecast of a campaign from `cut` to a later instant of its log, and what happened."""
+
+    cut: int
+    name: str
+    calls: Span
+    calls_made: int
+    reach: Span
+    reached: int
+
+
+class PastForecasts(NamedTuple):
+    """Forecasts from one cut; `missing` has the reasons why other campaigns have none."""
+
+    forecasts: tuple[PastForecast, ...]
+    missing: tuple[str, ...]
+
+
+def forecast_progress(
+    log: Log,
+    cut: int,
+    until: int,
+    by: By | None = None,
+    scenario: Scenario | None = None,
+    *,
+    without: Sequence[int] = (),
+    runs: int = 40,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    engine: Choice = "auto",
+) -> PastForecasts:
+    """Forecast the calls made and the people reached from `cut` to `until` (ms).
+
+    The campaigns need not be finished. The other arguments are those of `forecast_held_out`.
+    """
+    ahead = _ahead(log, cut, by, scenario, without)
+    if isinstance(ahead, str):
+        return PastForecasts((), (ahead,))
+    found, reasons, _, learned = ahead
+    if not found or reasons:  # who shares lines with a missing campaign would be too quick
+        return PastForecasts((), tuple(reasons))
+    with TemporaryDirectory() as folder:
+        file = _write([*found.values()], learned, cut, scenario, Path(folder), until)
+        draws = read_variants(file.with_name(DRAWS))[:runs]
+        made = forecast(
+            load(file), runs, draws=draws, jobs=jobs, progress=progress or False, engine=engine
+        )
+    spans = made.campaign_spans("attempts", "people_reached")
+    forecasts = []
+    for code, one in found.items():
+        calls = log.calls[log.calls["campaign"] == code]
+        ended = milliseconds(calls["ended_at"])
+        counted = calls["status"].isin(_COUNTED) & (ended != NO_INSTANT) & (ended <= until)
+        reached = calls.loc[counted & calls["status"].isin(_REACHED), "recipient"].nunique()
+        attempts, reach = spans[one.organization, one.name]
+        made_since = int((counted & (ended > cut)).sum())
+        forecasts.append(PastForecast(cut, one.name, attempts, made_since, reach, int(reached)))
+    return PastForecasts(tuple(forecasts), ())
+
+
+def _ahead(
+    log: Log,
+    cut: int,
+    by: By | None,
+    scenario: Scenario | None,
+    without: Sequence[int],
+) -> tuple[dict[int, _Campaign], list[str], dict[int, int], Calibration] | str:
+    """Return the campaigns after a cut, why others are missing, and the behaviour before it.
+
+    The instants are those at which missing campaigns begin. A text is the reason for none at all.
+    """
+    calls = dialled_calls(log)
+    before = calls["dialled_at"] <= cut
+    if by == "segment":
+        return "a behaviour is an agent's, so none of a segment can be given to a campaign"
+    try:
+        earlier = calls[before]
+        known = dates_of(earlier["dialled_at"].to_numpy())
+        learned = calibrate(
+            replace(log, calls=log.calls.loc[earlier.index]),
+            by,
+            without=[date for date in without if (known == date).any()],
+        )
+    except DialsimError as error:
+        return str(error)
+    found: dict[int, _Campaign] = {}
+    reasons: list[str] = []
+    begins: dict[int, int] = {}
+    for code in np.unique(calls.loc[~before, "campaign"]).tolist():
+        behaviour = behaviour_of(log.campaigns[code], by)
+        if behaviour in learned.behaviours:
+            made = _campaign(log, code, cut, scenario, behaviour, learned.without)
+        else:
+            made = "there are too few calls before to learn from"
+        if isinstance(made, str):
+            later = calls.loc[~before & (calls["campaign"] == code), "dialled_at"]
+            begins[code] = int(later.min())
+            reasons.append(f"{_name(log, code)}: {made}")
+        else:
+            found[code] = made
+    return found, reasons, begins, learned
 
 
 def _name(log: Log, code: int) -> str:
@@ -226,7 +317,12 @@ def _owner(log: Log, code: int) -> str:
 
 
 def _campaign(
-    log: Log, code: int, cut: int, scenario: Scenario | None, behaviour: str
+    log: Log,
+    code: int,
+    cut: int,
+    scenario: Scenario | None,
+    behaviour: str,
+    without: Sequence[int],
 ) -> _Campaign | str:
     """Return a campaign from the cut on, or the reason why it can't be forecast."""
     calls = log.calls[log.calls["campaign"] == code]
@@ -239,7 +335,7 @@ def _campaign(
         told = _written_settings(log, code, cut, scenario)
     if isinstance(told, str):
         return told
-    people, most = _people(calls, cut), told.max_attempts
+    people, most = _people(calls, cut, without), told.max_attempts
     unseen = max(told.listed - len(people), 0)
     unsettled = unseen + int((~people["reached"] & (people["attempts"] < most)).sum())
     shown = calls.loc[calls["setting"] >= 0, "setting"].unique()
@@ -264,7 +360,7 @@ def _campaign(
         block={**told.block, "name": name, "agent": agent["name"]},
         lines=told.lines,
         people=people,
-        unseen=0 if why_not is None else unseen,
+        unseen=0 if completed else unseen,
         finish=int(ends.max(initial=cut)),
         why_not=why_not,
     )
@@ -298,7 +394,7 @@ def _written_settings(log: Log, code: int, cut: int, scenario: Scenario) -> _Set
     return _Settings(owner["name"], agent, block, None, most, expected.people.count)
 
 
-def _people(calls: pd.DataFrame, cut: int) -> pd.DataFrame:
+def _people(calls: pd.DataFrame, cut: int, without: Sequence[int]) -> pd.DataFrame:
     """Return the people of a campaign, a row each, in the order of its list if known.
 
     `reached` and `attempts` are those at the end of the log. `HISTORY_COLUMNS` have, as texts, the
@@ -318,7 +414,11 @@ def _people(calls: pd.DataFrame, cut: int) -> pd.DataFrame:
     past = counted[(ended_at != NO_INSTANT) & (ended_at <= cut)]
     last = past.sort_values(["ended_at", "attempt"], kind="stable").groupby("recipient").last()
     ends = [format_instant(at) for at in milliseconds(last["ended_at"]).tolist()]
-    cells = [last["attempt"].astype(str), last["status"].astype(str), ends,
+    # P8: a failure in an outage is no sign of a dead number
+    outage = np.isin(dates_of(milliseconds(last["ended_at"])), np.array(without, dtype=np.int64))
+    outage &= (last["status"] == CallStatus.FAILED.value).to_numpy()
+    status = last["status"].astype(str).where(~outage, CallStatus.CANCELLED.value)
+    cells = [last["attempt"].astype(str), status, ends,
              last["caller_id"].astype(object).where(last["caller_id"].notna(), "")]  # fmt: skip
     for column, values in zip(HISTORY_COLUMNS, cells, strict=True):
         people[column] = pd.Series(list(values), index=last.index, dtype=object)
@@ -332,6 +432,7 @@ def _write(
     cut: int,
     scenario: Scenario | None,
     folder: Path,
+    until: int | None = None,
 ) -> Path:
     """Write the scenario from the cut on, its lists of people and the draws; return its path."""
     document: dict[str, Any] = {"version": 1, "name": "Held out"}
@@ -342,6 +443,8 @@ def _write(
     behaviours = yaml.safe_load(learned.to_yaml())["behaviours"]
     document["behaviours"] = {**document.get("behaviours", {}), **behaviours}
     document["clock"] = {**document.get("clock", {}), "start": format_instant(cut)}
+    if until is not None:
+        document["clock"]["end"] = format_instant(until)
     document["engine"] = {**document.get("engine", {}), **_order(campaigns)}
     numbers = count(1)
     listed: dict[str, dict[str, Any]] = {}

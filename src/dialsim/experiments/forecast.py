@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, floor, inf, isfinite, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dialsim.engine.windows import Windows
 from dialsim.errors import ExperimentError
 from dialsim.experiments import experiment_text
 from dialsim.experiments.case import Case
@@ -26,6 +27,7 @@ from dialsim.experiments.runner import runner
 from dialsim.experiments.variants import Variant
 from dialsim.interface.instants import (
     MINUTE,
+    WEEK,
     at_text,
     duration_text,
     format_instant,
@@ -55,6 +57,7 @@ _OUTSIDE = 0.05
 _SURE = 0.95
 _EARLIER = "earlier"
 _PAIRS = 7
+_LONGEST = 520 * WEEK
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,53 @@ class Span:
         ordered, count = sorted(values), len(values)
         outside = floor(_OUTSIDE * (count + 1))
         return cls(ordered[outside - 1], ordered[ceil(count / 2) - 1], ordered[count - outside])
+
+
+class Widening(NamedTuple):
+    """Factors on the lengths of the intervals' sides, found by a backtest."""
+
+    finish: float = 1.0
+    reach: float = 1.0
+
+    def of_reach(self, span: Span, people: int) -> Span:
+        """Return a wider interval of the people reached."""
+        low, half, high = span.low, span.half, span.high
+        return Span(
+            max(half - self.reach * (half - low), 0.0), half,
+            min(half + self.reach * (high - half), float(people)),
+        )  # fmt: skip
+
+    def of_finish(self, span: Span, start: int, windows: Windows) -> Span:
+        """Return a wider interval of the finish, measured in time of open windows."""
+        if self.finish == 1.0 or not all(map(isfinite, (span.low, span.half, span.high))):
+            return span
+        low, half, high = (
+            _open_time(windows, start, at) for at in (span.low, span.half, span.high)
+        )
+        first = max(half - self.finish * (half - low), 0.0)
+        last = half + self.finish * (high - half)
+        return Span(
+            min(_instant_after(windows, start, first), span.low), span.half,
+            max(_instant_after(windows, start, last), span.high),
+        )  # fmt: skip
+
+
+def _open_time(windows: Windows, start: int, until: float) -> float:
+    """Return the time (ms) between two instants in which windows are open."""
+    spans = windows.open_spans(start, round(until))
+    return float((spans[:, 1] - spans[:, 0]).sum())
+
+
+def _instant_after(windows: Windows, start: int, open_time: float) -> float:
+    """Return the instant by which windows were open for a time since `start`."""
+    end = start + WEEK
+    while _open_time(windows, start, end) < open_time and end < start + _LONGEST:
+        end += WEEK
+    for begin, close in windows.open_spans(start, end).tolist():
+        if open_time <= close - begin:
+            return float(begin + open_time)
+        open_time -= close - begin
+    return float(end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +196,10 @@ class Forecast:
         earlier: Sequence[ForecastFigures] = (),
         draws: int = 0,
         notes: Sequence[str] = (),
+        widening: Widening | None = None,
     ) -> None:
         self.runs = runs
+        self._widening = widening or Widening()
         self.draws = draws
         self.notes = tuple(notes)
         start = runs.scenario.clock.start
@@ -175,15 +227,29 @@ class Forecast:
         # Whether something is scheduled does not depend on the run: NaN in one is NaN in all.
         if any(map(isnan, finishes)):
             return None
+        at, people = self.runs.scenario.clock.start, round(max(s.values["people"] for s in scopes))
+        wider, reaches = self._widening, [float(scope.values["people_reached"]) for scope in scopes]
         return ForecastFigures(
-            at=self.runs.scenario.clock.start,
+            at=at,
             runs=len(finishes),
-            people=round(max(scope.values["people"] for scope in scopes)),
+            people=people,
             reached=_reached_before(self.runs.scenario, scopes[0]),
             done_by=sorted(finishes)[ceil(_SURE * len(finishes)) - 1],
-            finish=Span.of(finishes),
-            reach=Span.of([float(scope.values["people_reached"]) for scope in scopes]),
+            finish=wider.of_finish(Span.of(finishes), at, _windows(self.runs.scenario, scopes[0])),
+            reach=wider.of_reach(Span.of(reaches), people),
         )
+
+    def campaign_spans(self, *figures: str) -> dict[tuple[str, str], tuple[Span, ...]]:
+        """Return the intervals of some figures, by organization and campaign."""
+        listed = [run.scopes for run in self.runs.figures]
+        return {
+            (part.organization or "", part.campaign or ""): tuple(
+                Span.of([float(scopes[place].values[name]) for scopes in listed])
+                for name in figures
+            )
+            for place, part in enumerate(listed[0])
+            if part.scope == "campaign"
+        }
 
     # -- in words ---------------------------------------------------------------------------------
 
@@ -357,6 +423,18 @@ def _reach_change(change: int) -> str:
     return f"it will reach {abs(change):,} {'more' if change > 0 else 'fewer'} in the end"
 
 
+def _windows(scenario: Scenario, scope: ScopeFigures) -> Windows:
+    """Return the windows of a campaign, or of all campaigns together."""
+    ranges: list[tuple[int, int]] = []
+    for organization in scenario.organizations:
+        for campaign in organization.campaigns:
+            alone = scope.scope == "campaign" and campaign.name != scope.campaign
+            if campaign.schedule is not None and not alone:
+                starts, ends = Windows.of(campaign.schedule.time_windows).ranges
+                ranges += zip(starts, ends, strict=True)
+    return Windows(ranges or [(0, WEEK)])
+
+
 def _reached_before(scenario: Scenario, scope: ScopeFigures) -> int:
     """Return the number of people of a run or campaign who were reached before it begins (R3)."""
     only = (scope.organization, scope.campaign) if scope.scope == "campaign" else None
@@ -404,6 +482,7 @@ def forecast(
     draws: Sequence[Variant] = (),
     earlier: Sequence[ForecastFigures] = (),
     notes: Sequence[str] = (),
+    widening: Widening | None = None,
     seed: int | None = None,
     jobs: int | None = None,
     dask: str | None = None,
@@ -416,8 +495,8 @@ def forecast(
     `draws` are variants with plausible behaviours, as written by `dialsim calibrate --draws`. The
     runs are divided among them, at least one each, with independent random numbers. `earlier` are
     the figures of earlier forecasts; those that begin no earlier than this one are ignored. `notes`
-    are sentences that `sentences` returns as well. The other arguments are as in `replicate`.
-    Raises ExperimentError, ReplicationFailed, WorkersLost.
+    are sentences that `sentences` returns as well, `widening` makes the intervals wider. The other
+    arguments are as in `replicate`. Raises ExperimentError, ReplicationFailed, WorkersLost.
     """
     if n < FEWEST_RUNS:
         raise ExperimentError(f"a forecast takes {FEWEST_RUNS} runs or more, not {n}")
@@ -426,7 +505,7 @@ def forecast(
             scenario, n, seed=seed, jobs=jobs, dask=dask, store=store, progress=progress,
             engine=engine,
         )  # fmt: skip
-        return Forecast(runs, earlier, notes=notes)
+        return Forecast(runs, earlier, notes=notes, widening=widening)
     # Independent seeds, so that the uncertainty about the behaviour adds to the spread like chance
     # does.
     given = scenario.seed if seed is None else seed
@@ -437,7 +516,8 @@ def forecast(
         place.replicate(cases, each)
     found = [run for case in cases for run in case.first(each)]
     numbered = [replace(run, replication=number) for number, run in enumerate(found)]
-    return Forecast(Replications(scenario, given, numbered, [], []), earlier, len(cases), notes)
+    drawn = Replications(scenario, given, numbered, [], [])
+    return Forecast(drawn, earlier, len(cases), notes, widening)
 
 
 def hold_time_note(

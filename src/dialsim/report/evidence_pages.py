@@ -130,7 +130,7 @@ def _pictures(number: int, found: Calibrated, held: HoldOut | None) -> Iterator[
     who = found.answering
     for key, levels, title in (
         ("hour", {str(hour): level for hour, level in who.hours.items()}, "by hour"),
-        ("day", {WEEKDAYS[day - 1]: level for day, level in who.days.items()}, "by day"),
+        ("day", {WEEKDAYS[day - 1]: level for day, level in who.weekdays.items()}, "by day"),
         ("segment", dict(who.segments), "by segment"),
     ):
         if len(levels) > 1:
