@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import dialsim
+from dialsim.cli import commands
 from dialsim.engine.windows import Windows
 from dialsim.errors import DialsimError
 from dialsim.evidence.backtest import Backtest, backtest, factor, score
@@ -89,3 +91,15 @@ def test_a_log_is_forecast_from_earlier_instants(tmp_path: Path) -> None:
         assert score(one.calls, one.calls_made) < 4
     with pytest.raises(DialsimError, match="a backtest needs 100 or more"):
         backtest(replace(log, calls=log.calls.head(20)), None, plan)
+
+
+@pytest.mark.slow
+def test_a_forecast_says_how_many_earlier_ones_held(tmp_path: Path) -> None:
+    service = Service(people=400, lines=3, attempts=3)
+    service.write(tmp_path / "webhooks.jsonl", seed=1)
+    plan = tmp_path / "scenario.yaml"
+    plan.write_text(json.dumps(service.scenario()), encoding="utf-8")
+    arguments = [str(plan), "--backtest", str(tmp_path / "webhooks.jsonl"), "--replications", "19"]
+    done = CliRunner().invoke(commands, ["forecast", *arguments, "--jobs", "1"])
+    assert done.exit_code == 0, done.output
+    assert "Of 8 earlier forecasts " in " ".join(done.output.split())

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from dialsim.cli import commands
 from dialsim.errors import DialsimError
 from dialsim.evidence.calibrate import Calibration, calibrate
+from dialsim.evidence.held_out_campaigns import _people
 from dialsim.evidence.log import Log, read_log
 from evidence.other_service import Service
 
@@ -86,3 +87,13 @@ def test_people_with_hours_of_their_own_are_named(tmp_path: Path) -> None:
 
 def test_a_log_of_the_model_has_no_misfit(without_outage: Log) -> None:
     assert calibrate(without_outage).behaviours["default"].misfits == ()
+
+
+def test_a_failure_in_an_outage_is_no_sign_of_a_dead_number(with_outage: Log) -> None:
+    calls, end = with_outage.calls, 2_000_000_000_000
+    known, ours = (_people(calls, end, without) for without in ((), (TUESDAY,)))
+    before, after = (people["history.latestCallStatus"] for people in (known, ours))
+    failed = known["history.lastEndedAt"].str.startswith("2026-01-06") & (before == "FAILED")
+    assert failed.sum() > 20
+    assert set(after[failed]) == {"CANCELLED"}
+    assert (after[~failed] == before[~failed]).all()

@@ -160,6 +160,7 @@ def _behaviours(log: Log, pulled: Pulled, lines: int | None) -> Calibration | No
         return None
     calls = sum(part.calls for part in found.behaviours.values())
     pulled.notes.append(f"How people behave is estimated from {calls:,} calls of {log.source}.")
+    pulled.notes += [f"{one}." for one in found.outages]
     if found.assumes_holds:
         pulled.notes.append(f"{NEVER_SATURATED[0].upper()}{NEVER_SATURATED[1:]}.")
     return found

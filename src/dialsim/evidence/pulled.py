@@ -24,7 +24,15 @@ from dialsim.errors import ValidationFailed
 from dialsim.evidence.behaviour_text import draws_text
 from dialsim.evidence.calibrate import Calibration
 from dialsim.interface.agent import ParamSchema, check_agent_params
-from dialsim.interface.instants import clock_text, format_instant, minute_text, ms_of, parse_instant
+from dialsim.interface.instants import (
+    clock_text,
+    day_number,
+    format_instant,
+    minute_text,
+    ms_of,
+    parse_instant,
+    thai_date,
+)
 from dialsim.interface.schedule import DEFAULT_RETRY_INTERVAL, ScheduleRequest, read_schedule
 from dialsim.interface.status import CallStatus
 from dialsim.results.folder import MANIFEST, SOURCE, replacing
@@ -263,7 +271,8 @@ def write_pulled(
         blocks = []
         for campaign in pulled.campaigns:
             schedule = campaign.schedule or _guessed(campaign, pulled)
-            _write_people(draft / campaign.file, campaign, schedule, pulled)
+            without = () if behaviours is None else behaviours.without
+            _write_people(draft / campaign.file, campaign, schedule, pulled, without)
             blocks.append(_campaign_text(campaign, schedule))
         text = _scenario_text(pulled, url, lines, behaviours, blocks)
         (draft / SOURCE).write_text(text, encoding="utf-8")
@@ -299,7 +308,11 @@ def _guessed(campaign: PulledCampaign, pulled: Pulled) -> ScheduleRequest:
 
 
 def _write_people(
-    file: Path, campaign: PulledCampaign, schedule: ScheduleRequest, pulled: Pulled
+    file: Path,
+    campaign: PulledCampaign,
+    schedule: ScheduleRequest,
+    pulled: Pulled,
+    without: Sequence[int],
 ) -> None:
     """Write the list of people; masked and invalid phone numbers are replaced by made-up ones."""
     params = list(dict.fromkeys(name for p in campaign.recipients for name in p.agent_params))
@@ -315,7 +328,7 @@ def _write_people(
                 replaced += 1
                 tel = f"{number:020}"
             values = (_cell(person.agent_params.get(name)) for name in params)
-            history = _history(person, campaign.last_dial(person), schedule, pulled.at)
+            history = _history(person, campaign.last_dial(person), schedule, pulled.at, without)
             rows.writerow([tel, person.customer_name or "", person.id, *values, *history])
     if replaced:
         pulled.notes.append(
@@ -325,15 +338,21 @@ def _write_people(
 
 
 def _history(
-    person: PulledRecipient, dial: LoggedDial | None, schedule: ScheduleRequest, now: int
+    person: PulledRecipient,
+    dial: LoggedDial | None,
+    schedule: ScheduleRequest,
+    now: int,
+    without: Sequence[int],
 ) -> list[str]:
     ended_at = person.last_ended_at(schedule, now, dial)
     if ended_at is None or person.latest_call_status is None:
         return [""] * len(HISTORY_COLUMNS)
-    status = person.latest_call_status.value
+    status = person.latest_call_status
+    if status is CallStatus.FAILED and day_number(thai_date(ended_at)) in without:
+        status = CallStatus.CANCELLED  # P8: a failure in an outage is no sign of a dead number
     return [
         str(person.call_attempt),
-        status,
+        status.value,
         format_instant(ended_at),
         (dial and dial.caller_id) or "",
     ]
