@@ -33,6 +33,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def _seconds(_: object, __: object, text: str | None) -> float | None:
+    """Read a length of time such as `10s`, in seconds."""
+    from dialsim.scenario.units import parse_duration
+
+    if text is None:
+        return None
+    try:
+        seconds = parse_duration(text) / 1000
+    except ValueError as error:
+        raise click.BadParameter(f"{text} {error}") from None
+    if not seconds:
+        raise click.BadParameter("a search needs more time than none, such as 10s")
+    return seconds
+
+
 @contextmanager
 def resumable(out: Path | None) -> Iterator[None]:
     """Print what is kept after Ctrl-C."""
@@ -509,6 +524,13 @@ Example:
     metavar="N",
     help="How often a value in doubt is run at most.",
 )
+@click.option(
+    "--within",
+    metavar="TIME",
+    callback=_seconds,
+    help="Stop after this time, such as 10s, with what is known then. The answer then depends on "
+    "the speed of the machine.",
+)
 @experiment_options
 @with_options
 def plan(
@@ -521,6 +543,7 @@ def plan(
     indifference: float,
     replications: int,
     max_replications: int,
+    within: float | None,
     options: Options,
 ) -> None:
     """Find the smallest (or largest, or cheapest) value of a setting that meets a goal.
@@ -531,7 +554,12 @@ def plan(
     """
     from dialsim.scenario.loading import load
 
-    runs = {"replications": replications, "max_replications": max(replications, max_replications)}
+    runs: dict[str, Any] = {
+        "replications": replications,
+        "max_replications": max(replications, max_replications),
+    }
+    if within is not None:
+        runs["within"] = within
     loaded = load(scenario, options.overrides)
     if not goals and maximize is None and minimize is None:
         raise click.UsageError("say what is wanted: --goal, --maximize or --minimize")

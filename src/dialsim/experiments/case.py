@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from threading import Thread
 from threading import enumerate as enumerate_threads
 from time import sleep
@@ -77,6 +78,11 @@ class Case:
             asked,
             None if asked is None else self.relatives.family,
         )
+
+    @property
+    def known(self) -> int:
+        """Number of finished replications from the first on, without a gap."""
+        return next(number for number in count() if number not in self.finished)
 
     def first(self, count: int) -> list[RunFigures]:
         """Return the first `count` replications in order; all must be finished."""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from math import inf, isfinite, isnan
+from math import inf, isfinite, isnan, prod, sqrt
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -577,6 +577,38 @@ def _clause_finding(
 def _cost(runs: Sequence[RunFigures]) -> float | None:
     costs = np.array([run.scopes[0].values["cost"] for run in runs], dtype=np.float64)
     return None if np.isnan(costs).any() else float(costs.mean())
+
+
+def chance_of_meeting(evidence: Evidence) -> float:
+    """Estimate the probability that a value meets the goal, to follow a search by.
+
+    Shares of runs have Jeffreys' prior, means are treated as normal; no verdict depends on it.
+    """
+    if evidence.sure:
+        return float(evidence.met)
+    return prod(_chance(part, evidence.runs) for part in evidence.findings)
+
+
+def certainty_text(chance: float) -> str:
+    """Format a chance: `88 % certain`, or `sure` where nothing is open."""
+    return "sure" if chance == 1 else f"{min(99, int(100 * chance))} % certain"
+
+
+def _chance(finding: ClauseFinding, runs: Sequence[RunFigures]) -> float:
+    from scipy.special import betainc, stdtr
+
+    clause, count = finding.clause, len(runs)
+    if finding.hits is not None:
+        least = clause.least_share
+        below = float(betainc(finding.hits + 0.5, count - finding.hits + 0.5, least))
+        return below if clause.wanted.startswith("<") else 1 - below
+    values = clause.values(runs)
+    spread = float(np.std(values, ddof=1)) if count > 1 else 0.0
+    if not spread or not isfinite(spread):
+        return float(finding.met)
+    within = clause.bound.value - float(values.mean())
+    sign = 1 if clause.bound.upper else -1
+    return float(stdtr(count - 1, sign * within / spread * sqrt(count)))
 
 
 def _finding(

@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
-from math import inf, isfinite, isnan, nan, prod, ulp
+from math import inf, isfinite, isnan, nan, prod, sqrt, ulp
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,10 +35,19 @@ from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import check_confidence, undominated
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.figure_names import FigureName
-from dialsim.experiments.goal import OF_EVIDENCE, Evidence, Goal, doubts_of, judge, read_goal
+from dialsim.experiments.goal import (
+    OF_EVIDENCE,
+    Evidence,
+    Goal,
+    certainty_text,
+    chance_of_meeting,
+    doubts_of,
+    judge,
+    read_goal,
+)
 from dialsim.experiments.intervals import paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
-from dialsim.experiments.runner import runner
+from dialsim.experiments.runner import OutOfTime, runner
 from dialsim.experiments.variants import (
     SettingChange,
     SettingValue,
@@ -142,6 +151,9 @@ class Optimum:
     within the indifference. `frontier` are combinations that meet the goals and are not dominated
     in finish, cost and people reached, earliest finish first; if none meets the goals, it covers
     all. `tried` are all evaluations; `count` is the number of combinations. `warnings` list doubts.
+    `certainty` is the estimated probability that `best` meets the goals and no other is better.
+    `stopped_after` is the time limit in seconds if it ended the search; the answer then depends on
+    the speed of the machine.
     """
 
     scenario: str
@@ -161,6 +173,8 @@ class Optimum:
     indifference: float
     origin: int | None
     warnings: tuple[str, ...]
+    certainty: float
+    stopped_after: float | None
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""
@@ -180,6 +194,8 @@ class Optimum:
             "indifference": self.indifference,
             "not_allowed": [part.name for part in self.not_allowed],
             "warnings": list(self.warnings),
+            "certainty": self.certainty,
+            "stopped_after": self.stopped_after,
         }
 
     @property
@@ -222,6 +238,7 @@ def optimize(
     progress: Shown = None,
     known: Callable[[str], object] | None = None,
     engine: Choice = "auto",
+    within: float | None = None,
 ) -> Optimum:
     """Find the combination of several settings that meets all goals and does best.
 
@@ -249,14 +266,18 @@ def optimize(
     if len(axes) < len(vary):
         raise ExperimentError(f"two of {', '.join(vary)} are the same setting")
     check_variable(scenario, axes, seed)
-    with runner(jobs, dask, store, progress, engine) as place:
+    with runner(jobs, dask, store, progress, engine, within) as place:
         looks = Looks.between(replications, max_replications)
         trials = _Trials(
             place, scenario, seed, axes, wanted, objective, looks, confidence, indifference, known
         )
-        trials.explore()
-        best = trials.settle()
-    return trials.answer(best)
+        stopped = None
+        try:
+            trials.explore()
+            best = trials.settle()
+        except OutOfTime:
+            best, stopped = trials.best_so_far(), within
+    return trials.answer(best, stopped)
 
 
 def read_objective(
@@ -486,21 +507,68 @@ class _Trials:
             cases = [*map(self._case, together), *self._baseline.cases]
             self._place.replicate(cases, count, self._asked)
         for key, count in counts.items():
-            case = self._cases[key]
-            runs = case.first(count)
             self._looked[key] = self._looked.get(key, 0) + 1
-            self._tried[key] = self._judged(key, case, runs)
-            losses = 0.0 if self._objective is None else float(self._objective.losses(runs).mean())
-            self._means[key] = losses
+            self._take(self._judged(key, count, self._looks), key)
         if self._known is not None:
             leader = self._leader()
-            so_far = "none meets the goals" if leader is None else f"{self._name(leader)} is best"
-            self._known(f"{so_far} of {len(self._tried)} tried")
+            so_far = "none meets the goals so far"
+            if leader is not None:
+                so_far = f"{self._name(leader)} leads, {certainty_text(self.certainty(leader))}"
+            self._known(f"{so_far}; {len(self._tried)} tried")
 
-    def _judged(self, key: Key, case: Case, runs: Sequence[RunFigures]) -> Evidence:
+    def certainty(self, leader: Key) -> float:
+        """Estimate the probability that the leader meets the goals and that no other is better.
+
+        Combinations are treated as independent; what is settled counts as certain.
+        """
+        losing = (1 - self._chance_of_winning(key, leader) for key in self._open(leader))
+        return chance_of_meeting(self._tried[leader]) * prod(losing)
+
+    def _chance_of_winning(self, key: Key, leader: Key) -> float:
+        from scipy.special import stdtr
+
+        meeting = chance_of_meeting(self._tried[key])
+        if self._objective is None:
+            return meeting
+        count = min(self._tried[part].replications for part in (key, leader))
+        ours, theirs = (
+            self._objective.losses(self._cases[part].first(count)) for part in (key, leader)
+        )
+        losses = ours - theirs
+        spread = float(np.std(losses, ddof=1)) if count > 1 else 0.0
+        if not spread or not isfinite(spread):
+            return 0.0 if losses.mean() > 0 else meeting
+        tolerance = self._tolerance(leader) if key > leader else 0.0
+        worse = (float(losses.mean()) + tolerance) / spread * sqrt(count)
+        return min(meeting, float(stdtr(count - 1, -worse)))
+
+    def best_so_far(self) -> Key | None:
+        """Return the leader when the time is up; runs of looks that were begun count as well.
+
+        Raises ExperimentError if no combination has two runs.
+        """
+        for key, case in self._cases.items():
+            count = min(each.known for each in (case, *self._baseline.cases))
+            if key not in self._tried and count >= 2:
+                self._take(replace(self._judged(key, count, Looks((count,))), sure=False), key)
+        if not self._tried:
+            raise ExperimentError(
+                "the time was up before any combination had two runs: allow more with --within"
+            )
+        return self._leader()
+
+    def _judged(self, key: Key, count: int, looks: Looks) -> Evidence:
+        case = self._cases[key]
+        runs = case.first(count)
         name, breaches = self._name(key), self._baseline.breaches(runs)
         goal = self._goal or Goal("", ())
-        return judge(name, goal, runs, 1 - self._error, case.prior, self._looks, breaches)
+        return judge(name, goal, runs, 1 - self._error, case.prior, looks, breaches)
+
+    def _take(self, evidence: Evidence, key: Key) -> None:
+        self._tried[key] = evidence
+        objective = self._objective
+        losses = 0.0 if objective is None else float(objective.losses(evidence.runs).mean())
+        self._means[key] = losses
 
     def _changes(self, key: Key) -> tuple[SettingChange, ...]:
         return tuple(
@@ -534,7 +602,7 @@ class _Trials:
             people_reached=float(_values("people_reached", runs).mean()),
         )
 
-    def answer(self, best: Key | None) -> Optimum:
+    def answer(self, best: Key | None, stopped_after: float | None) -> Optimum:
         """Return the result so far."""
         combinations = {key: self._combination(key) for key in sorted(self._tried)}
         met = best is not None
@@ -559,7 +627,12 @@ class _Trials:
             figure=None if objective is None else objective.figure,
             best=combinations[chosen],
             met=met,
-            sure=met and self._tried[chosen].sure and not (still_open or self._doubtful),
+            sure=met
+            and stopped_after is None
+            and self._tried[chosen].sure
+            and not (still_open or self._doubtful),
+            certainty=0.0 if best is None else self.certainty(best),
+            stopped_after=stopped_after,
             open=tuple(combinations[key] for key in still_open),
             in_doubt=tuple(combinations[key] for key in sorted(self._doubtful)),
             alike=tuple(combinations[key] for key in alike),
@@ -576,20 +649,22 @@ class _Trials:
             count=prod(self._sizes),
             indifference=self._indifference,
             origin=min(starts, default=None),
-            warnings=tuple(self._warnings(chosen, met, still_open)),
+            warnings=tuple(self._warnings(chosen, met, still_open, stopped_after is None)),
         )
 
-    def _warnings(self, chosen: Key, met: bool, still_open: Sequence[Key]) -> Iterator[str]:
+    def _warnings(
+        self, chosen: Key, met: bool, still_open: Sequence[Key], is_complete: bool
+    ) -> Iterator[str]:
         if self._goal is not None:
             yield from doubts_of(self._goal, self._scenario)
-        if len(self._tried) < prod(self._sizes):
+        if len(self._tried) < prod(self._sizes) and is_complete:
             yield (
                 f"{len(self._tried):,} of {prod(self._sizes):,} combinations were tried, in ever "
                 "smaller steps around the best: one far from those may be better"
             )
         yield from self._turns()
         most = self._looks.counts[-1]
-        if not met:
+        if not met or not is_complete:
             return
         if not self._tried[chosen].sure:
             yield (

@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING, Literal
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import check_confidence
-from dialsim.experiments.goal import ClauseFinding, Evidence, doubts_of, read_goal
-from dialsim.experiments.runner import runner
+from dialsim.experiments.goal import (
+    ClauseFinding,
+    Evidence,
+    chance_of_meeting,
+    doubts_of,
+    read_goal,
+)
+from dialsim.experiments.runner import OutOfTime, runner
 from dialsim.experiments.search import (
     Search,
     cheapest,
@@ -54,7 +60,8 @@ class Plan:
     certainly no value meets the goal. `tied` are other values that meet the goal, with costs
     indistinguishable from the cheapest. `in_doubt` are values before the answer that may meet the
     goal as well. If no value certainly meets it, `value` is the one with the largest margin.
-    `warnings` list doubts.
+    `warnings` list doubts. `stopped_after` is the time limit in seconds if it ended the search; the
+    answer then depends on the speed of the machine.
     """
 
     scenario: str
@@ -71,6 +78,7 @@ class Plan:
     tied: tuple[Value, ...]
     in_doubt: tuple[Value, ...]
     warnings: tuple[str, ...]
+    stopped_after: float | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""
@@ -89,7 +97,14 @@ class Plan:
             "in_doubt": list(self.in_doubt),
             "not_allowed": [part.value for part in self.not_allowed],
             "warnings": list(self.warnings),
+            "certainty": self.certainty,
+            "stopped_after": self.stopped_after,
         }
+
+    @property
+    def certainty(self) -> float:
+        """Estimated probability that the value of `evidence` meets the goal."""
+        return chance_of_meeting(self.evidence)
 
     @property
     def not_allowed(self) -> tuple[Evidence, ...]:
@@ -127,15 +142,17 @@ def plan(
     progress: Shown = None,
     known: Callable[[str], object] | None = None,
     engine: Choice = "auto",
+    within: float | None = None,
 ) -> Plan:
     """Find the smallest (largest, cheapest) value at a path that meets a goal.
 
     `between` are the ends of the range, numbers, durations or instants, or a text `LOW..HIGH:STEP`;
     `step` is the distance of values (1, 1m, 1h, or a hundredth of the range). Every value tried
     gets `replications` runs, decisive ones up to `max_replications`. `known` is called during the
-    search with the findings so far, and the total of `progress` is an estimate. The other arguments
-    are as in `replicate`. Raises ExperimentError for an unreadable goal or range, ScenarioError for
-    a value that the scenario cannot have.
+    search with the findings so far, and the total of `progress` is an estimate. After `within`
+    seconds the search stops with the findings so far. The other arguments are as in `replicate`.
+    Raises ExperimentError for an unreadable goal or range, ScenarioError for a value that the
+    scenario cannot have.
     """
     check_confidence(confidence)
     if objective not in ("smallest", "largest", "cheapest"):
@@ -154,13 +171,18 @@ def plan(
         axis = make_axis(low, high, None if step is None else value_text(step), first_day)
     wanted = read_goal(goal, scenario)
     check_variable(scenario, (vary,), seed)
-    with runner(jobs, dask, store, progress, engine) as place:
+    with runner(jobs, dask, store, progress, engine, within) as place:
         search = Search(
             place, scenario, seed, vary, axis, wanted, replications, max_replications, confidence,
             known,
         )  # fmt: skip
-        answer = _answer(search, objective)
-    doubts = _doubts(answer, replications, max_replications, confidence)
+        try:
+            answer = _answer(search, objective)
+        except OutOfTime:
+            answer = replace(_so_far(search, objective), stopped_after=within)
+    doubts = []
+    if answer.stopped_after is None:
+        doubts = _doubts(answer, replications, max_replications, confidence)
     unpriced = []
     if objective == "cheapest" and _is_unpriced(vary, scenario):
         unpriced.append(_unpriced(vary))
@@ -198,6 +220,34 @@ def _answer(search: Search, objective: Objective) -> Plan:
     smaller = [] if index is None or objective == "cheapest" else doubtful(search, order, index)
     alike = tied(search, index) if objective == "cheapest" and index is not None else []
     neighbour = search.at(beside) if beside is not None and 0 <= beside <= last else None
+    excluded = index is None and ruled_out(search)
+    return _plan(search, objective, index, neighbour, alike, sorted(smaller), excluded)
+
+
+def _so_far(search: Search, objective: Objective) -> Plan:
+    """Return the answer when the time is up, without further runs."""
+    search.take_finished()
+    order = search.indices[::-1] if objective == "largest" else search.indices
+    meeting = [index for index in order if search.met(index)]
+    index = meeting[0] if meeting else None
+    if objective == "cheapest" and meeting:
+        index = min(meeting, key=lambda index: (search.at(index).cost or 0.0, index))
+    before = [] if index is None or objective == "cheapest" else order[: order.index(index)]
+    neighbour = search.at(before[-1]) if before else None
+    unsure = sorted(index for index in before if not search.at(index).sure)
+    return _plan(search, objective, index, neighbour, [], unsure, is_ruled_out=False)
+
+
+def _plan(
+    search: Search,
+    objective: Objective,
+    index: int | None,
+    neighbour: Evidence | None,
+    alike: Sequence[int],
+    unsure: Sequence[int],
+    is_ruled_out: bool,
+) -> Plan:
+    last = len(search.axis) - 1
     evidence = search.at(closest(search) if index is None else index)
     return Plan(
         scenario=search.scenario.name,
@@ -207,12 +257,12 @@ def _answer(search: Search, objective: Objective) -> Plan:
         objective=objective,
         value=None if index is None else evidence.value,
         met=index is not None,
-        ruled_out=index is None and ruled_out(search),
+        ruled_out=is_ruled_out,
         evidence=evidence,
         neighbour=neighbour,
         tried=search.tried,
         tied=tuple(search.at(other).value for other in alike),
-        in_doubt=tuple(search.axis[other].plain for other in sorted(smaller)),
+        in_doubt=tuple(search.axis[other].plain for other in unsure),
         warnings=tuple(search.warnings),
     )
 

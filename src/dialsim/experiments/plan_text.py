@@ -15,7 +15,7 @@ from dialsim.experiments.experiment_text import (
     amount_text,
     expression_text,
 )
-from dialsim.experiments.goal import Evidence, Statistic
+from dialsim.experiments.goal import Evidence, Statistic, certainty_text
 from dialsim.experiments.variants import AmountKind, read_amount, setting_text
 from dialsim.interface.instants import (
     DAY_NAMES,
@@ -57,6 +57,11 @@ def plan_headline(answer: Plan) -> str:
     """
     wish = " and ".join(_wish(finding.clause) for finding in answer.evidence.findings)
     key = answer.path.rpartition(".")[2]
+    if answer.stopped_after is not None:
+        name = f"{key}={_value(key, answer.evidence.value)}"
+        leads = f"{name} leads" if answer.met else f"nothing tried meets the goal; {name} leads"
+        certain = certainty_text(answer.certainty)
+        return stopped(answer.stopped_after, f"{leads}, {certain} to meet the goal: {answer.goal}")
     if answer.value is None:
         return f"{_nothing(answer, key, wish)}."
     subject, sure = _subject(key, answer.value), answer.evidence.sure
@@ -74,6 +79,11 @@ def plan_headline(answer: Plan) -> str:
         doing = "be enough" if _is_enough(answer, key) else "do"
         return f"{said}; {_values(key, answer.in_doubt)} may {doing}, too."
     return f"{said}{_beyond(answer, key) if sure else ''}."
+
+
+def stopped(seconds: float, found: str) -> str:
+    """Mark an answer as the state of a search when its time was up."""
+    return f"Stopped after {duration_text(1000 * seconds)}, with what was known then: {found}."
 
 
 def _is_enough(answer: Plan, key: str) -> bool:
@@ -369,6 +379,11 @@ def optimum_headline(answer: Optimum) -> str:
     name, of = answer.best.name, f"{answer.count:,} combinations"
     if answer.best.evidence.breaches:
         return f"None of {of} is allowed."
+    if answer.stopped_after is not None:
+        leads = f"{name} leads, {certainty_text(answer.certainty)}"
+        if not answer.met:
+            leads = f"none meets the goal {answer.goal} so far; {name} comes closest"
+        return stopped(answer.stopped_after, f"{leads}; {len(answer.tried):,} of {of} were tried")
     if not answer.met:
         return f"None of {of} meets the goal {answer.goal}; {name} comes closest."
     among = f" of {of}" + ("" if answer.goal is None else f" that meet the goal {answer.goal}")

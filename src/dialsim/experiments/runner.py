@@ -15,12 +15,15 @@ import hashlib
 import os
 import signal
 import sqlite3
+import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import cache
 from itertools import chain, groupby
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from dialsim import __version__
@@ -333,16 +336,27 @@ class Store:
 # -- the runner ------------------------------------------------------------------------------------
 
 
+class OutOfTime(Exception):
+    """The time limit of an experiment has passed; finished runs are kept."""
+
+
 class ExperimentRunner:
     """Runner of replications, with equal results for all kinds of workers."""
 
     def __init__(
-        self, workers: Workers, store: Store | None, progress: Progress | None, engine: Choice
+        self,
+        workers: Workers,
+        store: Store | None,
+        progress: Progress | None,
+        engine: Choice,
+        within: float | None = None,
     ) -> None:
         """`progress(done, total)` is called whenever a replication is finished.
 
-        `engine` "auto" switches to the compiled engine when it pays.
+        `engine` "auto" switches to the compiled engine when it pays. After `within` seconds no
+        further runs start (`OutOfTime`).
         """
+        self._end = inf if within is None else monotonic() + within
         self._workers = workers
         self._store = store
         self._progress = progress
@@ -358,8 +372,8 @@ class ExperimentRunner:
         """Make the first `count` replications of every case that are not finished yet.
 
         With `asked` only these figures are computed, unless there is a store, in which other
-        commands and pages expect all figures. Raises ReplicationFailed for the first failure;
-        replications finished before are kept.
+        commands and pages expect all figures. Raises ReplicationFailed for the first failure,
+        OutOfTime after the time limit; replications finished before are kept.
         """
         if self._store is not None:
             # Stored runs keep all figures, as the next experiment may ask for others.
@@ -375,13 +389,18 @@ class ExperimentRunner:
                 if replication not in case.finished:
                     owners.append(case)
                     missing.append(replication)
+        if not owners:
+            return
+        self._check_time()
         engine = self._choose(owners)
         tasks = [
             case.task(index, replication, engine, asked)
             for index, (case, replication) in enumerate(zip(owners, missing, strict=True))
         ]
         total = self._done + max(len(tasks), self.ahead)
-        with closing(self._workers.outcomes(tasks)) as outcomes:
+        with warnings.catch_warnings(), closing(self._workers.outcomes(tasks)) as outcomes:
+            # joblib warns of runs that are given up when the time is up
+            warnings.filterwarnings("ignore", message=".*tasks which were still being processed")
             for outcome in outcomes:
                 task, case = tasks[outcome.index], owners[outcome.index]
                 if outcome.figures is None:
@@ -393,6 +412,12 @@ class ExperimentRunner:
                 self._done += 1
                 if self._progress is not None:
                     self._progress(self._done, total)
+                if outcome.index < len(tasks) - 1:
+                    self._check_time()
+
+    def _check_time(self) -> None:
+        if monotonic() > self._end:
+            raise OutOfTime
 
     def _choose(self, owners: Sequence[Case]) -> Engine:
         """Return the engine for one more replication of each of these."""
@@ -410,6 +435,7 @@ def runner(
     store: str | os.PathLike[str] | None,
     progress: Shown,
     engine: Choice = "auto",
+    within: float | None = None,
 ) -> Iterator[ExperimentRunner]:
     """Yield a runner for one experiment; `store` is the folder of its store."""
     with ExitStack() as opened:
@@ -419,4 +445,4 @@ def runner(
             kept = opened.enter_context(closing(Store(Path(store))))
         workers = opened.enter_context(closing(Workers(jobs, dask)))
         told = opened.enter_context(followed(progress, "Simulating", "runs"))
-        yield ExperimentRunner(workers, kept, told, engine)
+        yield ExperimentRunner(workers, kept, told, engine, within)

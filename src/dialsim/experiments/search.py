@@ -9,15 +9,24 @@ until the remaining runs would hardly decide (`dialsim.experiments.looks`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Baseline
 from dialsim.experiments.case import Case
-from dialsim.experiments.goal import ClauseFinding, Evidence, Statistic, judge
+from dialsim.experiments.goal import (
+    ClauseFinding,
+    Evidence,
+    Statistic,
+    certainty_text,
+    chance_of_meeting,
+    judge,
+)
 from dialsim.experiments.intervals import paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.variants import SettingChange, Variant
@@ -180,15 +189,16 @@ class Search:
             asked = self.goal.figures | self._baseline.figures
             self._place.replicate([*cases, *self._baseline.cases], count, asked)
         for index, count in counts.items():
-            case = self._case(index)
-            value, runs = self.axis[index].plain, case.first(count)
             self._looked[index] = self._looked.get(index, 0) + 1
-            breaches = self._baseline.breaches(runs)
-            self._tried[index] = judge(
-                value, self.goal, runs, self._confidence, case.prior, self._looks, breaches
-            )
+            self._tried[index] = self._judged(index, count, self._looks)
         if self._known is not None:
             self._known(self._known_so_far())
+
+    def _judged(self, index: int, count: int, looks: Looks) -> Evidence:
+        case = self._case(index)
+        value, runs = self.axis[index].plain, case.first(count)
+        breaches = self._baseline.breaches(runs)
+        return judge(value, self.goal, runs, self._confidence, case.prior, looks, breaches)
 
     def _turns(self) -> list[tuple[int, int]]:
         """Return neighbouring values tried if exactly one of them seems to meet the goal."""
@@ -196,14 +206,32 @@ class Search:
         return [pair for pair in pairs if self._tried[pair[0]].met is not self._tried[pair[1]].met]
 
     def _known_so_far(self) -> str:
-        """Describe the findings: `53 misses the goal, 54 meets it`."""
+        """Describe the findings: `53 misses the goal (sure), 54 meets it (88 % certain)`."""
         turns = self._turns()
         shown = turns[0] if turns else (self.indices[0], self.indices[-1])
-        said = [
-            f"{self._tried[index].value} {'meets' if self._tried[index].met else 'misses'}"
-            for index in dict.fromkeys(shown)
-        ]
-        return " the goal, ".join(said) + (" it" if len(said) > 1 else " the goal")
+        said: list[str] = []
+        for index in dict.fromkeys(shown):
+            found = self._tried[index]
+            chance = chance_of_meeting(found)
+            verb = "meets" if found.met else "misses"
+            certain = certainty_text(chance if found.met else 1 - chance)
+            said.append(f"{found.value} {verb} {'it' if said else 'the goal'} ({certain})")
+        return ", ".join(said)
+
+    def take_finished(self) -> None:
+        """Judge values by the runs that are finished when the time is up.
+
+        Raises ExperimentError if no value has two runs.
+        """
+        for index, case in self._cases.items():
+            count = min(each.known for each in (case, *self._baseline.cases))
+            if index not in self._tried and count >= 2:
+                found = self._judged(index, count, Looks((count,)))
+                self._tried[index] = replace(found, sure=False)
+        if not self._tried:
+            raise ExperimentError(
+                "the time was up before any value had two runs: allow more with --within"
+            )
 
     def _ahead(self, values: int) -> int:
         """Estimate the remaining runs: of the bisection, and for certainty about two values."""
