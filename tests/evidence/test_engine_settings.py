@@ -19,13 +19,18 @@ from dialsim.evidence.engine_settings import (
     SettingEstimate,
     engine_yaml,
     estimate,
+    estimate_lines,
+    note_on,
 )
+from dialsim.evidence.line_changes import line_changes
 from dialsim.evidence.log import Log, read_log
 from dialsim.evidence.record import RecordedCalls
+from dialsim.interface.instants import parse_instant
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.service import EngineSettings
 from dialsim.scenario.units import parse_duration
-from evidence.random_engines import scenario, settings
+from dialsim.testing import Sketch
+from evidence.random_engines import SETUP, URL, scenario, settings
 
 
 def written(result: dialsim.Result, folder: Path, form: str) -> Log:
@@ -193,5 +198,53 @@ def test_settings_that_fit_nothing_are_said_to() -> None:
     order = SettingEstimate("order", "due", (), doubtful=True)
     odd = EngineEstimate(EngineSettings(), (order,), calls=100, agree=40, runs=7)
     assert not odd.fits
-    assert "# No settings fit" in engine_yaml(odd, "log")
+    assert "# None of the 7 settings tried fits." in engine_yaml(odd, "log")
     assert "  order: due  # doubtful\n" in engine_yaml(odd, "log")
+
+
+def lines_of(change: bool) -> Sketch:
+    """A campaign on four lines, of which two go away after an hour."""
+    sketch = (
+        Sketch(4, seed=1, setup_time=None)
+        .having(webhook=URL)
+        .campaign("A", recipients={"count": 400}, max_attempts=3, start="Mon 09:00")
+    )
+    return sketch.at("Mon 10:00", "setConcurrency", value=2) if change else sketch
+
+
+@pytest.mark.parametrize("form", ["bodies", "run"])
+@pytest.mark.parametrize("change", [True, False])
+def test_a_change_of_lines_in_the_middle_is_found(change: bool, form: str, tmp_path: Path) -> None:
+    log = written(dialsim.run(lines_of(change).scenario()), tmp_path / "log", form)
+    found = line_changes(RecordedCalls(log, lines_of(False).scenario()))
+    assert [(one.before, one.after) for one in found] == [(4, 2)] * change
+    for one in found:
+        assert abs(one.at - parse_instant("2026-01-05T03:00:00Z")) < 15 * 60_000
+        doubtful = SettingEstimate("order", "due", (), doubtful=True)
+        said = [*estimate_lines(EngineEstimate(EngineSettings(), (doubtful,), 9, 9, 7, (one,)))]
+        assert "2 lines of Acme are in use, before 4" in said[1]
+        assert said[2].endswith("doubtful")
+    asked = RecordedCalls(log, lines_of(True).scenario())
+    assert line_changes(asked) == []  # the scenario has it
+
+
+def test_values_are_given_with_their_uncertainty(tmp_path: Path) -> None:
+    told = SettingEstimate("queueTimeout", "75s", (), between="74s900ms to 75s100ms")
+    assert note_on(told) == "the log tells it: 74s900ms to 75s100ms"
+    assert note_on(SettingEstimate("order", "due", ())) == "the log tells it"
+
+
+@pytest.mark.slow(minutes=5)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_bodies_of_an_engine_far_from_the_default_are_fitted(seed: int, tmp_path: Path) -> None:
+    far = {"order": "retriesFirst", "queue_limit": 9, "release_interval": "7s"}
+    made, asked = (
+        Sketch(3, seed=seed, setup_time=SETUP, **engine)
+        .having(webhook=URL)
+        .campaign("A", recipients={"count": 300}, max_attempts=3, retry_interval="10m")
+        .scenario()
+        for engine in (far, {})
+    )
+    found = estimate(RecordedCalls(written(dialsim.run(made), tmp_path / "log", "bodies"), asked))
+    assert found.fits
+    assert (found.engine.order, found.engine.release_interval) == ("retriesFirst", 7_000)

@@ -105,6 +105,25 @@ def test_two_seeds_of_one_scenario_do_not_differ(part: range, form: str, tmp_pat
     assert len(alarms) <= max(1, 0.06 * len(part)), alarms
 
 
+def test_a_retry_interval_that_is_alike_is_no_cause(tmp_path: Path) -> None:
+    """With fewer lines people are called again later, although the interval is the same."""
+    logs, scenarios = [], []
+    for lines, seed in ((5, 1), (1, 2)):
+        sketch = Sketch(lines, start="Mon 09:00", setup_time=None).campaign(
+            "January", recipients={"count": 150}, max_attempts=2, retry_interval="10m"
+        )
+        scenarios.append(sketch.scenario())
+        folder = tmp_path / str(lines)
+        folder.mkdir()
+        with (folder / "webhooks.jsonl").open("wb") as file:
+            dialsim.run(scenarios[-1], seed=seed).write_webhooks(file)
+        logs.append(read_log(folder / "webhooks.jsonl"))
+    found = compare_logs(*logs, scenarios[0], replications=40)
+    assert "retryInterval" in {one.metric.key for one in found.beyond_noise}
+    assert found.main is not None
+    assert found.main.metric.key not in {"retryInterval", "shift"}
+
+
 def test_a_log_does_not_differ_from_itself(tmp_path: Path) -> None:
     log = logged(tmp_path, 1, people=100)
     found = compare_logs(log, log, scenario(people=100), replications=40)

@@ -20,7 +20,7 @@ from dialsim.evidence.bodies import (
     Settings,
 )
 from dialsim.evidence.findings import FAR, Finding, LogColumns, Mask, codes, instant, week_text
-from dialsim.interface.instants import DAY
+from dialsim.interface.instants import DAY, MINUTE
 from dialsim.interface.payload import WAITS_MS, accepted
 from dialsim.interface.status import CallStatus, CampaignStatus
 
@@ -378,6 +378,7 @@ def _posts(view: LogColumns) -> Iterator[Finding]:
         return
     one, two = order[:-1], order[1:]
     follows = (call[one] == call[two]) & (again[one] == again[two]) & (post[two] == post[one] + 1)
+    follows &= sent[two] - sent[one] <= MINUTE  # later ones may be those of another re-analysis
     response = view.body("response")
     wait = np.array([0, *WAITS_MS])[np.clip(post[one], 0, 2)]
     apart = sent[two] - sent[one]

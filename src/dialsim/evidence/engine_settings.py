@@ -11,7 +11,7 @@ uninformative.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import product
 from math import ceil
@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from dialsim.engine.engines import Engine, choose
 from dialsim.engine.rules import ENDINGS, dial_gap
 from dialsim.evidence.bodies import NO_INSTANT
+from dialsim.evidence.line_changes import LineChange, line_changes
 from dialsim.evidence.record import NO_ENDING, CallTimes, Integers, RecordedCalls
 from dialsim.evidence.replay import leads, pairs
+from dialsim.interface.instants import format_instant
 from dialsim.scenario.service import LONGEST_RELEASE_INTERVAL, EngineSettings, Sharing
 from dialsim.scenario.units import format_duration
 
@@ -75,14 +77,16 @@ class SettingEstimate:
     """Estimate of one setting in the notation of scenario files, and equivalent values.
 
     `others` are values and ranges (`90s to 24h`) that fit equally well, each tried with the best
-    values of the other settings. Without any, the log determines the value, unless it is `doubtful`
-    because no settings fit. None stands for an omitted setting.
+    values of the other settings. Without any, the log determines the value, within the narrow range
+    `between` if it is not exact, unless it is `doubtful`: no settings fit, or the number of lines
+    changes. None stands for an omitted setting.
     """
 
     name: str
     value: str | None
     others: tuple[str, ...]
     doubtful: bool = False
+    between: str | None = None
 
     @property
     def told(self) -> bool:
@@ -92,13 +96,17 @@ class SettingEstimate:
 
 @dataclass(frozen=True, slots=True)
 class EngineEstimate:
-    """Best-fitting settings: under them `agree` of `calls` are made as recorded."""
+    """Best-fitting settings: under them `agree` of `calls` are made as recorded.
+
+    `runs` settings were tried. `changes` are changes of lines that the scenario does not have.
+    """
 
     engine: EngineSettings
     estimates: tuple[SettingEstimate, ...]
     calls: int
     agree: int
     runs: int
+    changes: tuple[LineChange, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -112,8 +120,15 @@ class EngineEstimate:
             "agree": self.agree,
             "fits": self.fits,
             "runs": self.runs,
+            "lineChanges": [{**asdict(one), "at": format_instant(one.at)} for one in self.changes],
             "settings": [
-                {"name": one.name, "value": one.value, "told": one.told, "others": [*one.others]}
+                {
+                    "name": one.name,
+                    "value": one.value,
+                    "told": one.told,
+                    "between": one.between,
+                    "others": [*one.others],
+                }
                 for one in self.estimates
             ],
         }
@@ -167,19 +182,28 @@ def estimate(record: RecordedCalls, progress: Progress | None = None) -> EngineE
     best = search.best()
     engine = search.settings(best)
     calls, agree = _agreement(record, engine, choose("auto", len(record.calls)))
+    changes = tuple(line_changes(record))
     estimates = tuple(
         SettingEstimate(
             name=wire,
             value=search.text(name, getattr(best, name)),
             others=tuple(search.ties(name, best)),
-            doubtful=agree < _FITTING * calls,
+            doubtful=agree < _FITTING * calls or bool(changes),
+            between=search.between.get(name),
         )
         for name, wire in _NAMES.items()
     )
-    return EngineEstimate(engine, estimates, calls, agree, search.runs)
+    return EngineEstimate(engine, estimates, calls, agree, search.runs, changes)
 
 
-_NO_FIT = "No settings fit: the log is not that of such an engine, or not all of its calls."
+def _doubts(found: EngineEstimate) -> Iterator[str]:
+    """Yield why the settings are doubtful."""
+    yield from map(str, found.changes)
+    if not found.fits and not found.changes:
+        yield (
+            f"None of the {found.runs:,} settings tried fits. The engine may have others, or lines "
+            "or pauses that the scenario lacks; or calls are missing in the log."
+        )
 
 
 def estimate_lines(found: EngineEstimate) -> Iterator[str]:
@@ -188,8 +212,7 @@ def estimate_lines(found: EngineEstimate) -> Iterator[str]:
         f"Settings of the engine that fit best: {found.agree:,} of {found.calls:,} calls agree "
         f"({found.runs:,} runs)."
     )
-    if not found.fits:
-        yield _NO_FIT
+    yield from _doubts(found)
     for one in found.estimates:
         value = _LEFT_OUT[one.name] if one.value is None else one.value
         yield f"  {one.name:<16} {value:<16} {note_on(one)}"
@@ -198,7 +221,7 @@ def estimate_lines(found: EngineEstimate) -> Iterator[str]:
 def note_on(one: SettingEstimate) -> str:
     """Describe the certainty of an estimate."""
     if one.told:
-        return "the log tells it"
+        return "the log tells it" + (f": {one.between}" if one.between else "")
     if one.doubtful:
         return "doubtful"
     shown = [*one.others[:_SHOWN], *(["…"] if len(one.others) > _SHOWN else [])]
@@ -211,8 +234,7 @@ def engine_yaml(found: EngineEstimate, source: str) -> str:
         f"# Estimated by `dialsim replay` from {source}: {found.agree:,} of {found.calls:,} calls",
         "# agree. Behind a value that the log can't tell stands what fits as well.",
     ]
-    if not found.fits:
-        lines.append(f"# {_NO_FIT}")
+    lines += [f"# {doubt}" for doubt in _doubts(found)]
     lines.append("engine:")
     for one in found.estimates:
         note = note_on(one)
@@ -239,6 +261,7 @@ class _Search:
         self._which = choose("auto", self._expected_runs * len(self._record.calls))
         # The search returns to the same settings often, and a run takes most of the time.
         self._known: dict[_Choice, float] = {}
+        self.between: dict[str, str] = {}  # narrow ranges of values that the log determines
         self._own = _Choice.of(record.scenario.engine)
         self._close = 0.0 if record.has_dials else _CLOSE
         self._counts_lines = any(block.share.counts_lines for block in record.blocks)
@@ -334,7 +357,13 @@ class _Search:
             calls, agree = _agreement(self._record, self.settings(best), self._which)
             # Only if something still differs: the search in beginnings takes many runs.
             if agree < calls:
-                best = self._better(best, [self._settled(self._of_beginnings())])
+                best = self._better(best, [self._settled(self._of_beginnings(self._own))])
+                calls, agree = _agreement(self._record, self.settings(best), self._which)
+            # Under another order the beginnings may fit nothing, so that the search starts wrong
+            for order in _ORDERS if agree < _FITTING * calls else ():
+                if order != self._own.order:
+                    wider = self._of_beginnings(self._own.but(order=order))
+                    best = self._better(best, [self._settled(wider)])
         return self._plain(best)
 
     def _settled(self, starts: Sequence[_Choice]) -> _Choice:
@@ -347,7 +376,7 @@ class _Search:
             if self.misfit(best) >= self.misfit(before) - 1e-9:
                 return best
 
-    def _of_beginnings(self) -> list[_Choice]:
+    def _of_beginnings(self, own: _Choice) -> list[_Choice]:
         """Return settings that fit the first calls of a log, narrowed by longer beginnings."""
         spans, intervals = self._read("queue_timeout"), self._read("release_interval")
         limits = _LIMITS_WITH_LOSSES if intervals else _LIMITS
@@ -359,7 +388,7 @@ class _Search:
             for span in _congruent(self._record.longest_wait, interval)
         ] or [{"release_interval": interval} for interval in _INTERVALS]
         found = [
-            self._own.but(queue_limit=limit, **way)
+            own.but(queue_limit=limit, **way)
             for way, limit in product(ways_to_wait, (None, "unlimited", *limits))
         ]
         longer = [count for count in _BEGINNINGS[1:] if count < len(self._record.calls)]
@@ -540,6 +569,11 @@ class _Search:
             yield from _ends_of(together, value)
             together.clear()
         yield from _ends_of(together, value)
+        if value and not self._record.has_dials:
+            low, high = (self._limit("release_interval", best, value, far)
+                         for far in (1, 2 * value))  # fmt: skip
+            if low < high:
+                self.between["release_interval"] = _span_text(low, high)
 
     def _tied_ways(self, name: str, best: _Choice) -> Iterator[str]:
         """Yield other orders (or sharings) that fit as well with at least one sharing (or
@@ -573,6 +607,9 @@ class _Search:
             return
         tick, part = (0, 0) if name == "queue_limit" else (1, value // _SHARP)
         if written == value and max(value - low, high - value) <= max(tick, part):
+            if low < high:
+                ends = (high, low) if name == "gap" else (low, high)
+                self.between[name] = " to ".join(str(self.text(name, end)) for end in ends)
             return
         if name == "gap":
             few, many = self.text(name, high), self.text(name, low)
@@ -640,6 +677,10 @@ def _congruent(longest: int, interval: int) -> list[int]:
     if len(steps) > _MOST_TIMEOUTS:
         steps = np.unique(np.geomspace(1, len(steps), _MOST_TIMEOUTS).astype(np.int64)) - 1
     return [longest - int(step) * interval for step in steps]
+
+
+def _span_text(low: int, high: int) -> str:
+    return " to ".join(map(format_duration, (low, high)))
 
 
 def _ends_of(spans: Sequence[int], value: int) -> Iterator[str]:

@@ -220,7 +220,8 @@ def compare_logs(
         low, high = np.percentile(apart, _INTERVAL) if len(apart) else (nan, nan)
         distance = metric.distance(here, there)
         compared.append(Compared(metric, distance, floor, float(low), float(high)))
-    main = _main(compared, here)
+    alike = _same_interval(real, simulated)
+    main = _main(compared, here, there, alike)
     return LogComparison(
         real=sides[0],
         simulated=sides[1],
@@ -407,18 +408,37 @@ def _clock(minutes: int) -> str:
 # -- the main difference ---------------------------------------------------------------------------
 
 
-def _main(compared: Sequence[Compared], real: Profile) -> Compared | None:
+def _same_interval(real: Log, simulated: Log) -> bool:
+    """Return True if the bodies of both logs show the same retry intervals."""
+    shown = [{one.retry_interval for one in log.settings} - {None} for log in (real, simulated)]
+    return bool(shown[0]) and shown[0] == shown[1]
+
+
+def _main(
+    compared: Sequence[Compared], real: Profile, simulated: Profile, same_interval: bool
+) -> Compared | None:
     """Return the difference that explains most: causes before effects, then by its ratio.
 
     Calls that last longer also end later and delay the retries. So the largest difference is seldom
-    the cause of the others.
+    the cause of the others. A cause counts only if the logs differ in it: fewer lines also make all
+    calls later, and an other order of calls makes retries later.
     """
     beyond = [one for one in compared if one.beyond_noise]
-    for causes in _CAUSES:
-        found = [one for one in beyond if one.metric.key in causes and _explains(one, real)]
+    not_causes = {"retryInterval"} if same_interval else set()
+    if 2 * abs(simulated.first - real.first) < abs(_moved(real, simulated)):
+        not_causes.add("shift")
+    for causes in (*_CAUSES, {one.metric.key for one in compared}):
+        found = [one for one in beyond if one.metric.key in {*causes} - not_causes]
+        found = [one for one in found if _explains(one, real) or causes not in _CAUSES]
         if found:
             return max(found, key=lambda one: one.ratio)
-    return max(beyond, key=lambda one: one.ratio, default=None)
+    return None
+
+
+def _moved(real: Profile, simulated: Profile) -> float:
+    """Return by how much (ms) the beginning of the simulated log is later."""
+    # Random deviations accumulate during a campaign: its beginning shows a shift best
+    return float(np.median((simulated.moments - real.moments)[:_BEGINNING]))
 
 
 def _explains(one: Compared, real: Profile) -> bool:
@@ -442,8 +462,7 @@ def _said(key: str, real: Profile, simulated: Profile) -> str:  # noqa: PLR0911 
             here, there = getattr(real, key), getattr(simulated, key)
             return f"{there:,} in SIMULATED, {here:,} in REAL"
         case "shift":
-            # Random deviations accumulate during a campaign: its beginning shows a shift best
-            moved = float(np.median((simulated.moments - real.moments)[:_BEGINNING]))
+            moved = _moved(real, simulated)
             nearest = round(moved / _STEP) * _STEP if abs(moved) > HOUR else moved
             return f"those of SIMULATED are about {_moved_text(nearest)}"
         case "retryInterval":

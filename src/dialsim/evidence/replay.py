@@ -143,7 +143,7 @@ def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
         times = np.sort(lead[known & (record.calls.ending[own] == ending) & (lead > 0)])
         # The shortest half of a few calls would be narrow by chance.
         if len(times) < FEW:
-            found[ending] = _expected_lead(record, ending)
+            found[ending] = expected_lead(record, ending)
             continue
         # The shorth, a robust estimate of location and scale (Rousseeuw & Leroy 1988): up to half
         # of the values may be wrong.
@@ -155,7 +155,7 @@ def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
     return found
 
 
-def _expected_lead(record: RecordedCalls, ending: int) -> Lead:
+def expected_lead(record: RecordedCalls, ending: int) -> Lead:
     """Return the lead by the scenario's behaviours: the 25 % to 75 % quantiles of setup plus
     ringing.
     """
