@@ -130,6 +130,7 @@ def serve(
         raise click.UsageError("name a SCENARIO, or a journal to go on with: --journal FILE")
     if scenario is None and (seed is not None or overrides):
         raise click.UsageError("--seed and --set go with a SCENARIO; a journal keeps its own")
+    # Before the imports that need the extra: their ImportError would not say how to install it.
     require_extra("serve")
     if send_webhooks and webhook_url is not None:
         raise click.UsageError("--send-webhooks and --webhook-url exclude each other")
@@ -263,6 +264,7 @@ def studio(
 
     if scenario is None and overrides:
         raise click.UsageError("--set goes with a SCENARIO")
+    # As in `serve`: before the imports that need the extra.
     require_extra("dialsim studio", PACKAGES, "studio")
     from dialsim.sandbox.access import ControlToken, address_url
     from dialsim.studio.files import open_path

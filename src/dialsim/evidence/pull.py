@@ -121,6 +121,7 @@ def pull(
     pulled = Pulled(out, at, found, notes)
     behaviours = _behaviours(log, pulled, lines) if log is not None and calibrated else None
     write_pulled(pulled, client.url, lines, behaviours, force)
+    # Only after writing succeeded: an error above must not cost the pages, which take long to read.
     pages.remove()
     return pulled
 
@@ -176,6 +177,8 @@ class _Pages:
         self.at: int | None = None
         self._client = client
         self._folder = Path(os.path.abspath(out)).with_name(f".{out.name}.pull")
+        # The address is part of the names, so that pages of a sandbox are never taken for the
+        # service's.
         self._mark = hashlib.sha256(client.url.encode()).hexdigest()[:12]
 
     def read(self, campaign: str, progress: Progress | None) -> list[PulledRecipient]:
@@ -187,6 +190,8 @@ class _Pages:
         total = 0
         while number <= pages:
             page = self._page(campaign, number)
+            # Somebody changed the list, so its pages have shifted; the comparison of counts below
+            # reports it.
             if number > 1 and page.total_recipients != total:
                 break
             total, pages = page.total_recipients, page.total_pages
@@ -195,6 +200,7 @@ class _Pages:
                 progress(number, max(pages, 1))
             number += 1
         if len(people) != total:
+            # Otherwise the same command would read the same contradictory pages from the cache.
             self._forget(campaign)
             raise ServiceError(
                 f"campaign {campaign}: the service says {total:,} recipients, but its pages "
@@ -222,7 +228,10 @@ class _Pages:
     def _keep(self, file: Path, answer: ServiceAnswer) -> None:
         draft = file.with_suffix(".part")
         try:
+            # For the owner only: pages hold names and phone numbers.
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Renamed when complete: a kill must not leave half a page that the next command
+            # believes.
             draft.write_text(json.dumps([answer.at, answer.data]), encoding="utf-8")
             draft.replace(file)
         except OSError as error:

@@ -87,6 +87,7 @@ def estimates(
         row = estimate(expression.text, values, confidence, support, expression.by_median)
         rows.append(whole | row)
     table = pd.DataFrame(rows)
+    # pandas' nullable Int64: int64 has no missing values.
     return table.astype({name: "Int64" for name in table if str(name).endswith("_enough")})
 
 
@@ -173,6 +174,7 @@ def differences(
     if adjust not in (None, "bonferroni", "holm"):
         raise ExperimentError(f"there is no adjustment {adjust}; there are: bonferroni, holm")
     others = [name for name in priors if name != baseline]
+    # Bonferroni: with m comparisons each one gets 1/m of the admitted error.
     level = 1 - (1 - confidence) / max(len(others), 1) if adjust == "bonferroni" else confidence
     rows = [
         {"variant": other} | row
@@ -192,6 +194,7 @@ def differences(
     if adjust == "holm":
         by_figure = table.groupby(keys, dropna=False)["p_value"]
         table["p_value"] = by_figure.transform(lambda p: holm(p.to_numpy(dtype=np.float64)))
+    # The sign test has no interval, and Holm's method adjusts p-values but not intervals.
     signs = table["method"].isin(["sign test", BY_SHARES])
     by_p = table["p_value"] < 1 - (confidence if adjust == "holm" else level)
     by_interval = (table["low"] > 0) | (table["high"] < 0)
@@ -226,6 +229,7 @@ def _compared(
     priors: Mapping[str, Prior],
     days: Days,
 ) -> list[dict[str, Any]]:
+    # The columns before `replication` identify the variant and its settings: they are not figures.
     varied = [str(name) for name in frame.columns[: list(frame.columns).index("replication")]]
     rows: list[dict[str, Any]] = []
     for place, part in parts_of(frame, scope):
@@ -314,6 +318,8 @@ def _values(frame: pd.DataFrame, figure: str) -> Values:
 
 
 def _median(values: Values) -> float:
+    # By rank, as in `quantile_interval`: an instant of one of the runs. np.median would average the
+    # two in the middle.
     known = np.sort(values[~np.isnan(values)])
     return float(known[rank(len(known), 0.5) - 1]) if len(known) else float("nan")
 
@@ -328,6 +334,7 @@ def holm(p_values: Values) -> Values:
     adjusted = np.full(len(p_values), np.nan)
     known = np.flatnonzero(~np.isnan(p_values))
     order = known[np.argsort(p_values[known], kind="stable")]
+    # The smallest p-value times m, the next times m - 1, and so on; none below its predecessor.
     factors = np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p_values[order] * factors))
     return adjusted
@@ -339,6 +346,7 @@ def undominated(losses: Sequence[tuple[float, ...]]) -> list[int]:
     A point is dominated by one that is not larger in any loss and smaller in one. Of equal points
     the first is kept; points with an infinite loss are left out.
     """
+    # Reversed, so that of equal points the first index remains.
     first = {point: place for place, point in reversed([*enumerate(losses)])}
     return [
         first[point]

@@ -123,6 +123,7 @@ def _estimates(table: pd.DataFrame, origin: datetime | None) -> list[dict[str, o
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    # As objects: in a float column pandas would turn None back into NaN.
     known = table.astype(object).where(table.notna(), None)
     columns = [[_plain(value) for value in known[name].tolist()] for name in table.columns]
     rows: Iterable[tuple[Any, ...]] = zip(*columns, strict=True)
@@ -233,11 +234,13 @@ class ExperimentFolder:
         import orjson
 
         for name, frame in tables.items():
+            # Renamed when complete, so that a stopped command leaves no truncated table.
             draft = self.path / f".{name}.parquet"
             frame.to_parquet(draft, index=False, compression="zstd")
             draft.replace(self.path / f"{name}.parquet")
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
         _write(self.path / SUMMARY, orjson.dumps(document, option=options))
+        # Last, because `finished` promises that all other files are complete.
         self._write_manifest(self.path, finished=True)
 
     def _write_manifest(self, place: Path, finished: bool) -> None:

@@ -109,6 +109,7 @@ def _closings(scenario: Scenario) -> dict[Place, _Closings]:
             found[organization.name, campaign.name] = closings
             for place in ((organization.name, None), (None, None)):
                 places.setdefault(place, []).append(closings)
+    # Several campaigns may stop calling at different times, so together they have no such limit.
     return found | {place: listed[0] for place, listed in places.items() if len(listed) == 1}
 
 

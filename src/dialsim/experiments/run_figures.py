@@ -61,6 +61,7 @@ class ScopeFigures:
 
         For attempts that were never made, it is the share reached by the last attempt made.
         """
+        # The figure is cumulative: beyond a run's last attempt it keeps its value.
         for attempt in range(attempt_of(name) or 0, 0, -1):
             if f"{REACH}{attempt}" in self.values:
                 return self.values[f"{REACH}{attempt}"]
@@ -144,6 +145,8 @@ def _values(part: Part, asked: frozenset[str] | None) -> dict[str, Number]:
         values |= compliance_figures(part.reading, positions)
     for name, value in values.items():
         if value is None:
+            # A scheduled part without an instant never got there; one that was not scheduled has
+            # none.
             values[name] = inf if part.is_scheduled and name in INSTANTS else nan
         elif name in INSTANTS:
             values[name] = ms_of(value)

@@ -69,6 +69,7 @@ WAITS_MS = (1_000, 2_000)
 OK, ERROR = 200, 500
 """HTTP statuses of the simulated receiver (W5)."""
 
+# None is positive: `response > 0` selects the HTTP statuses.
 NOT_SENT, TIMED_OUT, REFUSED, BROKEN, UNDER_WAY = 0, -1, -2, -3, -4
 """Codes stored in place of an HTTP status for POSTs without one."""
 
@@ -84,6 +85,7 @@ def accepted(response: int) -> bool: ...
 def accepted(response: NDArray[np.int16]) -> NDArray[np.bool_]: ...
 def accepted(response: int | NDArray[np.int16]) -> bool | NDArray[np.bool_]:
     """Return True where a status is 2xx: the receiver accepted the result (W2)."""
+    # Right for the negative codes, too: floor division yields -1.
     return response // 100 == 2
 
 
@@ -121,6 +123,8 @@ def links(
     # send equal bodies and links differ where real ones would.
     start = f"{quote(public_url.rstrip('/'), safe=_URL_MARKS)}/files/{kind}/"
     expires = sent_at // 1_000 + VALID_SECONDS
+    # The kinds have 10 and 11 letters, which is enough for a call's two files to get different
+    # signatures.
     signatures = _signatures(call_ids, expires, seed ^ len(kind))
     files = zip(call_ids.astype(str).tolist(), expires.tolist(), signatures.tolist(), strict=True)
     return [

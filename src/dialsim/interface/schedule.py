@@ -204,6 +204,7 @@ _OneOrMore = Field(json_schema_extra={"minItems": 1})
 _RetryInterval = Annotated[
     int,
     BeforeValidator(_integer),
+    # A short interval is a condition, checked in step 4 of C9; the body as such is well-formed.
     Field(ge=0, le=MOST_EXACT),
     WithJsonSchema(
         {
@@ -377,6 +378,7 @@ def _time_faults(request: ScheduleRequest) -> Iterator[Fault]:
     if not windows:
         yield Fault(("timeWindows",), "At least one time window must be provided")
     for index, day in enumerate(windows):
+        # In a loop of its own: faults come in the order of the interface's table, not by day.
         if not day.time:
             yield Fault(
                 ("timeWindows", index, "time"),

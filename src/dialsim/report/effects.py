@@ -237,6 +237,7 @@ def _effect(clause: Clause, lever: MeasuredLever, what_if: WhatIf, answer: Plan)
     certain = figure.support(answer.evidence.prior).certain
     values, base = (figure.of(side) / unit for side in (lever.runs, what_if.base))
     by_mean = clause.statistic is Statistic.MEAN or not figure.is_instant
+    # Runs with and without a lever have the same seeds, hence pairs.
     compare = paired_difference if by_mean else median_difference
     return compare(values, base, CONFIDENCE, certain)
 
@@ -328,6 +329,8 @@ def goal_effects(measured: GoalWhatIf) -> FigureTable | None:
     for number, finding in enumerate(measured.base.findings):
         figure = finding.clause.figure
         if figure.place != (None, None) or figure.name not in _IN_EVERY_TABLE:
+            # Two clauses may bound one figure, such as its mean and its p95: one column serves
+            # both.
             shown.setdefault(figure.text, (figure, number))
     if not shown:
         return None

@@ -68,6 +68,7 @@ def replications_answer(finish: Mapping[Any, Any], runs: Replications) -> str:
         return "Nothing was scheduled"
     if finish["p95"] == inf:
         return f"Not sure to finish: {finish['unfinished']} of {len(runs)} runs don't"
+    # The upper limit, not the estimate: the sentence makes a promise.
     if isfinite(finish["p95_high"]):
         done_by = experiment_text.when_text(finish["p95_high"], runs)
         return f"95 % sure to be done by {done_by} Thai time"
@@ -229,6 +230,7 @@ def forecast_facts(found: Forecast, facts: Sequence[Fact]) -> list[Fact]:
 
     `facts` come from `replications_facts`; something must be scheduled.
     """
+    # The first three are finish, certainty and reach, which a forecast states in its own words.
     _, _, _, *others = facts
     reach = found.reach_text().removeprefix("it will reach ")
     return [

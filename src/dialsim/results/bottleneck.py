@@ -28,6 +28,7 @@ class Reason(StrEnum):
     NOT_SCHEDULED = "not_scheduled"
 
 
+# In order of precedence: of equal shares `max` takes the first.
 _OF_TIME = (
     Reason.SLOTS,
     Reason.WINDOWS,
@@ -246,6 +247,7 @@ def _ran_out(
 
 def _pace(use: TimeUse, engine: EngineSettings) -> str:
     rate, interval = engine.calls_per_second, engine.release_interval
+    # With both limits, the one that cost more time is named.
     if rate is not None and (not interval or 2 * use.pacing_in_queue > use.pacing):
         return f"callsPerSecond allows {rate:g} dials a second"
     return f"calls are released only every {duration_text(interval)}"

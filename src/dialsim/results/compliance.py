@@ -195,6 +195,7 @@ def _dials(reading: RunView, positions: list[Position]) -> _Dials:
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
     if not columns:
         columns = [np.empty(0, dtype=np.int64)] * 6
+    # The last key of `lexsort` counts most: by instant, then campaign, then recipient.
     order = np.lexsort((columns[1], columns[0], columns[3]))
     return _Dials(*(column[order] for column in columns))
 
@@ -227,6 +228,7 @@ def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:
     numbers, place = np.unique(dials.day, return_inverse=True)
     alike = defaultdict(list)
     for index, number in enumerate(numbers.tolist()):
+        # Days of one class share their contact times, so one comparison serves all of them.
         alike[contact.of(thai_date(number * DAY - THAI_OFFSET), days)].append(index)
     time = (dials.at + THAI_OFFSET) % DAY
     inside = np.zeros(len(dials.at), dtype=np.bool_)
@@ -240,6 +242,7 @@ def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:
 def _beyond(dials: _Dials, counts: Flags, most: int) -> Flags:
     """Return True for dials beyond the number that a person may get on a day, in order of time."""
     rows = np.flatnonzero(counts)
+    # By person, then day; `rows` are in order of time.
     order = rows[np.lexsort((rows, dials.day[rows], dials.person[rows]))]
     person, day = dials.person[order], dials.day[order]
     first = np.ones(len(order), dtype=np.bool_)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 NAME = "results.xlsx"
 MOST_ROWS = 1_048_575
 """Rows of a sheet of Excel, without the header."""
+# Most characters of a cell in Excel.
 _LONGEST_TEXT = 32_767
 _THAI = "Asia/Bangkok"
 _CHUNK = 10_000
@@ -50,12 +51,14 @@ def for_excel(frame: pd.DataFrame) -> pd.DataFrame:
 
     def column(values: pd.Series[Any]) -> pd.Series[Any]:
         if isinstance(values.dtype, pd.DatetimeTZDtype):
+            # Excel has no time zones.
             naive: pd.Series[Any] = values.dt.tz_convert(_THAI).dt.tz_localize(None)
             return naive
         if values.dtype.name == "payload":
             texts = [json.dumps(body, ensure_ascii=False) for body in values]
             return pd.Series(texts, index=values.index, dtype="str")
         if values.dtype.kind == "f":
+            # Excel has no infinite numbers: the cell stays empty.
             return values.where(np.isfinite(values))
         return values
 
@@ -95,12 +98,14 @@ def _replace(place: Path, write: Callable[[BinaryIO], object]) -> None:
         # mkstemp creates files that only the owner may read.
         os.chmod(draft, 0o666 & ~_umask())
         os.replace(draft, place)
+    # Ctrl-C included: no draft may remain beside the result.
     except BaseException:
         os.unlink(draft)
         raise
 
 
 def _umask() -> int:
+    # The mask can be read only by setting it.
     mask = os.umask(0)
     os.umask(mask)
     return mask
@@ -109,6 +114,8 @@ def _umask() -> int:
 def _write(result: Result, file: BinaryIO) -> None:
     from xlsxwriter import Workbook
 
+    # Names and texts come from strangers' lists: one that begins with `=` must not become a
+    # formula.
     options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     book = Workbook(file, options)
     # The time of writing would make equal results differ.
@@ -269,5 +276,6 @@ def _rows(frame: pd.DataFrame) -> Iterator[tuple[object, ...]]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, pd.Timestamp):
+        # This drops nanoseconds, but instants are whole milliseconds.
         return value.to_pydatetime(warn=False)
     return value.item() if isinstance(value, np.generic) else value

@@ -191,6 +191,7 @@ def run(
     chosen = choose(engine, calls_of(scenario))
     with followed(progress, "Simulating", "people") as told:
         result = result_of(world, chosen, told)
+    # The result keeps the world, but tables need no draws.
     world.forget_draws()
     return result
 

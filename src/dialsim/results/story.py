@@ -75,6 +75,7 @@ def _codes(calls: Calls) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     kinds = calls.rows.kind[order]
     order, kinds = order[_CHANGES_STATUS[kinds]], kinds[_CHANGES_STATUS[kinds]]
     people = calls.rows.recipient[order]
+    # A `|` goes before each call but a person's first: such rows take two bytes.
     parted = CREATES[kinds] & (calls.rows.call[order] > 1)
     width = 1 + parted.astype(np.int64)
     place = np.cumsum(width) - 1
@@ -131,6 +132,7 @@ def tell(reading: RunView, recipient: int, campaign: str | None = None) -> Story
     Raises DialsimError unless exactly one campaign matches, and for an unknown recipient.
     """
     life = reading.find(campaign)
+    # Integral includes NumPy's integers, which tables yield. In Python a bool is an int.
     if isinstance(recipient, bool) or not isinstance(recipient, Integral):
         raise DialsimError(
             f"recipient {recipient!r} is not an integer: stories are told by the recipient's "
@@ -210,6 +212,7 @@ def person_changes(log: CallLog, rows: CallRows, recipient: int) -> list[PersonC
     for row in np.flatnonzero(rows.recipient == recipient).tolist():
         number = voice = -1
         if rows.kind[row] == DIALLED:
+            # The log keeps number and voice once per dial, not per row.
             dial = int(np.count_nonzero(rows.kind[:row] == DIALLED))
             number, voice = log.dial_numbers[dial], log.dial_voices[dial]
         at, call, kind = int(rows.at[row]), int(rows.call[row]), int(rows.kind[row])
@@ -235,6 +238,7 @@ def call_events(
             text = f"the call ends: {change.to_status}"
         else:
             text = _WORDS[change.cause].format(call=call)
+        # A retry is a call of its own: its wait counts from the last change of the previous call.
         since = before.get(call - 1 if change.cause == "retry" else call)
         yield Event(at, 1, text, since)
         before[call] = at

@@ -122,6 +122,7 @@ class Persons(Model):
 
     @model_validator(mode="after")
     def _dead_numbers_answer_nobody(self) -> Persons:
+        # Decimal shares are not exact in binary: 1 - 0.9 is less than 0.1.
         if self.reachable > 1 - self.dead_numbers + 1e-9:
             says = f"must be at most {1 - self.dead_numbers:.10g}, which deadNumbers leaves"
             raise broken(says, "reachable")

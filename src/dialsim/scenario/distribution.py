@@ -46,6 +46,8 @@ def read_measurements(
             problems.add(cursor, "needs file and column as texts: {file: talk.csv, column: talk}")
         else:
             written["values"] = _read(cursor, folder, file, column, problems)
+        # A stand-in where reading failed: that is reported already, and a missing or empty list
+        # would be reported once more.
         yield cursor, {"values": ["1s"], **written}
 
 
@@ -201,6 +203,8 @@ class Triangular(Clipped):
 
 
 def _values_or_file(schema: dict[str, Any]) -> None:
+    # The model never sees these keys, as `read_measurements` replaces them by values, but editors
+    # check what people write.
     schema["properties"] |= {
         "file": {
             "type": "string",
@@ -258,6 +262,7 @@ def _spelled_out(value: Any) -> Any:
 
 
 def _tag(value: Any) -> str:
+    # Angle brackets let `error_text` tell the tag from a key in the path of a pydantic error.
     return f"<{value['dist'] if isinstance(value, dict) else value.dist}>"
 
 

@@ -78,6 +78,7 @@ def national(tel: str) -> str:
         return tel
     if tel.startswith("+66"):
         return "0" + tel[3:].lstrip("0")
+    # The country code without its +, and 8 (fixed) or 9 digits (mobile).
     if tel.startswith("66") and len(tel) in (10, 11):
         return "0" + tel[2:]
     return "0" + tel if lacks_zero(tel) else tel
@@ -114,6 +115,7 @@ def phone_normalized(text: str) -> str | None:
     return number if is_plausible(number) else None
 
 
+# No Thai number begins with this.
 _MADE_UP = "0000"
 
 
@@ -161,9 +163,11 @@ def _url(value: object) -> str:
     text = _text(value)
     try:
         parts = urlsplit(text)
+        # Reading `port` also checks its range: it raises ValueError.
         sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         sound = False
+    # urlsplit drops tabs and line breaks, so they are looked for in the text itself.
     if not sound or re.search(r"\s", text):
         raise wrong("must be a URL that begins with http:// or https://")
     return text

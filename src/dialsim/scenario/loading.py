@@ -140,6 +140,8 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     apply(origin.overrides, document, problems)
     root = Cursor.root(document)
     values = _values(root, folder, problems)
+    # Each stage adds its problems, and errors are raised late: people correct a file once instead
+    # of fault by fault.
     check_references(root, problems)
     check_plans(root, problems)
     try:
@@ -148,6 +150,7 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
         for problem in problems_of(error, root):
             problems.note(problem)
         problems.raise_if_any()
+        # Reached only if `problems_of` described nothing: the error must not get lost.
         problems.fail(told(root.place, (), str(error)))
     check_ids(_campaigns(scenario, root), problems)
     problems.raise_if_any()

@@ -27,6 +27,7 @@ from dialsim.scenario.sheet import Sheet
 
 _KNOWN = (*COLUMNS, *HISTORY_COLUMNS)
 _PHONE = re.compile(PHONE_PATTERN)
+# In Thai ชื่อ is "name", ลูกค้า "customer".
 _NAMES = re.compile(r"name|ชื่อ|ลูกค้า|customer", re.IGNORECASE)
 _SAMPLE = 1_000  # rows inspected to guess a column
 _FIRST = 5
@@ -88,6 +89,7 @@ def preview(content: bytes, shown: str, file: RecipientsFile) -> ListPreview:
     sheet = Sheet.parse(content, shown, problems, file.form)
     if not has_header(sheet, problems) or not sheet.header:
         problems.raise_if_any()
+    # Problems of cells are dropped: a preview accepts any list.
     sheet.load(range(len(sheet.header)), Problems(shown))
     places, guessed = _places(sheet, file, problems)
     if "tel" not in places and not len(problems):

@@ -79,6 +79,7 @@ def check_order(root: Cursor, start: Beginning, problems: Problems) -> None:
             problems.add(cursor, f"must not be before {start}")
     for cursor in _histories(root):
         instant = _read(cursor.at("lastEndedAt"), parse_offset_instant)
+        # An unknown start (0) would make every history look too late.
         if instant is not None and instant > start.at > 0:
             problems.add(cursor.at("lastEndedAt"), not_after(start))
 

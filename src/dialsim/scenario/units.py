@@ -16,8 +16,10 @@ LONGEST_MS = 3650 * DAY
 """Upper limit of durations: ten years. A longer one is certainly a typing error."""
 
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1000, "ms": 1}
+# `m(?!s)`: the minutes must not take the m of `ms`.
 _SHORT_FORM = r"(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m(?!s))?(?:[0-9]+s)?(?:[0-9]+ms)?"
 _ONE_PART = r"[0-9]+\.[0-9]+(?:d|h|ms?|s)"
+# The lookaheads refuse a P or a T that nothing follows.
 _ISO_FORM = (
     r"P(?:[0-9]+W|(?=[0-9T])(?:[0-9]+D)?"
     r"(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?)"
@@ -29,6 +31,7 @@ DURATION_SCHEMA: JsonDict = {
     "type": ["string", "integer"],
     "pattern": DURATION_PATTERN,
     "patternErrorMessage": "A duration such as 250ms, 45s, 10m, 1h30m or 2d",
+    # Of the numbers only 0 is unambiguous without a unit.
     "minimum": 0,
     "maximum": 0,
 }
@@ -45,6 +48,7 @@ BUDDHIST_ERA = 543
 BUDDHIST_YEARS = range(2513, 2701)
 """Buddhist years of 1970 to 2157; no plan reaches into these years of the common era."""
 
+# Without `^` and `$`: `fullmatch` needs none, and `$` would accept a line break at the end.
 _DURATION = re.compile(DURATION_PATTERN[1:-1])
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[dhms])")
 _BARE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
@@ -86,6 +90,7 @@ def _total(parts: str) -> Decimal:
     weeks, star, rest = parts.partition("*7")
     if star:
         return 7 * _total(weeks + rest)
+    # Decimal, because in floating point 1.001s would be 1000.9999999999999 ms.
     found = _PART.findall(parts)
     return sum((Decimal(number) * _UNITS[unit] for number, unit in found), Decimal(0))
 
@@ -199,6 +204,8 @@ def instant_meant(text: str) -> str | None:
 
 
 def _duration(value: object) -> int:
+    # In Python a bool is an int. Numbers go on to `parse_duration`, which accepts 0 and tells the
+    # author of `30` that a unit is missing.
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise wrong("must be a duration such as 45s, 10m or 1h30m")
     try:
