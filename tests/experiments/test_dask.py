@@ -75,6 +75,28 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_bytes(
     assert contents(there) == contents(here)
 
 
+def test_a_list_of_people_reaches_workers_that_join_later_and_a_killed_one_changes_nothing(
+    cluster: tuple[str, list[Program]], tmp_path: Path
+) -> None:
+    """The list is sent once, and not with the runs: a worker that joins must have it as well."""
+    address, workers = cluster
+    run = ("run", "scenarios/people-from-a-file.yaml", "--replications", "40", "--what-if", "0",
+           "--engine", "simpy")  # fmt: skip
+    here, there = tmp_path / "here", tmp_path / "there"
+    assert dialsim_process(*run, "--jobs", "2", "--out", here).returncode == 0
+    with start(*run, "--dask", address, "--out", there) as program:
+        wait_until(writes(there, 20_000), program)
+        options = ("--nthreads", "1", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1")
+        folder = ("--local-directory", str(tmp_path / "three"))
+        workers.append(part("dask_worker", address, *options, *folder, log=tmp_path / "three.log"))
+        wait_until(lambda: "Registered to" in (tmp_path / "three.log").read_text(), program)
+        workers[0].kill()
+        workers[1].kill()  # only the worker that joined is left
+        _, errors = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 0, errors
+    assert contents(there) == contents(here)
+
+
 def test_ctrl_c_leaves_the_cluster_to_others(
     cluster: tuple[str, list[Program]], tmp_path: Path
 ) -> None:
