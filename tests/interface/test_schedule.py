@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dialsim.interface.schedule import (
     ScheduleRequest,
     TimeRange,
     check_conditions,
+    check_duplicate_alert,
     read_schedule,
 )
 
@@ -45,11 +47,15 @@ def refusal(body: object) -> ValidationFailed:
 
 
 def condition_faults(body: object) -> tuple[Fault, ...]:
-    try:
-        check_conditions(read_schedule(body), ACCOUNT, VOICES)
-    except ValidationFailed as error:
-        return error.faults
-    return ()
+    """Return the failures of step 4, and behind them that of step 6 (C9)."""
+    faults: tuple[Fault, ...] = ()
+    request = read_schedule(body)
+    for check in (partial(check_conditions, voice_keys=VOICES), check_duplicate_alert):
+        try:
+            check(request, ACCOUNT)
+        except ValidationFailed as error:
+            faults += error.faults
+    return faults
 
 
 # -- the golden texts --------------------------------------------------------------------------
@@ -167,9 +173,9 @@ def test_a_failed_condition_leads_to_its_culprit() -> None:
 def test_duplicate_removal_is_fine_where_the_organization_has_the_feature() -> None:
     request = read_schedule({"startDateTime": START, "removeDuplicates": True})
     account = CallingAccount(frozenset(), {}, duplicate_call_alert=True)
-    check_conditions(request, account, VOICES)
+    check_duplicate_alert(request, account)
     with pytest.raises(ValidationFailed, match="Duplicate call alert is not enabled"):
-        check_conditions(request, ACCOUNT, VOICES)
+        check_duplicate_alert(request, ACCOUNT)
 
 
 def test_a_rejection_survives_a_trip_to_another_process() -> None:

@@ -15,6 +15,7 @@ from dialsim.interface.schedule import (
     CallingAccount,
     ScheduleRequest,
     check_conditions,
+    check_duplicate_alert,
     read_schedule,
 )
 
@@ -88,6 +89,7 @@ def failures(body: Any) -> tuple[str, ...]:
     """The texts of the step that refuses a body; none if it is accepted."""
     try:
         check_conditions(read_schedule(body), ACCOUNT, VOICES)
+        check_duplicate_alert(read_schedule(body), ACCOUNT)
     except ValidationFailed as refused:
         return refused.errors
     return ()

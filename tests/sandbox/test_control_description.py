@@ -287,7 +287,7 @@ def test_bodies_are_refused_as_is_described() -> None:
 def test_a_csv_may_come_in_the_place_of_the_body_with_the_rest_in_the_query() -> None:
     client = Client(exchange_of_the_corpus())
     create = OPERATIONS["createCampaign"]
-    assert set(create["requestBody"]["content"]) == {"application/json", "text/csv"}
+    assert set(create["requestBody"]["content"]) == {"application/json", "application/octet-stream"}
     query = {
         "organization": "Acme",
         "name": "New",

@@ -104,7 +104,7 @@ def test_every_shape_is_closed() -> None:
 def test_examples_are_as_described() -> None:
     for operation in OPERATIONS.values():
         for answer in operation["responses"].values():
-            examples = answer["content"].get("application/json", {}).get("examples", {})
+            examples = answer.get("content", {}).get("application/json", {}).get("examples", {})
             for example in examples.values():
                 body_of(answer).validate(example["value"])
         for parameter in operation["parameters"]:

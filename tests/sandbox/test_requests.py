@@ -95,8 +95,14 @@ def test_a_packed_body_is_refused_by_name(client: Client) -> None:
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        (None, "Content-Type must be application/json or text/csv, but there is none"),
-        ("text/plain", 'Content-Type must be application/json or text/csv, not "text/plain"'),
+        (
+            None,
+            "Content-Type must be application/json or text/csv or application/octet-stream, but there is none",
+        ),
+        (
+            "text/plain",
+            'Content-Type must be application/json or text/csv or application/octet-stream, not "text/plain"',
+        ),
         ("text/csv; charset=windows-874", 'charset must be utf-8, not "windows-874"'),
     ],
 )

@@ -183,7 +183,7 @@ def test_a_request_that_is_refused_at_once_adds_nothing(client: Client) -> None:
 @pytest.mark.parametrize(
     ("content_type", "body", "status", "text"),
     [
-        ("text/plain", b"x", 415, 'Content-Type must be application/json or text/csv, not "text/plain"'),
+        ("text/plain", b"x", 415, 'Content-Type must be application/json or text/csv or application/octet-stream, not "text/plain"'),
         ("application/json", b"{", 400, "body must be valid JSON"),
         ("application/json", b"[]", 400, "body must be an object"),
         ("application/json", b"", 400, "organization must be the id or the name of one: Acme, Beta, Gamma"),

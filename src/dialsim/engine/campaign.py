@@ -30,7 +30,7 @@ from dialsim.engine.rules import (
 from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
 from dialsim.engine.windows import Windows
 from dialsim.errors import Refused
-from dialsim.interface.schedule import check_conditions
+from dialsim.interface.schedule import check_conditions, check_duplicate_alert
 from dialsim.interface.status import CallStatus, CampaignStatus
 
 if TYPE_CHECKING:
@@ -589,14 +589,17 @@ class Campaign:
             raise campaign_not_found()  # C8
 
     def _require_schedulable(self, request: ScheduleRequest) -> None:
-        """Checks 2 to 5 of a schedule request (C9)."""
+        """Checks 2 to 5 of a schedule request, and that duplicates can be removed (C9)."""
         self._require_existing()
         if self.status is not CampaignStatus.DRAFT:
             raise already_started(self.status)
-        voice_keys = {voice.voice_key for voice in self._trace.world.scenario.voices}
-        check_conditions(request, self._dialler.block.settings.calling_account(), voice_keys)
+        scenario = self._trace.world.scenario
+        account = self._dialler.block.settings.calling_account()
+        voice_keys = {voice.voice_key for voice in scenario.voices}
+        check_conditions(request, account, voice_keys, strict=scenario.service.strict)
         if not self._dialler.calling_allowed:
             raise calling_not_allowed()
+        check_duplicate_alert(request, account)
 
     def _require_status(self, verb: str, allowed: tuple[CampaignStatus, ...]) -> None:
         if self.status not in allowed:

@@ -346,27 +346,53 @@ class CallingAccount:
 
 
 def check_conditions(
-    request: ScheduleRequest, organization: CallingAccount, voice_keys: Collection[str]
+    request: ScheduleRequest,
+    organization: CallingAccount,
+    voice_keys: Collection[str],
+    *,
+    strict: bool = False,
 ) -> None:
     """Check the scheduling conditions: step 4 of the request's checks (C9).
 
-    `voice_keys` are the keys of the voice catalog. Raises ValidationFailed with every failure, in
-    the order of the interface's table.
+    `voice_keys` are the keys of the voice catalog. `strict` refuses a retry interval without
+    retries, which section 8 forbids and the texts of section 4.6 leave open. Raises
+    ValidationFailed with every failure, in the order of the interface's table.
     """
     faults = [
         *_time_faults(request),
-        *_retry_faults(request),
+        *_retry_faults(request, strict),
         *_unknown("voice", "ttsVoiceKeys", request.tts_voice_keys, voice_keys),
         *_unknown("caller ID", "callerIds", request.caller_ids, organization.caller_ids),
         *_sip_faults(request, organization),
     ]
+    if faults:
+        raise ValidationFailed(faults)
+
+
+def check_duplicate_alert(request: ScheduleRequest, organization: CallingAccount) -> None:
+    """Check that duplicates can be removed where a request asks for it: part of step 6 (C9)."""
     if request.remove_duplicates and not organization.duplicate_call_alert:
-        faults.append(
-            Fault(
-                ("removeDuplicates",),
-                "Duplicate call alert is not enabled for this organization",
-            )
-        )
+        text = "Duplicate call alert is not enabled for this organization"
+        raise ValidationFailed([Fault(("removeDuplicates",), text)])
+
+
+def check_strictly(body: Mapping[str, object]) -> None:
+    """Refuse values of a valid body that the interface leaves open; part of step 1 (C9).
+
+    These are null for all fields but `endDateTime`, instants that are not written in UTC, and
+    numbers such as 1.0. Raises ValidationFailed.
+    """
+    faults = []
+    for name, value in body.items():
+        says = None
+        if value is None and name != "endDateTime":
+            says = "must not be null"
+        elif name in ("startDateTime", "endDateTime") and not str(value or "Z").endswith("Z"):
+            says = "must be a valid ISO 8601 date string"
+        elif isinstance(value, float):
+            says = "must be an integer number"
+        if says is not None:
+            faults.append(Fault((name,), f"{name} {says}"))
     if faults:
         raise ValidationFailed(faults)
 
@@ -393,9 +419,10 @@ def _time_faults(request: ScheduleRequest) -> Iterator[Fault]:
                 )
 
 
-def _retry_faults(request: ScheduleRequest) -> Iterator[Fault]:
+def _retry_faults(request: ScheduleRequest, strict: bool) -> Iterator[Fault]:
     interval, retries = request.retry_interval, request.max_attempts > 1
-    if interval >= LEAST_RETRY_INTERVAL or (interval == 0 and not retries):
+    is_long = interval >= LEAST_RETRY_INTERVAL and (retries or not strict)
+    if is_long or (interval == 0 and not retries):
         return
     when = "when maxAttempts is more than 1" if retries else "(or 0)"
     yield Fault(

@@ -273,7 +273,7 @@ _OWN = ("name", "id", "apiKey")
 """Keys that must be unique among organizations."""
 
 
-_NONE = WithJsonSchema({"type": "array", "maxItems": 0})
+_NONE = WithJsonSchema({"type": "array", "maxItems": 0, "items": {}})
 _EMPTY = "Empty: they come later, as commands."
 _LATER = "can't come with an organization that is added: they are commands that come later"
 

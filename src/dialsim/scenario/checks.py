@@ -27,6 +27,7 @@ from dialsim.interface.schedule import (
     CallingAccount,
     ScheduleRequest,
     check_conditions,
+    check_duplicate_alert,
     read_schedule,
 )
 from dialsim.scenario.campaign import (
@@ -327,13 +328,27 @@ def _read(
     values, sound = _in_common_era(body, problems)
     try:
         request = read_schedule(values)
-        check_conditions(request, account, voices)
     except ValidationFailed as rejected:
-        for fault in rejected.faults:
-            problems.note(_problem(fault, body, root))
+        _note(rejected, body, root, problems)
         return None
+    strict = root.at("service", "strict").value is True
+    try:
+        check_conditions(request, account, voices, strict=strict)
+    except ValidationFailed as rejected:
+        _note(rejected, body, root, problems)
+        sound = False
+    try:
+        check_duplicate_alert(request, account)
+    except ValidationFailed as rejected:
+        _note(rejected, body, root, problems)
+        sound = False
     # A request with a corrected year is only read to find its other faults.
     return request if sound else None
+
+
+def _note(rejected: ValidationFailed, body: Cursor, root: Cursor, problems: Problems) -> None:
+    for fault in rejected.faults:
+        problems.note(_problem(fault, body, root))
 
 
 def _in_common_era(body: Cursor, problems: Problems) -> tuple[object, bool]:

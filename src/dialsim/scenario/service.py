@@ -191,6 +191,12 @@ class Service(Model):
         description="Whether a sandbox lets no time pass while webhooks are under way.",
         examples=[True],
     )
+    strict: Switch = Field(
+        default=False,
+        description="Whether schedule requests are refused where the interface leaves open whether "
+        "they are valid.",
+        examples=[True],
+    )
     webhook_concurrency: Annotated[Whole, Field(ge=1, le=1_000)] = Field(
         default=5,
         description="Most webhooks of a sandbox that are under way at once. With more than 5, "

@@ -64,7 +64,7 @@ from dialsim.engine.trace import (
     recipients_of,
 )
 from dialsim.engine.windows import Windows
-from dialsim.interface.schedule import ScheduleRequest, check_conditions
+from dialsim.interface.schedule import ScheduleRequest, check_conditions, check_duplicate_alert
 from dialsim.interface.status import CampaignStatus
 
 if TYPE_CHECKING:
@@ -407,14 +407,16 @@ class Organization:
     # -- scheduling -------------------------------------------------------------------------------
 
     def _require_schedulable(self, c: int, request: ScheduleRequest) -> None:
-        """Checks 2 to 5 of a schedule request (C9)."""
+        """Checks 2 to 5 of a schedule request, and that duplicates can be removed (C9)."""
         self._require_existing(c)
         if self._status(c) is not S.DRAFT:
             raise already_started(self._status(c))
-        voice_keys = {voice.voice_key for voice in self._world.scenario.voices}
-        check_conditions(request, self.block.settings.calling_account(), voice_keys)
+        scenario, account = self._world.scenario, self.block.settings.calling_account()
+        voice_keys = {voice.voice_key for voice in scenario.voices}
+        check_conditions(request, account, voice_keys, strict=scenario.service.strict)
         if not self._calling_allowed:
             raise calling_not_allowed()
+        check_duplicate_alert(request, account)
 
     def _duplicates(self, c: int, request: ScheduleRequest) -> NDArray[np.int64]:
         """Return the recipients that the request drops: check 6 of a schedule request (D3, C9)."""

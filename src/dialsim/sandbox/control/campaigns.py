@@ -29,6 +29,7 @@ from dialsim.sandbox.commands import AddCampaign, ReanalyzeCall, SteerCampaign
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import (
+    BINARY,
     JSON,
     is_number,
     query_of,
@@ -81,7 +82,7 @@ async def _read_upload(request: Request) -> tuple[dict[str, Any], bytes | None]:
     Beside a CSV all of the block but the recipients stands in the query. Raises Refused; the block
     itself is not checked.
     """
-    if require_media_type(request, JSON, _CSV) == _CSV:
+    if require_media_type(request, JSON, _CSV, BINARY) != JSON:
         return _from_query(request), await read_bytes(request, MOST_CONTROL_BYTES)
     refuse_query(request)
     body = await read_json(request, MOST_CONTROL_BYTES)
@@ -268,7 +269,7 @@ class CampaignOperations(Operations):
         fail.UNKNOWN_MEDIA,
         status=201,
         body=UploadedCampaign,
-        other_media=_CSV,
+        other_media=BINARY,
         described=tuple(_beside_a_csv(*one) for one in _BESIDE_A_CSV),
         links={
             "itself": link("getCampaign", "id", "id"),

@@ -14,6 +14,7 @@ from dialsim.errors import Refused
 from dialsim.interface.model import WireModel, invalid
 
 JSON = "application/json"
+BINARY = "application/octet-stream"  # the type that generated clients send files with
 MOST_BYTES = 1_048_576
 """The most that a request under /api may carry."""
 

@@ -127,7 +127,8 @@ TOO_MANY_FAULTS = FailureKind(
 UNKNOWN_MEDIA = FailureKind(
     415,
     "UNSUPPORTED_MEDIA_TYPE",
-    'Content-Type must be application/json or text/csv, not "text/plain"',
+    "Content-Type must be application/json or text/csv or application/octet-stream, "
+    'not "text/plain"',
 )
 NO_FILE = FailureKind(404, "FILE_NOT_FOUND", "File not found")
 WRONG_SIGNATURE = FailureKind(403, "INVALID_SIGNATURE", "The link's signature is wrong")
@@ -171,7 +172,14 @@ def responses(kinds: Iterable[FailureKind]) -> dict[str, Any]:
 
 def _response(status: int, kinds: list[FailureKind]) -> dict[str, Any]:
     codes = list(dict.fromkeys(kind.code for kind in kinds))
-    own = {"properties": {"statusCode": {"const": status}, "code": {"enum": codes}}}
+    # with types, and `enum` for a single value: generators of clients can merge no others
+    own = {
+        "type": "object",
+        "properties": {
+            "statusCode": {"type": "integer", "enum": [status]},
+            "code": {"type": "string", "enum": codes},
+        },
+    }
     response = {
         "description": f"{HTTPStatus(status).phrase}: {', '.join(codes)}",
         "content": {

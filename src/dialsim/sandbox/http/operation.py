@@ -20,6 +20,7 @@ would have to be replaced, and it would be one more dependency.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -402,7 +403,7 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
     schemas, components = _schemas([*models, *((query, "validation") for query in queries)])
     tags = _TAGS | ({"guessed": _GUESSED} if any(one.guessed for one in operations) else {})
     parameters = {query: _parameters(query, components.pop(query.__name__)) for query in queries}
-    return {
+    document = {
         "openapi": "3.1.0",
         "jsonSchemaDialect": _DIALECT,
         "info": {
@@ -421,6 +422,19 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
             "securitySchemes": {"apiKey": _KEY, "controlToken": _TOKEN},
         },
     }
+    return _with_plain_names(document)
+
+
+def _with_plain_names(document: dict[str, Any]) -> dict[str, Any]:
+    """Rename the models that pydantic calls `Agent-Input` and `Agent-Output`.
+
+    These differ in what is sent and answered. Generators of clients make the same class of both.
+    """
+    text = orjson.dumps(document).decode().replace('-Output"', '"')
+    renamed: dict[str, Any] = orjson.loads(re.sub(r'(\w+)-Input"', r'New\1"', text))
+    for name, schema in renamed["components"]["schemas"].items():
+        schema["title"] = name
+    return renamed
 
 
 def _schemas(models: Iterable[tuple[Any, Any]]) -> tuple[Schemas, dict[str, Any]]:
@@ -494,7 +508,7 @@ def _described(operation: Operation, schemas: Schemas, parameters: Parameters) -
     if operation.body is not None:
         content = _json(schemas[operation.body, "validation"])
         if operation.other_media is not None:
-            content |= {operation.other_media: {"schema": {"type": "string"}}}
+            content |= {operation.other_media: {"schema": {"type": "string", "format": "binary"}}}
         described["requestBody"] = {"required": operation.body_required, "content": content}
     return described
 
@@ -514,8 +528,8 @@ def _security(operation: Operation) -> list[dict[str, list[str]]]:
 
 def _success(operation: Operation, schemas: Schemas) -> dict[str, Any]:
     success: dict[str, Any] = {"description": "Done as asked."}
-    if operation.answer is None:
-        return success | {"content": {operation.media: {}}}
+    if operation.answer is None:  # generators of clients know no other types than JSON
+        return {"description": f"A file, {operation.media}."}
     schema = schemas[operation.answer, "serialization"]
     if operation.messages:
         schema = {

@@ -9,7 +9,7 @@ import orjson
 from starlette.requests import Request
 
 from dialsim.interface.agent import SAMPLE_CATEGORIES
-from dialsim.interface.schedule import ScheduleRequest
+from dialsim.interface.schedule import ScheduleRequest, check_strictly
 from dialsim.interface.status import CampaignStatus
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.commands import ScheduleCampaign, SteerCampaign
@@ -159,6 +159,8 @@ class InterfaceOperations(Operations):
         the campaign is DRAFT, days exist and spans end after they begin, voices, caller ids and
         SIP accounts are known, the organization may call, and duplicates can be removed.
         """
+        if self.core.scenario.service.strict:
+            check_strictly(sent)
         # C9: the body's shape comes before the campaign's id
         view = self._campaign(caller, id)
         self.core.carry_out(ScheduleCampaign(**view.place, body=sent))
