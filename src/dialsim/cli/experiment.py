@@ -99,7 +99,7 @@ class Experiment:
         """
         options = self._options
         with resumable(options.out), progress_bar("Simulating", "runs") as progress:
-            # Only searches have interim results to tell.
+            # Only searches have interim results.
             if self._kind in ("plan", "optimum"):
                 more["known"] = progress.say
             return make(

@@ -322,6 +322,9 @@ def _earlier(
         if said.get("experiment") == KIND:
             known += kept_forecasts(out)
             other = said["scenario_sha256"] != scenario.digest
+            # A stopped forecast from the same scenario is continued, one from another scenario
+            # replaced.
             options = replace(options, force=options.force or other)
+    # Of two forecasts of one instant the one in the folder of --out remains.
     before = {part.at: part for part in known if part.at < scenario.clock.start}
     return [before[at] for at in sorted(before)], options

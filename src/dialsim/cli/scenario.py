@@ -223,7 +223,7 @@ def people(
     from dialsim.scenario.document import read_bytes
     from dialsim.scenario.preview import preview
 
-    # By the suffix: the content of a broken scenario may look like a CSV.
+    # The suffix decides: the content of a broken scenario may look like a CSV.
     if file.suffix.lower() in {".yaml", ".yml", ".json"}:
         if sheet or encoding or delimiter or columns or normalize:
             raise click.UsageError("how the lists of a scenario are read stands in the scenario")
@@ -312,7 +312,7 @@ def _of_scenario(file: Path) -> list[ListPreview]:
 
     scenario = load(file)
     contents = files_of(scenario)
-    # By their text: campaigns that read a file in the same way are shown once.
+    # One entry per text: campaigns that read a file in the same way are shown once.
     blocks = {
         repr(campaign.recipients): campaign.recipients
         for organization in scenario.organizations
@@ -604,7 +604,7 @@ def new(out: Path, yes: bool, force: bool, **given: Any) -> None:
     _refuse_existing(out, force)
     if answers.people is not None and answers.listed is not None:
         raise click.UsageError("say whom to call once: --people or --list")
-    # A script has nobody to ask.
+    # A script cannot be asked.
     if sys.stdin.isatty() and not yes:
         answers.ask()
     if answers.people is None and answers.listed is None:

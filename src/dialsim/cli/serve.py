@@ -153,6 +153,7 @@ def serve(
         _certificate(host, tls, tls_cert, tls_key) as certificate,
         listening(host, port, token) as listener,
     ):
+        # Links in webhooks contain the address, so it is needed before the sandbox.
         url = address(listener, certificate)
         loaded = None if scenario is None else _loaded(scenario, overrides, webhook_url)
         core = _core(loaded, journal, seed, url, destinations)

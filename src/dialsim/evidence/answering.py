@@ -67,7 +67,7 @@ _ORDINARY = 2.0
 _GROUPS = 4
 """Number of groups: hours, days, attempts and segments.
 
-Parameters of fatigue form a group of their own.
+Parameters of fatigue form a separate group.
 """
 # A log determines their product, the fatigue of a number in steady use, better than each of them.
 # On the logarithmic scale that is a straight line, so that the likelihood is close to a normal
@@ -84,7 +84,7 @@ _BY_CHANCE = 0.01
 """Significance level of the test for fatigue."""
 _STEP = 1e-3
 DAYS_OF_WEEK = 7
-"""Codes of days above this are dates that are left out: each has a factor of its own."""
+"""Codes of days above this are dates that are left out: each has its own factor."""
 _SURELY, _MATTERS = 5.0, 0.02
 """Standard errors, and share of calls, at which answers contradict figures."""
 
@@ -111,8 +111,8 @@ class DialHistory:
         """
         if not len(self):
             return np.empty(0)
-        # One cumulative sum for all numbers: each number's dials are shifted so far behind those of
-        # the number before that nothing of these is left.
+        # One cumulative sum for all numbers: each number's dials are shifted so far behind the
+        # previous number's that nothing of these is left.
         ages = self._at / recovery
         ages += self._number * (ages.max() + _FAR)
         sums = np.logaddexp.accumulate(ages)
@@ -274,13 +274,13 @@ class Answering:
 
     @property
     def weekdays(self) -> Mapping[int, Level]:
-        """Factors of days of the week, without those of dates that are left out."""
+        """Factors of days of the week, without dates that are left out."""
         return {day: level for day, level in self.days.items() if day <= DAYS_OF_WEEK}
 
     def contradicted(self, attempts: Attempts) -> str | None:
         """Describe the first attempt whose answers these figures do not reproduce, if any."""
-        # The figures are those of the written behaviour, not the fitted parameters: a figure
-        # replaced after the fit would no longer match the others.
+        # The figures of the written behaviour, not the fitted parameters: a figure replaced after
+        # the fit would no longer match the others.
         chances = self._of_figures().chances(attempts)
         for number in range(1, len(self.attempts) + 1):
             rows = attempts.seen & (attempts.attempt == number)
@@ -322,7 +322,7 @@ class _Layout:
     """Levels of each group, and the effects of parameters on them.
 
     `level` are each group's first level; effects are `effects @ parameters`. With `dials` the last
-    two parameters are those of fatigue, which belongs to no level.
+    two parameters describe fatigue, which belongs to no level.
     """
 
     hours: Integers
@@ -526,7 +526,7 @@ def _quadrature(mean: float, concentration: float) -> tuple[Floats, Floats, Floa
     from scipy.special import roots_jacobi
 
     a, b = mean * concentration, (1.0 - mean) * concentration
-    # Gauss-Jacobi nodes are those of the Beta density itself, so that 20 of them suffice.
+    # Gauss-Jacobi nodes fit the Beta density itself, so that 20 of them suffice.
     at, weights = roots_jacobi(_NODES, b - 1.0, a - 1.0)
     with np.errstate(divide="ignore"):
         return (1.0 + at) / 2.0, (1.0 - at) / 2.0, np.log(weights / weights.sum())
@@ -716,7 +716,7 @@ class _People:
         if self.before is not None:
             known, of_known = model.scores(self.before, parameters)
             total -= known
-            # Divided by the likelihood of what is conditioned on.
+            # Divided by the likelihood of the condition.
             scores[self.late] -= of_known
         return total, scores
 

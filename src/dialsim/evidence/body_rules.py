@@ -369,7 +369,7 @@ def _results_of_a_call(view: LogColumns) -> Iterator[Finding]:
 def _posts(view: LogColumns) -> Iterator[Finding]:
     """Check the POSTs of one result: none after a success, waits, and equal bodies (W2, W4)."""
     post = view.body("post")
-    # Further numbers are requests to send again, with rules of their own.
+    # Further numbers are requests to send again, which have their own rules.
     rows = np.flatnonzero((post >= 1) & (post <= 3))
     again = view.marked(Mark.RE_ANALYSIS)
     call, sent = view.body("call"), view.body("sent_at")

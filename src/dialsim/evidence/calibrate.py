@@ -156,7 +156,7 @@ class Calibration:
     hold_out: Mapping[str, HoldOut]
     outages: tuple[Outage, ...]
     without: tuple[int, ...]
-    """Dates that are left out, those of outages included."""
+    """Dates that are left out, outages included."""
     assumes_holds: bool
     """True if setup and ring times are the default's, as the log does not show them."""
 
@@ -366,7 +366,7 @@ def attempts_of(
         [person, attempt, time // HOUR, (days + 3) % 7 + 1, segment,
          calls["outcome"].to_numpy(np.int64), calls["dial"].to_numpy(np.int64), at]
     )  # fmt: skip
-    # A missing attempt was not answered (R3), which says something of the person even without its
+    # A missing attempt was not answered (R3), which is evidence about the person even without its
     # hour.
     columns = np.concatenate([columns, _unseen(columns)], axis=1)
     columns = columns[:, np.lexsort((columns[-1], columns[1], columns[0]))]
@@ -377,7 +377,7 @@ def attempts_of(
 
 
 def _without(columns: NDArray[np.int64], dates: Sequence[int]) -> NDArray[np.int64]:
-    """Give the calls of dates a day of their own, and remove those that failed.
+    """Give the calls of dates separate codes of days, and remove those that failed.
 
     The other calls stay: without them, the recipients who answered on these dates would be missing
     among those of their kind.
@@ -600,7 +600,7 @@ def _held_out(
     """Estimate from the first calls and forecast the others; None if either are too few."""
     attempts, at = attempts_of(calls, dials, without)
     seen = attempts.seen
-    # By time, not at random: a forecast is about later calls.
+    # Divided by time, not at random: a forecast is about later calls.
     cut = cut_of(at[seen], share)
     before = at <= cut
     learned = int((before & seen).sum())

@@ -129,7 +129,7 @@ def _gaps(view: LogColumns, here: Any) -> int:
     known = here & (view.recipient >= 0) & (view.attempt > 0)
     people = pd.DataFrame({"who": view.recipient[known], "attempt": view.attempt[known]})
     by_person = people.groupby("who")["attempt"]
-    # Attempts are numbered from 1, so the largest number says how many a complete log would have.
+    # Attempts are numbered from 1, so a complete log has as many as the largest number.
     return int((by_person.max() - by_person.nunique()).clip(lower=0).sum())
 
 

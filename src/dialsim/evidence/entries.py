@@ -198,7 +198,8 @@ def _unpacked_lines(file: Any, raw: BinaryIO, told: _Told) -> Iterator[FileLines
     while True:
         text, ended, broken = _piece(file, rest)
         told(raw)
-        # The last line of a whole file needs no line end; that of a truncated one is incomplete.
+        # The last line of a whole file needs no line end; the last line of a truncated one is
+        # incomplete.
         cut = len(text) if ended and broken is None else text.rfind(b"\n") + 1
         rest = text[cut:]
         if len(rest) <= LONGEST_LINE:

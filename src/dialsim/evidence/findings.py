@@ -157,7 +157,7 @@ class LogColumns:
 
     @cached_property
     def is_counted(self) -> Mask:
-        """Whether each call counts as an attempt (P5): it was dialled and has ended."""
+        """Flags of the calls that count as attempts (P5): dialled and ended."""
         ends = codes(CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY,
                      CallStatus.FAILED, CallStatus.ANALYSIS_FAILED)  # fmt: skip
         counted: Mask = np.isin(self.status, ends)
@@ -165,7 +165,7 @@ class LogColumns:
 
     @cached_property
     def is_queue_timeout(self) -> Mask:
-        """Whether each call was lost in the queue (Q5): only then a cancelled call has an end."""
+        """Flags of the calls lost in the queue (Q5): of cancelled calls, only these have an end."""
         cancelled = self.status == STATUSES.index(CallStatus.CANCELLED)
         lost: Mask = cancelled & (self.instants("ended_at") != NO_INSTANT)
         return lost

@@ -436,7 +436,7 @@ def _main(
 
 
 def _moved(real: Profile, simulated: Profile) -> float:
-    """Return by how much (ms) the beginning of the simulated log is later."""
+    """Return the time (ms) from the beginning of the real log to the simulated log's."""
     # Random deviations accumulate during a campaign: its beginning shows a shift best
     return float(np.median((simulated.moments - real.moments)[:_BEGINNING]))
 

@@ -79,10 +79,10 @@ def _attempts_shown(view: LogColumns) -> NDArray[np.int64]:
 def _has_the_start(
     view: LogColumns, expected: Expected | None, code: int, settings: Settings | None
 ) -> bool:
-    """Return whether the log has its campaign from the start, and nobody a history.
+    """Return whether the log has its campaign from the start, and no person a history.
 
     A log cut at an instant lacks the attempts before it, and `callAttempt` counts a history. Only a
-    scenario shows that nobody has one.
+    scenario shows that there is none.
     """
     block = None if expected is None else expected.blocks[code]
     if block is None or block.continues or settings is None or settings.start_at is None:

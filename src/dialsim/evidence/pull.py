@@ -40,7 +40,9 @@ from dialsim.results.folder import check_place
 from dialsim.results.progress import Progress
 
 FRESH_SECONDS = 900
-"""How long (s) cached pages of an interrupted command are used; people have moved on by then."""
+"""Time (s) for which cached pages of an interrupted command are used; people have moved on by
+then.
+"""
 _LONGEST_SILENCE = 7 * 86_400_000
 """Longest time (ms) from the newest change to the service's clock that is plausible.
 
@@ -115,6 +117,7 @@ def pull(
             campaign.schedule = schedules[number % len(schedules)]
         else:
             campaign.schedule = logged.schedule if logged else None
+        # A log may show an agent's id or only its name.
         known = [part for part in agents if logged and logged.agent in (part.id, part.name)]
         campaign.agent = _choose_agent(agents if agent else known or agents, agent, campaign)
     at, notes = _instant(pages.at, found, now)
@@ -133,6 +136,7 @@ def _checked_ids(campaigns: Sequence[str]) -> list[str]:
                 f'campaign "{identifier}": must be the campaign\'s id, a UUID such as '
                 "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
             )
+    # The same UUID may be given in both cases.
     identifiers = [identifier.lower() for identifier in campaigns]
     twice = [name for name, count in Counter(identifiers).items() if count > 1]
     if twice:
@@ -190,7 +194,7 @@ class _Pages:
         total = 0
         while number <= pages:
             page = self._page(campaign, number)
-            # Somebody changed the list, so its pages have shifted; the comparison of counts below
+            # The list has changed, so its pages have shifted; the comparison of counts below
             # reports it.
             if number > 1 and page.total_recipients != total:
                 break

@@ -228,7 +228,7 @@ class PulledCampaign:
 
 @dataclass(slots=True)
 class Pulled:
-    """Summary of what was written: `at` is the instant of the data (ms), `notes` list the
+    """Summary of the written data: `at` is the instant of the data (ms), `notes` list the
     guesses.
     """
 

@@ -303,7 +303,7 @@ class RecordedCalls:
         """Longest interval (ms) that divides all releases relative to their startAt (Q2).
 
         Without known releases it comes from the calls lost in the queue, all the same time after a
-        release (Q5). 0 if everybody was released at startAt, or nothing is known.
+        release (Q5). 0 if all were released at startAt, or nothing is known.
         """
         grid = 0
         for begins, calls in self._scheduled():
@@ -392,10 +392,10 @@ class RecordedCalls:
                 listed: list[Script] = [(following,)]
                 for recipient, steps in scripts.items():
                     codes[recipient] = len(listed)
-                    # Attempts of which the log has no call get the typical one.
+                    # Attempts without a call in the log get the typical one.
                     most = max(steps)
                     script = [steps.get(attempt, unknown) for attempt in range(1, most + 1)]
-                    # After an answer nobody is called again (R3).
+                    # An answered person is not called again (R3).
                     if steps[most].outcome is not ENDINGS[ANSWERED]:
                         script.append(following)
                     listed.append(tuple(script))

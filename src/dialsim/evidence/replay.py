@@ -131,7 +131,7 @@ def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
     """Estimate the time of setup and ringing by ending: from the model's dial to the recorded end.
 
     The estimate is robust: up to half of the simulated dials may be wrong. Endings with few calls
-    get what their behaviour says.
+    get the time that the behaviour gives.
     """
     own, theirs, _ = _paired(record.calls, model)
     both = (own >= 0) & (theirs >= 0)

@@ -27,7 +27,9 @@ _BROKEN_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A rule that is broken more often: mean count of a run, and that of the scenario as it is."""
+    """A rule that is broken more often: mean count of a run, and of a run of the scenario as it
+    is.
+    """
 
     rule: str
     count: str
@@ -87,7 +89,7 @@ def breaches_of(
 
 
 class Baseline:
-    """The scenario as it is, whose breaches those of settings are compared with."""
+    """The scenario as it is: breaches under other settings are compared with its own."""
 
     def __init__(self, scenario: Scenario, seed: int | None) -> None:
         self._scenario = scenario

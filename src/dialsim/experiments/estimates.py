@@ -81,6 +81,7 @@ def estimates(
             days[place.get("organization"), place.get("campaign")],
         )
     ]
+    # Expressions name places themselves, so all of them are figures of the run.
     whole = {"scope": "run", "organization": None, "campaign": None}
     for expression, values in shown:
         support = expression.support(prior)
@@ -346,7 +347,7 @@ def undominated(losses: Sequence[tuple[float, ...]]) -> list[int]:
     A point is dominated by one that is not larger in any loss and smaller in one. Of equal points
     the first is kept; points with an infinite loss are left out.
     """
-    # Reversed, so that of equal points the first index remains.
+    # Reversed: of equal points the first index remains.
     first = {point: place for place, point in reversed([*enumerate(losses)])}
     return [
         first[point]

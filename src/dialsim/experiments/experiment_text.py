@@ -456,7 +456,7 @@ def _difference_table(
 
 
 def days_that_tell(table: pd.DataFrame) -> list[str]:
-    """Return the days by which not all variants are surely done, or surely not; else the last.
+    """Return the days at whose end not all variants are surely done, or surely not; else the last.
 
     `table` has estimates or differences of one place, whose column `mean` is a probability.
     """

@@ -114,6 +114,7 @@ class FigureNames:
                 place = organization.name, campaign.name
                 self._campaigns[place] = campaign.agent
                 self._valued = self._valued or campaign.value is not None
+                # Both `January` and, where that is ambiguous, `Acme/January`.
                 self._places.setdefault((organization.name, "/", campaign.name), []).append(place)
                 self._places.setdefault((campaign.name,), []).append(place)
             for agent in organization.agents:
@@ -138,6 +139,7 @@ class FigureNames:
             for each in self._figures(text, after, end, places[0]):
                 fault = _ambiguous(text[start : each.end], key[-1], places)
                 found.append(FoundName(each.end, each.figures, fault or each.fault))
+        # Longest first, because a name may be the beginning of another one.
         return sorted(found, key=lambda each: -each.end)
 
     def _figures(self, text: str, start: int, end: int, place: Place) -> Iterator[FoundName]:

@@ -175,6 +175,8 @@ class ExperimentFolder:
             "seed": scenario.seed if seed is None else seed,
         }
         if others:
+            # Part of the identity: a command with other files must not continue the experiment in
+            # this folder.
             self._identity["compared_with"] = [other.digest for other in others]
 
     def open(self, force: bool) -> None:

@@ -115,7 +115,7 @@ def _open_time(windows: Windows, start: int, until: float) -> float:
 
 
 def _instant_after(windows: Windows, start: int, open_time: float) -> float:
-    """Return the instant by which windows were open for a time since `start`."""
+    """Return the instant at which windows have been open for a time since `start`."""
     end = start + WEEK
     while _open_time(windows, start, end) < open_time and end < start + _LONGEST:
         end += WEEK
@@ -224,7 +224,7 @@ class Forecast:
 
     def _figures(self, scopes: Sequence[ScopeFigures]) -> ForecastFigures | None:
         finishes = [float(scope.values["finish"]) for scope in scopes]
-        # Whether something is scheduled does not depend on the run: NaN in one is NaN in all.
+        # The schedule does not depend on the run: NaN in one is NaN in all.
         if any(map(isnan, finishes)):
             return None
         at, people = self.runs.scenario.clock.start, round(max(s.values["people"] for s in scopes))
@@ -398,7 +398,7 @@ def _by(instant: float) -> str:
 
 
 def _more_reached(more: int) -> str:
-    # Nobody becomes unreached: fewer means that people left the list.
+    # Reached people stay reached: fewer means that people left the list.
     if more < 0:
         return "the list of people is another"
     if not more:
@@ -525,8 +525,8 @@ def hold_time_note(
 ) -> str | None:
     """Return a sentence on how much assumed setup and ring times move the finish.
 
-    None where all behaviours have setup or ring times of their own. Runs with 10 s more before
-    each outcome are compared with runs of the same seeds.
+    None if all behaviours have their own setup or ring times. Runs with 10 s more before each
+    outcome are compared with runs of the same seeds.
     """
     used = {one.behaviour for owner in scenario.organizations for one in owner.agents}
     assumed = [

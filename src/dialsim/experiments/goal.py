@@ -183,7 +183,7 @@ class Goal:
 
     @property
     def deadlines(self) -> list[tuple[int, Place]]:
-        """Instants (ms) by which something is to be done, and of which campaign."""
+        """Deadlines (ms), each with its campaign."""
         return [
             (round(clause.bound.value), clause.figure.place)
             for clause in self.clauses

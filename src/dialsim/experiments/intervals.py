@@ -135,7 +135,7 @@ def mean_interval(values: Values, confidence: float, support: Support = ANY) -> 
     alike = values.min() == values.max()
     # The mean of equal values can be off in its last digit.
     mean = float(values[0] if alike else values.mean())
-    # Without randomness one run tells everything.
+    # Without randomness one run is enough.
     if alike and support.certain:
         return Interval(mean, mean, mean)
     if count < FEWEST:
@@ -254,7 +254,7 @@ def quantile_interval(
     low, high = _ranks_of_limits(count, share, confidence)
     missing = low == 0 or high == count + 1
     middle, lower, upper = (float(ordered[place]) for place in (rank(count, share), low, high))
-    # Too few runs for a limit can be said beforehand, as a number of runs.
+    # The number of runs that a limit needs is known beforehand.
     enough = runs_for_quantile(share, confidence) if missing else None
     return Interval(middle, lower, upper, enough)
 
@@ -506,6 +506,7 @@ def share_difference(
         for hit, count in zip(hits, counts, strict=True)
     )
     estimate, low, high = up.estimate - down.estimate, up.low - down.high, up.high - down.low
+    # The exact test decides. The interval, combined from two, is wider and must not contradict it.
     if p_value < 1.0 - confidence:
         low, high = (max(low, 0.0), high) if estimate > 0 else (low, min(high, 0.0))
     return Difference(estimate, low, high, p_value, BY_SHARES, *signs)

@@ -460,14 +460,14 @@ class _Trials:
         ours, theirs = (
             self._objective.losses(self._cases[part].first(count)) for part in (key, leader)
         )
-        # Each look is a test of its own (Bonferroni), and only the lower limit is used.
+        # Each look is a separate test (Bonferroni), and only the lower limit is used.
         confidence = 1 - 2 * self._error / len(self._looks.counts)
         figure = self._objective.figure
         certain = all(figure.support(self._cases[part].prior).certain for part in (key, leader))
         found = paired_difference(ours, theirs, confidence, certain)
         if not isnan(found.low):
             return found.low
-        # The sign test has no interval: it shows which is greater, not by how much.
+        # The sign test has no interval: it shows which is greater, not the distance.
         if found.p_value < 1 - confidence and found.rose > found.fell:
             return ulp(0.0)
         alike = count >= LEAST_TO_BE_SURE and found.rose == found.fell == 0
@@ -499,7 +499,7 @@ class _Trials:
 
     def _look_at(self, keys: Sequence[Key]) -> None:
         """Make the next look at several combinations at once."""
-        # Combinations may be at different looks; those of equal size run together to use all
+        # Combinations may be at different looks; looks of equal size run together to use all
         # processes.
         counts = {key: self._looks.counts[self._looked.get(key, 0)] for key in keys}
         for count in sorted({*counts.values()}):

@@ -209,6 +209,8 @@ def _unpriced(path: str) -> str:
 def _answer(search: Search, objective: Objective) -> Plan:
     last = len(search.axis) - 1
     index: int | None
+    # The search returns the first value of an order that meets the goal, so the order is the
+    # objective.
     order = range(last, -1, -1) if objective == "largest" else range(last + 1)
     if objective == "cheapest":
         index = cheapest(search)

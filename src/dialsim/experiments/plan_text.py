@@ -75,7 +75,7 @@ def plan_headline(answer: Plan) -> str:
     if not sure:
         said += f", as far as {answer.evidence.replications:,} runs can tell"
     if answer.in_doubt:
-        # Said in place of the neighbour, which would suggest a sharp border.
+        # Instead of the neighbour, which would suggest a sharp border.
         doing = "be enough" if _is_enough(answer, key) else "do"
         return f"{said}; {_values(key, answer.in_doubt)} may {doing}, too."
     return f"{said}{_beyond(answer, key) if sure else ''}."
@@ -220,7 +220,7 @@ def _late(finding: ClauseFinding) -> str:
     if bound.after_start:
         return f"done {_after(estimate - bound.value)}"
     late, wanted = round(estimate), round(bound.value)
-    # By calendar days: planners think in days, and a few minutes past midnight are the next one.
+    # Calendar days: planners think in days, and a few minutes past midnight are the next one.
     days = (thai(late).date() - thai(wanted).date()).days
     if days == 0:
         return f"done {_after(late - wanted)}"

@@ -471,7 +471,7 @@ def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
     ends = [*known]
     for low, high, alpha, label in _BANDS:
         early, late = (fan(runs.figures, share) for share in (low, high))
-        # Where the late quantile never gets there the band ends.
+        # The band ends where the late quantile never gets there.
         both = np.isfinite(late)
         ends += [*late[both]]
         ax.fill_betweenx(

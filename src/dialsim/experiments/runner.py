@@ -104,7 +104,7 @@ class Workers:
     def _round(self, tasks: Sequence[Task], jobs: int) -> Generator[list[TaskOutcome]]:
         from joblib import Parallel, delayed, effective_n_jobs
 
-        # Local workers end with their parent; those of a cluster belong to somebody else.
+        # Local workers end with their parent; workers of a cluster belong to other people.
         master = os.getpid() if self._dask is None else None
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
         if self._client is not None:
@@ -311,7 +311,7 @@ class Store:
 
     def recall(self, case: Case, count: int) -> None:
         """Load the stored ones among a case's first `count` replications."""
-        # By digest of scenario and program: a changed rule never returns stale figures.
+        # The key is the digest of scenario and program: a changed rule never returns stale figures.
         rows = self._database.execute(
             "SELECT figures FROM finished WHERE version = ? AND scenario = ? AND seed = ? "
             "AND replication < ?",

@@ -227,6 +227,8 @@ class Search:
             count = min(each.known for each in (case, *self._baseline.cases))
             if index not in self._tried and count >= 2:
                 found = self._judged(index, count, Looks((count,)))
+                # The clock chose this number of runs, not the plan of looks, so no error level
+                # holds.
                 self._tried[index] = replace(found, sure=False)
         if not self._tried:
             raise ExperimentError(
@@ -291,6 +293,7 @@ def smallest(search: Search, order: Sequence[int]) -> int | None:
                 continue
             _check_turns(search, order)
             return None
+        # More runs may move the place where the goal turns, so it is searched anew.
         if search.confirm(order[found]) or search.settle([order[max(found - 1, 0)]]):
             continue
         if not spread:
@@ -338,7 +341,7 @@ def _first_meeting(search: Search, order: Sequence[int]) -> tuple[int | None, in
 
 
 def _conditions(search: Search) -> list[Callable[[int], bool]]:
-    """Return the conditions of an answer, each of which turns for itself: clauses, compliance."""
+    """Return the conditions of an answer, which turn independently: clauses, compliance."""
 
     def clause(number: int) -> Callable[[int], bool]:
         return lambda index: search.at(index).findings[number].met
@@ -360,6 +363,7 @@ def _first_sure(search: Search, order: Sequence[int], found: int) -> int | None:
         evidence = search.at(index)
         return evidence.met and evidence.sure
 
+    # Steps double while values are in doubt, and get smaller before a value that certainly misses.
     doubtful, beyond, step = found, len(order), 1
     while beyond - doubtful > 1:
         place = min(doubtful + step, beyond - 1)

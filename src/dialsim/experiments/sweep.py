@@ -134,7 +134,7 @@ class Deciding:
             raise ExperimentError("one variant alone has nothing to be told from")
         self._most = most
         self._looks = _looks(most)
-        # Each variant may turn out more, less or alike: three claims, of which none may be wrong.
+        # Each variant may turn out more, less or alike: three claims, and none may be wrong.
         claims = 3 * (len(names) - 1)
         # Only one tail of each claim counts.
         self._level = 1 - 2 * (1 - CONFIDENCE) / claims

@@ -98,7 +98,8 @@ def read_amount(text: str, first_day: int | None = None) -> Amount:
         try:
             return Amount(kind, Decimal(parse(text)))
         except ValueError as error:
-            # For a text with the shape of a date its own error says more than the general one.
+            # For a text with the shape of a date its own error is more precise than the general
+            # one.
             if kind is AmountKind.INSTANT and looks_like_date(text):
                 raise ExperimentError(f"{text} {error}") from None
     words = "" if first_day is None else "Fri 18:00, 2026-01-05 09:00 or "
@@ -246,7 +247,7 @@ class SettingChange:
 class Variant:
     """Variant: its name and its changes.
 
-    With `scenario` it is a scenario of its own, to which `changes` apply.
+    With `scenario` it is a separate scenario, to which `changes` apply.
     """
 
     name: str

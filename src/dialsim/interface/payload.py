@@ -143,6 +143,7 @@ def _signatures(
     call_ids: NDArray[np.bytes_], expires: NDArray[np.int64], salt: int
 ) -> NDArray[np.uint64]:
     """Compute 64 bits per link with the finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
+    # A copy, because the version of its ids is replaced below.
     octets = np.array(call_ids).view(np.uint8).reshape(-1, 36)
     octets[:, _VERSION] = ord("8")  # signatures are older than the present version of ids
     words = octets.view(np.uint32).reshape(-1, 9).astype(np.uint64)

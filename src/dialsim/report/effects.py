@@ -160,6 +160,7 @@ def spread(what_if: WhatIf) -> str:
     """Return the range of finishes and of the share reached over the runs without a lever."""
     finishes = _finishes(what_if.base)
     done = [at for at in finishes if isfinite(at)]
+    # Not the other runs: NaN stands for a run in which nothing was scheduled.
     never = sum(at == inf for at in finishes)
     shares = 100 * np.array([run.scopes[0].values["reach_share"] for run in what_if.base])
     reached = f"{shares.min():.1f} to {shares.max():.1f} % reached"

@@ -185,6 +185,7 @@ def campaign_table(runs: Sequence[RunFigures], currency: str | None) -> FigureTa
 
 
 def _sorted(figure: str, values: Sequence[Mapping[str, float]]) -> list[float]:
+    # NaN cannot be sorted. A run in which nothing was scheduled never finishes.
     return sorted(inf if isnan(run[figure]) else run[figure] for run in values)
 
 

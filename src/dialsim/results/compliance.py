@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dialsim.results.run_view import RunView
 
 COMPLIANCE = "compliance_"
-"""How the figures of compliance rules begin: `compliance_<rule>_<count>`."""
+"""Prefix of the figures of compliance rules: `compliance_<rule>_<count>`."""
 COUNTS = ("dials", "outside", "people_outside", "repeated", "people_repeated", "repeated_answered")
 """The counts of each rule."""
 
@@ -205,6 +205,7 @@ def _people(reading: RunView, positions: list[Position]) -> dict[Position, Integ
     import pandas as pd
 
     blocks = [reading.block(position) for position in positions]
+    # Campaigns that were added during the run have no block in the scenario.
     models = [
         reading.world.scenario.organizations[o].campaigns[c].recipients
         for o, c in positions
@@ -225,6 +226,7 @@ def _people(reading: RunView, positions: list[Position]) -> dict[Position, Integ
 
 def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:
     """Return True for dials in a contact time, whose end is excluded (T3)."""
+    # Each day is classified once, not each dial.
     numbers, place = np.unique(dials.day, return_inverse=True)
     alike = defaultdict(list)
     for index, number in enumerate(numbers.tolist()):
@@ -242,12 +244,13 @@ def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:
 def _beyond(dials: _Dials, counts: Flags, most: int) -> Flags:
     """Return True for dials beyond the number that a person may get on a day, in order of time."""
     rows = np.flatnonzero(counts)
-    # By person, then day; `rows` are in order of time.
+    # Sorted by person, then day; `rows` are in order of time.
     order = rows[np.lexsort((rows, dials.day[rows], dials.person[rows]))]
     person, day = dials.person[order], dials.day[order]
     first = np.ones(len(order), dtype=np.bool_)
     first[1:] = (person[1:] != person[:-1]) | (day[1:] != day[:-1])
     begins = np.flatnonzero(first)
+    # Position of each dial among the person's dials of that day, from 0.
     rank = np.arange(len(order)) - np.repeat(begins, np.diff([*begins, len(order)]))
     beyond = np.zeros(len(dials.at), dtype=np.bool_)
     beyond[order[rank >= most]] = True

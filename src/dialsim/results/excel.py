@@ -217,6 +217,7 @@ class _Writer:
             title = name if part == 1 else f"{name} {part}"
             sheet = self._sheet(title, tuple(map(str, frame.columns)), widths, len(shown))
             writers = [self._cell(sheet, form) for form in forms]
+            # Row by row: with `constant_memory` earlier rows can no longer be written.
             for number, cells in enumerate(_rows(shown), 1):
                 for place, cell in enumerate(cells):
                     writers[place](number, place, cell)

@@ -164,7 +164,7 @@ def _cost_per(part: Part, count: int) -> float | None:
     cost = _cost(part)
     if cost is None or not (cost or count):
         return None
-    # Infinite, not None: money was spent and nobody reached, which must sort as the worst.
+    # Infinite, not None: money was spent and no person reached, which must sort as the worst.
     return cost / count if count else inf
 
 

@@ -112,6 +112,7 @@ class Part:
     def held_back(self) -> Bottleneck | None:
         """Cause that held back the campaign that finished last; None without campaigns."""
         scheduled = [part for part in self._parts if part.is_scheduled]
+        # Several campaigns may finish at one instant, or never; then the last final status decides.
         last = max(
             scheduled or self._parts, key=lambda part: (part.finish, part.final_at), default=None
         )
@@ -209,6 +210,7 @@ class CampaignPart(Part):
         life, own = self.life, self.reading.busy[self._position]
         slots = self.reading.slots[self._position[0]]
         start = life.end if life.start is None else min(life.start, life.end)
+        # Changes of the limit while the campaign ran; the limit at its start is added below.
         inside = slots.allowed.at[(slots.allowed.at > start) & (slots.allowed.at < life.end)]
         limits = slots.allowed(np.append(inside, start))
         of_all = slots.busy.integral(use.slot_spans)
@@ -246,6 +248,7 @@ class OrganizationPart(Part):
     @cached_property
     def occupancy(self) -> Occupancy:
         """Use of lines while a window of any campaign was open."""
+        # Not a sum over the campaigns: they share lines, and their windows overlap.
         slots = self.reading.slots[self.block.position]
         return Occupancy.of(slots.busy, slots.allowed, union(life.callable for life in self.lives))
 

@@ -63,6 +63,7 @@ def _texts(calls: Calls) -> pa.Array:
     import pyarrow as pa
 
     words, first = _codes(calls)
+    # The `large_` types have 64-bit offsets, like `first`.
     buffers = [None, pa.py_buffer(first), pa.py_buffer(words)]
     coded = pa.Array.from_buffers(pa.large_binary(), calls.people, buffers).dictionary_encode()
     texts = [" ".join(_TEXTS[code] for code in word) for word in coded.dictionary.to_pylist()]
@@ -238,7 +239,7 @@ def call_events(
             text = f"the call ends: {change.to_status}"
         else:
             text = _WORDS[change.cause].format(call=call)
-        # A retry is a call of its own: its wait counts from the last change of the previous call.
+        # A retry is a separate call: its wait counts from the last change of the previous call.
         since = before.get(call - 1 if change.cause == "retry" else call)
         yield Event(at, 1, text, since)
         before[call] = at

@@ -165,10 +165,12 @@ def _plain(value: Any) -> Any:
 
 def _ordered(value: Any) -> list[tuple[str, bool]]:
     """Return fields in order (identification, figures, parts), with True for instants."""
+    # Types of fields are texts here, because annotations are not evaluated.
     listed = [(part.name, "datetime" in str(part.type)) for part in fields(value)]
     if not isinstance(value, Figures):
         return listed
     figures = [part for part in listed if part[0] in _FIGURES]
+    # Without rules summary.json has no `compliance`.
     left_out = () if getattr(value, "compliance", ()) else ("compliance",)
     own = [part for part in listed if part[0] not in (*_FIGURES, *left_out)]
     parts = [part for part in own if isinstance(getattr(value, part[0]), tuple)]

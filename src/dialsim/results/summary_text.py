@@ -176,8 +176,8 @@ def _cell(figure: Figure, part: Figures) -> str:
     """Format a figure; empty if its block has no content."""
     analyses, webhooks = part.analyses, part.webhooks
     if figure.block == "analyses":
-        # A row of equal numbers tells nothing; the table is shown once something failed or was
-        # asked for.
+        # A row of equal numbers is of no use; the table is shown once something failed or was asked
+        # for.
         plain = analyses.analyzed == analyses.conversations
         if plain and not analyses.funnel and not analyses.reanalyses:
             return ""

@@ -267,6 +267,7 @@ def inherit(written: Mapping[str, object]) -> dict[str, object]:
     default = written.get("default")
     base = default if isinstance(default, dict) else {}
     inherited = {key: base[key] for key in _INHERITED if base.get(key) is not None}
+    # Replaced below if the file has its own `default`.
     complete: dict[str, object] = {"default": BUILT_IN}
     for name, behaviour in written.items():
         if not isinstance(behaviour, dict) or behaviour is default:

@@ -25,6 +25,7 @@ _NUMBER = re.compile(
     r"\s*(?:฿|THB|บาท)?",
     re.IGNORECASE,
 )
+# \u00a0 and \u202f are no-break spaces, wide and narrow.
 _BETWEEN_THOUSANDS = re.compile(r"[, \u00a0\u202f]")
 
 
@@ -61,6 +62,7 @@ PLAUSIBLE_TEXT = (
 # 1800 xxx xxx) are left out, because they belong to no person. Foreign numbers: ITU-T E.164.
 _MOBILE, _FIXED = r"[689][0-9]{8}", r"[23457][0-9]{7}"
 _PLAUSIBLE = re.compile(rf"(?:0|\+66)(?:{_MOBILE}|{_FIXED})|\+(?!66)[1-9][0-9]{{6,14}}")
+# Also invisible characters of copied numbers: zero-width spaces, direction marks, byte order marks.
 _SEPARATORS = re.compile(r"\(0\)|[\s()\-\u2010-\u2015.'\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 
 

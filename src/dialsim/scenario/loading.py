@@ -79,6 +79,7 @@ def document_of(scenario: Scenario) -> Any:
 
 def is_text(source: str) -> bool:
     """Return True for a scenario's text, False for a file name."""
+    # JSON may be a single line.
     return "\n" in source or source.lstrip().startswith("{")
 
 
@@ -182,6 +183,7 @@ def _values(root: Cursor, folder: SourceFolder, problems: Problems) -> Any:
     for measured, distribution in read_measurements(root, folder, problems):
         put(values, measured.path, distribution)
     clock, behaviours = values.get("clock") or {}, values.get("behaviours") or {}
+    # Other values are left to the model, which reports them.
     if isinstance(clock, dict):
         values["clock"] = {**clock, "start": clock.get("start") or format_instant(start)}
     if isinstance(behaviours, dict):

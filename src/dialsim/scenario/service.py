@@ -110,6 +110,7 @@ def _instants(root: Cursor) -> Iterator[Cursor]:
 def _start_date_times(root: Cursor) -> Iterator[Cursor]:
     for organization in root.at("organizations").items():
         bodies = [campaign.at("schedule") for campaign in organization.at("campaigns").items()]
+        # Actions of the timeline may be schedule requests, too.
         bodies += [action.at("body") for action in organization.at("timeline").items()]
         for body in bodies:
             if body.exists:
@@ -128,6 +129,7 @@ def _parse_start(text: str) -> int:
 
 def _read(cursor: Cursor, parse: Callable[[str], int]) -> int | None:
     try:
+        # The model reports texts that cannot be read.
         return parse(cursor.text or "")
     except ValueError:
         return None
@@ -155,6 +157,7 @@ class Clock(Model):
     @field_validator("end")
     @classmethod
     def _is_after_start(cls, end: int | None, info: ValidationInfo) -> int | None:
+        # `end - 1` stands for a start that failed: then there is nothing to compare.
         if end is not None and end <= info.data.get("start", end - 1):
             start = format_instant(info.data["start"]).replace(".000Z", "Z")
             raise broken(f"must be after clock.start, {start}")

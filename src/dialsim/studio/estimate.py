@@ -146,7 +146,7 @@ class LineBands:
         for row, use in zip(busy, uses, strict=True):
             place = slice(use.first - first, use.first - first + len(use.busy))
             row[place] = use.busy
-            # Runs end at different times; the limit shown is that of any run still going.
+            # Runs end at different times; the limit shown is taken from any run still going.
             allowed[place] = np.maximum(allowed[place], use.allowed)
         at = (first + np.arange(pieces, dtype=np.int64)) * width - THAI_OFFSET
         ordered = np.sort(busy, axis=0)
@@ -414,7 +414,7 @@ class _Worker:
             return _Outcome(job.number, figures_of(result), LineUse.of(result))
         except _Cancelled:
             return _Outcome(job.number)
-        # The connection is gone: there is nobody to send an outcome to.
+        # The connection is gone: an outcome has no receiver.
         except (EOFError, OSError):
             raise
         except Exception as error:
@@ -866,7 +866,7 @@ class _Hand:
     def _start(self) -> None:
         context, nice = loky_context(), _NICE if self._number else 0
         ours, theirs = context.Pipe()
-        # A Ctrl-C during the start would leave a worker that nobody ends.
+        # A Ctrl-C during the start would leave a worker without a parent.
         with kept_memory(), interrupts_held():
             process = context.Process(target=_work, args=(theirs, os.getpid(), nice), daemon=True)
             process.start()

@@ -128,6 +128,7 @@ def opened(
             raise StudioError(f"{name} should have one scenario file (.yaml), and has {has}")
         name, content = found[0], beside.pop(found[0])
     text = decoded(content, name)
+    # Other people's text: it must not read files of this machine.
     scenario = loads(text, name=name, files=beside, overrides=overrides, only_files=True)
     return StudioState.of(scenario, draws)
 
@@ -145,6 +146,7 @@ def unpacked(name: str, content: bytes) -> dict[str, bytes]:
     try:
         with ZipFile(io.BytesIO(content)) as archive:
             parts = [part for part in archive.infolist() if not part.is_dir()]
+            # Before decompression: a small archive may hold very large files.
             if sum(part.file_size for part in parts) > MOST_BYTES:
                 raise StudioError(f"{name} holds more than {MOST_BYTES / 1e6:,.0f} MB")
             files = {Path(part.filename).name: archive.read(part) for part in parts}
@@ -181,6 +183,7 @@ def faults_of(answers: Mapping[str, str], *, listed: bool) -> dict[str, str]:
         text = answers[field].replace(",", "").strip()
         if field == "people" and listed:
             continue
+        # isdigit() alone would accept digits of all scripts.
         if not (text.isascii() and text.isdigit() and int(text) >= least):
             faults[field] = f"must be a whole number from {least} on, such as {example}"
     if "start" not in faults:

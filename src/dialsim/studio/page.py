@@ -321,8 +321,8 @@ class Studio:
         before, self._state = self._state, state
         if self._campaign not in (position for position, _, _ in campaigns(state.scenario)):
             self._campaign = (0, 0)
-        # By identity: comparing scenarios with long lists takes time, and every change makes a new
-        # one.
+        # Compared by identity: comparing scenarios with long lists takes time, and every change
+        # makes a new one.
         if before is None or state.scenario is not before.scenario:
             self._ask()
             self._ask_pins()

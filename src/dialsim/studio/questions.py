@@ -1,7 +1,7 @@
 """Questions that take many runs, asked from a studio: a plan, an optimum, and what would help.
 
-Each runs in a process of its own with a low priority, so that no slider waits for it. It reports
-its progress, can be stopped, and returns its evidence.
+Each runs in a separate process with a low priority, so that no slider waits for it. It reports its
+progress, can be stopped, and returns its evidence.
 """
 
 from __future__ import annotations
