@@ -461,10 +461,10 @@ def days_that_tell(table: pd.DataFrame) -> list[str]:
     `table` has estimates or differences of one place, whose column `mean` is a probability.
     """
     days = table[[is_done_by(name) and name.startswith("finish") for name in table["figure"]]]
-    sides = [days[name] for name in _SIDES if name in days]
-    open_ones = days[sum(side.between(0, 1, inclusive="neither") for side in sides) > 0]
-    shown = [*dict.fromkeys(open_ones["figure"])]
-    return shown or [*dict.fromkeys(days["figure"])][-1:]
+    sides = [name for name in _SIDES if name in days]
+    shares = days.groupby("figure", sort=False)[sides].agg(["min", "max"])
+    told = [str(name) for name, row in shares.iterrows() if row.min() < 1 and row.max() > 0]
+    return told or [*dict.fromkeys(days["figure"])][-1:]
 
 
 def comparison_sentences(found: Comparison) -> list[str]:
@@ -548,7 +548,8 @@ def _difference_text(row: Mapping[str, Any], expression: Expression | None) -> s
 
     verdict = "real" if row["real"] else "not sure"
     size = signed(row["difference"])
-    if isfinite(row["low"]) and isfinite(row["high"]):
+    unchanged = row["statistic"] == PROBABILITY and row["pairs"] and not row["difference"]
+    if isfinite(row["low"]) and isfinite(row["high"]) and not unchanged:
         if row["difference"] == row["low"] == row["high"] == 0:
             return "none"
         if row["statistic"] == MEAN:

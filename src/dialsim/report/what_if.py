@@ -488,9 +488,10 @@ def _measured(
     base, prior = next(runs)
     figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
     finish, measured = _values("finish", base), []
-    days = telling_days(finish, prior)
-    for lever in possible:
-        with_it, own = next(runs)
+    listed = [(lever, *next(runs)) for lever in possible]
+    every = [finish, *(_values("finish", with_it) for _, with_it, _ in listed)]
+    days = telling_days(np.concatenate(every), prior)
+    for lever, with_it, own in listed:
         both = _values("finish", with_it), finish
         by_day = tuple(
             (day_label(day.column), compare_days((day, day), both, (own, prior), CONFIDENCE))
