@@ -39,7 +39,7 @@ from dialsim.evidence.durations import FittedDurations, fitted
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.hold_times import HoldTimes, assumed_holds, hold_times
 from dialsim.evidence.log import Campaign, Log
-from dialsim.evidence.misfit import Outage, date_name, dates_of, misfits, outages
+from dialsim.evidence.misfit import OutageDay, date_name, dates_of, misfits, outages
 from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET, WEEK
 from dialsim.interface.status import CallStatus
 
@@ -154,7 +154,7 @@ class Calibration:
     behaviours: Mapping[str, Calibrated]
     left_out: Mapping[str, int]
     hold_out: Mapping[str, HoldOut]
-    outages: tuple[Outage, ...]
+    outages: tuple[OutageDay, ...]
     without: tuple[int, ...]
     """Dates that are left out, outages included."""
     assumes_holds: bool

@@ -150,4 +150,4 @@ def _tells(view: LogColumns) -> Iterator[tuple[bool, str]]:
     )
     yield bool((answered & calls["sent_at"].notna()).any()), "how long analyses take"
     yield bool(calls["caller_id"].notna().any()), "which number was shown, and how numbers wear"
-    yield log.has_dials, "how long calls are set up and ring before they are answered"
+    yield log.has_dials, "how long a single call is set up and rings"

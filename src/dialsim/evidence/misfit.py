@@ -37,7 +37,7 @@ _TAIL_OFF = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class OutageDay:
     """A date (days since 1970, Thai time) on which calls failed unlike on other days."""
 
     date: int
@@ -68,7 +68,7 @@ def dates_of(at: NDArray[np.int64]) -> NDArray[np.int64]:
     return (at + THAI_OFFSET) // DAY
 
 
-def outages(outcome: NDArray[np.int64], dialled_at: NDArray[np.int64]) -> tuple[Outage, ...]:
+def outages(outcome: NDArray[np.int64], dialled_at: NDArray[np.int64]) -> tuple[OutageDay, ...]:
     """Find the dates on which far more calls failed than on the median date."""
     dates, of = np.unique(dates_of(dialled_at), return_inverse=True)
     calls = np.bincount(of)
@@ -83,7 +83,7 @@ def outages(outcome: NDArray[np.int64], dialled_at: NDArray[np.int64]) -> tuple[
     found = many & (more > _OUTAGE_SURELY * error) & (more > _OUTAGE_MORE)
     found &= failed / calls > _OUTAGE_TIMES * usual
     return tuple(
-        Outage(int(dates[row]), int(calls[row]), float(failed[row] / calls[row]), usual)
+        OutageDay(int(dates[row]), int(calls[row]), float(failed[row] / calls[row]), usual)
         for row in np.flatnonzero(found).tolist()
     )
 
