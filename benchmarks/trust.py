@@ -222,8 +222,9 @@ def phones(number: int) -> Sketch:
 
 def service(number: int, row: str) -> Service:
     """A service that is not dialsim's."""
-    rhythm = 1.0 if row == "rhythms" else 0.0
-    return Service.drawn(number, rhythm=rhythm, outage=0 if row == "outage" else None)
+    if row == "outage":  # one line, so that the campaign goes on for days after it
+        return Service.drawn(number, outage=0, people=1200, attempts=3, lines=1)
+    return Service.drawn(number, rhythm=1.0 if row == "rhythms" else 0.0)
 
 
 def half_of_a_log(number: int, folder: Path, runs: int, row: str) -> Iterator[Row]:

@@ -14,6 +14,7 @@ from dialsim.errors import DialsimError
 from dialsim.evidence.calibrate import Calibration, calibrate
 from dialsim.evidence.held_out_campaigns import _people
 from dialsim.evidence.log import Log, read_log
+from dialsim.report.evidence_pages import calibration_page
 from evidence.other_service import Service
 
 TUESDAY = 20_459  # 2026-01-06
@@ -97,3 +98,9 @@ def test_a_failure_in_an_outage_is_no_sign_of_a_dead_number(with_outage: Log) ->
     assert failed.sum() > 20
     assert set(after[failed]) == {"CANCELLED"}
     assert (after[~failed] == before[~failed]).all()
+
+
+def test_the_page_names_the_outage(with_outage: Log) -> None:
+    html = calibration_page(calibrate(with_outage)).html()
+    assert "2026-01-06: " in html
+    assert "an outage, not people" in html

@@ -53,6 +53,7 @@ def calibration_page(calibration: Calibration, held: HeldOutCampaigns | None = N
         else f"{many} behaviours from {calls:,} calls",
         facts=[*_calibration_facts(calibration)],
         sections=[
+            *(Section("Days with an outage", [Notes([f"{one}."])]) for one in calibration.outages),
             *(
                 section
                 for number, (name, found) in enumerate(calibration.behaviours.items())
@@ -99,9 +100,12 @@ def _calibration_sections(
     pictures = [*_pictures(number, found, held)]
     parts: list[Part] = [Grid(pictures)] if pictures else []
     yield Section(f"{before}Estimates and what was seen", [*parts, _estimates(found)])
-    yield Section(
-        f"{before}What the log can't tell", [Notes([f"{text}." for text in found.untold])]
-    )
+    for title, texts in (
+        ("What the log contradicts", found.misfits),
+        ("What the log can't tell", found.untold),
+    ):
+        if texts:
+            yield Section(f"{before}{title}", [Notes([f"{text}." for text in texts])])
 
 
 def _campaigns(held: HeldOutCampaigns) -> Section:
