@@ -54,8 +54,8 @@ _MOST = int(np.iinfo(np.int64).max)
 _LEAVES = np.isin(FROM_STATUS, [CALL_STATUSES.index(CallStatus.SCHEDULED)])
 
 
-class Settings(NamedTuple):
-    """Settings of one campaign in which related variants may differ."""
+class RetrySettings(NamedTuple):
+    """RetrySettings of one campaign in which related variants may differ."""
 
     max_attempts: int
     retry_interval: int
@@ -73,10 +73,12 @@ class Relatives:
         ]
 
     @property
-    def settings(self) -> tuple[Settings, ...]:
-        """Settings of the campaigns that may differ, in the order of `places`."""
+    def settings(self) -> tuple[RetrySettings, ...]:
+        """RetrySettings of the campaigns that may differ, in the order of `places`."""
         requests = [self._scenario.organizations[o].campaigns[c].schedule for o, c in self.places]
-        return tuple(Settings(r.max_attempts, r.retry_interval) for r in requests if r is not None)
+        return tuple(
+            RetrySettings(r.max_attempts, r.retry_interval) for r in requests if r is not None
+        )
 
     @cached_property
     def family(self) -> str:
@@ -115,7 +117,7 @@ class Slack(NamedTuple):
         spare = waited_until[call[created]] - rows.at[created]
         return cls(int(calls.attempt.max(initial=0)), int(spare.min(initial=_MOST)))
 
-    def covers(self, made: Settings, wanted: Settings) -> bool:
+    def covers(self, made: RetrySettings, wanted: RetrySettings) -> bool:
         """Return True if the run made with some settings is also the run of the settings wanted."""
         few = self.attempts < min(made.max_attempts, wanted.max_attempts)
         longer = wanted.retry_interval - made.retry_interval
@@ -129,7 +131,7 @@ class MadeRun:
     """A run that related variants may share: their family, its settings, slack and figures."""
 
     family: str
-    settings: tuple[Settings, ...]
+    settings: tuple[RetrySettings, ...]
     slacks: tuple[Slack, ...]
     figures: str
 
@@ -140,7 +142,7 @@ class MadeRun:
         slacks = tuple(Slack.of(calls[place], end) for place in relatives.places)
         return cls(family, relatives.settings, slacks, figures)
 
-    def is_shared_by(self, family: str, settings: Sequence[Settings]) -> bool:
+    def is_shared_by(self, family: str, settings: Sequence[RetrySettings]) -> bool:
         """Return True if the run of these settings is this one."""
         return self.family == family and all(
             slack.covers(made, wanted)
