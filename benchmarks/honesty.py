@@ -3,9 +3,10 @@
     python benchmarks/honesty.py              # four tables; some minutes
     python benchmarks/honesty.py --json       # one JSON document
 
-The figures are drawn from distributions instead of being simulated, so that their true mean is
-known; what is made of them is what `dialsim run --replications`, `dialsim plan` and
-`dialsim sweep --decide` make of them.
+Most figures are drawn from distributions instead of being simulated, so that their true mean is
+known; `honest_runs.py` has simulated ones. What is made
+of them is what `dialsim run --replications`, `dialsim plan` and `dialsim sweep --decide` make of
+them.
 Coverage is the share of the intervals that hold the true mean. One without an upper limit, printed
 as "12 or more", holds it if it is not below; so coverage is told of all intervals, which have the
 target, and of those with both limits. A verdict is wrong that is called sure and is not true. An
@@ -23,13 +24,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite, isnan, log, nan, sqrt
 
+import honest_runs
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from dialsim.experiments.case import Case
+from dialsim.experiments.expression import figure_of_run
 from dialsim.experiments.goal import read_goal
-from dialsim.experiments.intervals import Support, mean_interval
+from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import Search, doubtful, smallest
@@ -126,12 +129,15 @@ class Covered:
 def coverage(experiments: int, seed: int = 1) -> Iterator[Covered]:
     prior = prior_of(SCENARIO)
     for number, (name, figure) in enumerate(FIGURES.items()):
-        nature = Support.of(figure.column, prior)
         for n in RUNS:
             chance = np.random.default_rng((seed, number, n))
             found = Covered(name, n, experiments)
             for _ in range(experiments):
-                interval = mean_interval(figure.draw(chance, n), 0.95, nature)
+                values = figure.draw(chance, n)
+                drawn = figure.column.replace("finish_seconds", "finish")
+                runs = _drawn_runs(drawn, values)
+                known = figure_of_run(drawn).facts_in_tables(runs, prior)
+                interval = mean_interval(values, 0.95, known)
                 if isnan(interval.low) or not (isfinite(interval.low) or isfinite(interval.high)):
                     continue
                 held = interval.low <= figure.mean <= interval.high
@@ -141,6 +147,15 @@ def coverage(experiments: int, seed: int = 1) -> Iterator[Covered]:
                 found.with_both_limits += both
                 found.held_with_both += both and held
             yield found
+
+
+def _drawn_runs(name: str, values: NDArray[np.float64]) -> list[RunFigures]:
+    if name == "finish":
+        values = START + 1000 * values
+    return [
+        RunFigures(k, START, (ScopeFigures("run", None, None, {name: value}),))
+        for k, value in enumerate(values.tolist())
+    ]
 
 
 @dataclass(frozen=True)
@@ -556,6 +571,8 @@ def main() -> int:
     met = met and all(part.share <= WRONG for part in found)
     apart = [*decided(drawn_variants(), arguments.searches, arguments.seed)]
     met = met and all(part.within_chance for part in apart)
+    simulated = [*honest_runs.rows(arguments.searches)]
+    met = met and all(map(honest_runs.meets, simulated))
     if arguments.json:
         parts = {
             "coverage": [
@@ -565,6 +582,7 @@ def main() -> int:
             "verdicts": [asdict(part) | {"share": part.share} for part in judged],
         }
         parts["searches"] = [asdict(part) | {"share": part.share} for part in found]
+        parts["simulated"] = [asdict(part) | {"share": part.share} for part in simulated]
         parts["sweeps"] = [asdict(part) | {"share": part.share} for part in apart]
         print(json.dumps(parts | {"met": met}, indent=2))
     else:
@@ -576,6 +594,8 @@ def main() -> int:
               f"{100 * WRONG:.0f} % may be wrong:\n\n{search_table(found)}\n")  # fmt: skip
         print(f"{arguments.searches} sweeps with --decide, of which at most {100 * WRONG:.0f} % "
               f"may have a wrong verdict, chance apart:\n\n{decided_table(apart)}\n")  # fmt: skip
+        print(f"Statements about {honest_runs.POOL:,} simulated runs of each scenario, by "
+              f"{arguments.searches} samples:\n\n{honest_runs.table(simulated)}\n")  # fmt: skip
         print("PASS" if met else "FAIL")
     return 0 if met else 1
 

@@ -17,6 +17,7 @@ def honesty() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
+    sys.path.append(str(ROOT / "benchmarks"))  # for what it imports
     sys.modules["honesty"] = module  # its dataclasses look there for the names in annotations
     spec.loader.exec_module(module)
     return module

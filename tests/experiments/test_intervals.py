@@ -15,7 +15,8 @@ from scipy import stats
 from dialsim.experiments.estimates import holm
 from dialsim.experiments.intervals import (
     Interval,
-    Support,
+    Jump,
+    Known,
     mean_interval,
     median_difference,
     paired_difference,
@@ -107,11 +108,12 @@ def test_too_few_runs_give_a_quantile_no_upper_limit() -> None:
     assert quantile_interval(np.arange(200.0), 0.95, 0.95).high < inf
 
 
-def test_differences_with_unfinished_runs_are_judged_by_their_signs() -> None:
+def test_differences_with_unfinished_runs_have_no_interval_and_are_not_real() -> None:
     finite = np.arange(12.0)
     found = paired_difference(np.full(12, inf), finite, 0.95)
-    assert (found.method, found.estimate) == ("sign test", inf)
-    assert found.p_value == pytest.approx(2 * 0.5**12)
+    assert (found.method, found.estimate, found.rose) == ("no interval", inf, 12)
+    assert isnan(found.p_value)
+    assert not found.real
 
 
 def test_pairs_of_which_neither_finished_are_ties_and_leave_no_interval() -> None:
@@ -119,39 +121,38 @@ def test_pairs_of_which_neither_finished_are_ties_and_leave_no_interval() -> Non
     baseline = np.concatenate([np.full(23, inf), chance.normal(1000.0, 9.0, 17)])
     values = baseline + np.concatenate([np.zeros(23), chance.normal(30.0, 5.0, 17)])
     found = paired_difference(values, baseline, 0.95)
-    assert (found.method, found.pairs, found.rose, found.fell) == ("sign test", 40, 17, 0)
-    assert all(isnan(x) for x in (found.estimate, found.low, found.high))
-    assert found.p_value == pytest.approx(2 * 0.5**17)
+    assert (found.method, found.pairs, found.rose, found.fell) == ("no interval", 40, 17, 0)
+    assert all(isnan(x) for x in (found.estimate, found.low, found.high, found.p_value))
     none = paired_difference(np.full(5, inf), np.full(5, inf), 0.95)
-    assert (none.method, none.p_value) == ("sign test", 1.0)
+    assert (none.method, none.rose, none.fell) == ("no interval", 0, 0)
 
 
 def test_the_same_value_in_every_run_is_known_exactly_only_where_there_is_no_chance() -> None:
     same = np.full(7, 0.1)
-    assert mean_interval(same, 0.95, Support(certain=True)) == Interval(0.1, 0.1, 0.1)
+    assert mean_interval(same, 0.95, Known(certain=True)) == Interval(0.1, 0.1, 0.1)
     assert quantile_interval(same, 0.95, 0.95, certain=True) == Interval(0.1, 0.1, 0.1)
     assert share_interval(7, 7, (0.025, 0.025), certain=True) == Interval(1.0, 1.0, 1.0)
     assert mean_interval(same, 0.95) == Interval(0.1, -inf, inf)
     # seven runs may have missed 1 − 0.025^(1/7) = 41 % of all, which may be 0, 1, or an hour later
     unseen = 1 - 0.025 ** (1 / 7)
-    share = mean_interval(same, 0.95, Support(least=0.0, most=1.0))
+    share = mean_interval(same, 0.95, Known(least=0.0, most=1.0))
     assert (share.low, share.high) == pytest.approx((0.1 - 0.1 * unseen, 0.1 + 0.9 * unseen))
-    spilling = mean_interval(same, 0.95, Support(spill=3600.0, least=0.0))
-    assert (spilling.low, spilling.high) == pytest.approx((0.0, 0.1 + 3600 * unseen))
+    later = mean_interval(same, 0.95, Known(least=0.0, up=(Jump(3600.0),)))
+    assert (later.low, later.high) == pytest.approx((0.1, 0.1 + 3600 * unseen))
 
 
-def test_differences_that_are_alike_are_judged_by_their_signs_unless_there_is_no_chance() -> None:
+def test_differences_that_are_alike_have_no_interval_unless_there_is_no_chance() -> None:
     values, baseline = np.full(7, 3.0), np.full(7, 1.0)
-    exact = paired_difference(values, baseline, 0.95, certain=True)
+    certain = Known(certain=True), Known(certain=True)
+    exact = paired_difference(values, baseline, 0.95, certain)
     assert (exact.low, exact.high, exact.p_value, exact.method) == (2.0, 2.0, 0.0, "no chance")
-    assert unpaired_difference(values, baseline, 0.95, certain=True).low == 2.0
+    assert unpaired_difference(values, baseline, 0.95, certain).low == 2.0
     alike = paired_difference(values, baseline, 0.95)
-    assert (alike.estimate, alike.method) == (2.0, "sign test")
+    assert (alike.estimate, alike.method) == (2.0, "no interval")
     assert isnan(alike.low)
-    assert alike.p_value == pytest.approx(2 * 0.5**7)
+    assert not alike.real
     two = paired_difference(values[:2], baseline[:2], 0.95)
     assert isnan(two.low)
-    assert two.p_value == 0.5
     assert isnan(unpaired_difference(values, baseline, 0.95).low)
 
 
@@ -234,3 +235,70 @@ def test_without_pairs_medians_and_shares_have_wider_intervals() -> None:
     done, before = np.ones(60), np.r_[np.ones(40), np.zeros(20)]
     assert share_difference(done, before, 0.95, paired=False).real
     assert share_difference(done, before, 0.95, paired=False).low > 0
+
+
+UNSEEN = 1 - 0.025 ** (1 / 20)
+
+
+def test_a_jump_that_no_run_shows_is_as_rare_as_so_many_runs_tell() -> None:
+    assert Jump(1.0).probability(20, 0.025) == pytest.approx(UNSEEN)
+    # 20 runs stayed 9 h away from closing, with a spread of 3 min: no run will ever reach it
+    far = np.random.default_rng(1).normal(9 * 3600.0, 180.0, 20)
+    assert Jump(1.0, distances=far).probability(20, 0.025) < 1e-12
+    near = np.random.default_rng(1).normal(400.0, 180.0, 20)
+    assert 0.01 < Jump(1.0, distances=near).probability(20, 0.025) <= UNSEEN
+    assert Jump(1.0, distances=near - near.min()).probability(20, 0.025) == pytest.approx(UNSEEN)
+    # each of 20 runs had 3 incidents, any one of which rules the event out
+    some = Jump(1.0, counts=np.full(20, 3.0)).probability(20, 0.025)
+    assert np.exp(-3.0) < some < UNSEEN
+
+
+def test_the_limit_of_an_exponential_tail_holds_as_often_as_it_says() -> None:
+    chance = np.random.default_rng(7)
+    edge = 4.0  # exceeded with a probability of exp(-4)
+    for runs in (10, 20, 100):
+        limits = [
+            Jump(1.0, distances=edge - chance.exponential(1.0, runs)).probability(runs, 0.05)
+            for _ in range(EXPERIMENTS)
+        ]
+        assert sum(limit >= np.exp(-edge) for limit in limits) / EXPERIMENTS >= 0.94
+
+
+def test_a_jump_that_some_runs_show_has_clopper_and_pearson_s_limits() -> None:
+    levels = np.repeat([0.0, 100.0], [18, 2])
+    found = mean_interval(levels, 0.95, Known(levels=levels))
+    share = share_interval(2, 20, (0.025, 0.025))
+    assert (found.low, found.high) == pytest.approx((100 * share.low, 100 * share.high))
+    beyond = mean_interval(levels, 0.95, Known(levels=levels, up=(Jump(100.0),)))
+    assert beyond.high == pytest.approx(100 * (share.high + UNSEEN))
+
+
+def test_a_control_of_which_the_mean_is_known_narrows_the_interval() -> None:
+    chance = np.random.default_rng(8)
+    rest, talk = chance.normal(50.0, 1.0, 20), chance.lognormal(0.0, 2.0, 20) - np.exp(2.0)
+    known = Known(least=0.0, surplus=talk)
+    found = mean_interval(rest + talk, 0.95, known)
+    plain = mean_interval(rest, 0.95, Known(least=0.0))
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+    # where the runs vary more without it, it isn't used
+    full = mean_interval(rest, 0.95, known)
+    assert (full.low, full.high) == (plain.low, plain.high)
+    settled = mean_interval(50.0 + talk, 0.95, Known(surplus=talk, settled=True))
+    assert (settled.low, settled.high) == pytest.approx((50.0, 50.0))
+
+
+def test_jumps_of_a_difference_go_both_ways() -> None:
+    chance = np.random.default_rng(9)
+    values, baseline = chance.normal(0.0, 1.0, 20), np.zeros(20)
+    later, same = Known(up=(Jump(1000.0),)), Known()
+    plain = paired_difference(values, baseline, 0.95)
+    one = paired_difference(values, baseline, 0.95, (later, same))
+    other = paired_difference(values, baseline, 0.95, (same, later))
+    assert (one.low, one.high) == pytest.approx((plain.low, plain.high + 1000 * UNSEEN))
+    assert (other.low, other.high) == pytest.approx((plain.low - 1000 * UNSEEN, plain.high))
+    far = paired_difference(values + 50.0, baseline, 0.95, (later, later))
+    assert not far.real
+    assert 0.05 < far.p_value <= 1
+    apart = paired_difference(values + 500.0, baseline, 0.95, (later, later))
+    assert apart.real
+    assert apart.p_value < 0.05

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dialsim.experiments.prior import prior_of
@@ -136,13 +137,61 @@ def test_chance_in_what_comes_of_calls_leaves_the_calls_certain(name: str) -> No
         assert not prior.certain(figure)
 
 
-def test_a_run_may_spill_over_the_longest_closing_and_by_a_retry_and_a_call() -> None:
-    # the built-in default: 14 h to 09:00, 15 h to Saturday 10:00; an hour; 3 s, 28 s and 10 min
-    call = 3_000 + 28_000 + 600_000
-    assert prior_of(load("scenarios/first-campaign.yaml")).spill_ms == 15 * HOUR + HOUR + call
-    # open except for a minute; 10 min until a retry; unlimited talk gives no bound
-    open_all_day = prior_of(crowd(attempts=2, **CHANCY))
-    assert open_all_day.spill_ms == 60_000 + 600_000 + 1_000 + 20_000
-    windows = '[{dayOfWeek: 1, time: [{start: "09:00", end: "10:00"}]}]'
-    monday = crowd().with_(f"{ACME}.campaigns.January.schedule.timeWindows={windows}")
-    assert prior_of(monday).spill_ms == 7 * DAY - HOUR + 600_000 + 61_000
+def test_a_calendar_tells_calling_time_from_nights() -> None:
+    windows = (
+        '[{dayOfWeek: 1, time: [{start: "09:00", end: "10:00"}]}, {dayOfWeek: 2, time: '
+        '[{start: "09:00", end: "10:00"}]}]'
+    )
+    scenario = crowd(attempts=2, **CHANCY).with_(
+        f"{ACME}.campaigns.January.schedule.timeWindows={windows}"
+    )
+    (calendar,) = prior_of(scenario).calendars
+    # calling begins on Monday at 00:00 in Thailand
+    monday, tuesday = (calendar.origin + day * DAY + 9 * HOUR for day in (0, 1))
+    half, whole = HOUR // 2, HOUR
+    found = calendar.finishes(np.array([monday + half, tuesday + half / 2]))
+    assert found.worked.tolist() == [half, whole + half / 2]
+    assert found.closed.tolist() == [9 * HOUR, 9 * HOUR + 23 * HOUR]
+    assert found.left.tolist() == [whole + half, half + half / 2]
+    assert found.since.tolist() == [half, whole + half / 2]
+    assert (found.night, found.before) == (6 * DAY - HOUR, 0)  # nobody finishes before Monday
+    only = calendar.finishes(np.array([tuesday + half * 1.0]))
+    assert (only.since.tolist(), only.before) == ([half], DAY - HOUR)
+    assert calendar.longest_night == 6 * DAY - HOUR
+    # 10 min until a retry, 1 s and 20 s; talk without an upper end tells nothing
+    assert calendar.retry == 600_000 + 1_000 + 20_000
+    assert calendar.is_light
+
+
+def test_pauses_are_closed_time() -> None:
+    sketch = scripted().at("Mon 10:00", "pause", "January").at("Mon 11:00", "resume", "January")
+    (calendar,) = prior_of(sketch.scenario()).calendars
+    at = calendar.origin + np.array([9.5, 11.5]) * HOUR
+    found = calendar.finishes(at)
+    assert np.diff(found.worked).tolist() == [HOUR]
+    assert np.diff(found.closed).tolist() == [HOUR]
+
+
+HEAVY = {
+    "talk without an upper end": {"dist": "lognormal", "mean": "60s", "sd": "300s"},
+    "a Weibull distribution wider than exponential": {"dist": "weibull", "mean": "1m", "sd": "2m"},
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_heavy_talk_times_are_told_from_light_ones(name: str) -> None:
+    assert not prior_of(crowd(talkTime=HEAVY[name])).calendars[0].is_light
+    assert prior_of(crowd(talkTime=HEAVY[name] | {"max": "10m"})).calendars[0].is_light
+
+
+def test_lines_by_day_have_the_price_of_the_most_lines() -> None:
+    free = crowd()
+    priced = free.with_("costs.perLineDay=35", f"{ACME}.maxConcurrentCalls=8")
+    assert prior_of(free).line_prices == {}
+    assert prior_of(priced).line_prices == {"Acme": 280.0}
+
+
+def test_the_number_of_people_is_certain_unless_duplicates_are_removed() -> None:
+    assert prior_of(scripted(None).scenario()).certain("people")
+    alert = scripted(None).having(duplicate_call_alert={"window": "1d"}).scenario()
+    assert not prior_of(alert).certain("people")

@@ -31,7 +31,7 @@ from dialsim.experiments.experiment_text import (
 )
 from dialsim.experiments.expression import read_expression
 from dialsim.experiments.figure_names import FigureName
-from dialsim.experiments.intervals import mean_interval
+from dialsim.experiments.intervals import mean_interval, quantile_interval
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.runner import Workers
 from dialsim.interface.instants import parse_instant
@@ -168,16 +168,27 @@ def test_the_people_lost_are_told() -> None:
 
 def test_few_runs_give_a_mean_no_interval_and_skewed_ones_say_how_many_would() -> None:
     def cells(count: int, **talk: object) -> dict[str, tuple[str, ...]]:
-        runs = replicate(crowd(1, talkTime=talk), count, jobs=1)
+        runs = replicate(crowd(3, 1, talkTime=talk), count, jobs=1)
         _, figures = replications_tables(runs)
         return {row[0]: row[1:] for row in figures.rows}
 
-    heavy = {"dist": "lognormal", "mean": "10m", "sd": "40m"}
-    assert cells(2, **heavy)["talk minutes"][1] == "from 3 runs on"
-    low, _, rest = cells(20, **heavy)["talk minutes"][1].partition(" – ")
+    heavy = {"dist": "lognormal", "mean": "10m", "sd": "200m"}
+    assert cells(2, **heavy)["mean wait, seconds"][1] == "from 3 runs on"
+    low, _, rest = cells(20, **heavy)["mean wait, seconds"][1].partition(" – ")
     assert float(low) > 0
     assert re.fullmatch(r"[0-9.,]+, skewed: ~[0-9]+ runs", rest)
-    assert "skewed" not in cells(20, dist="uniform", low="5m", high="6m")["talk minutes"][1]
+    assert "skewed" not in cells(20, dist="uniform", low="5m", high="6m")["mean wait, seconds"][1]
+
+
+def test_talk_and_cost_are_known_exactly_where_everybody_answers() -> None:
+    talk = {"dist": "lognormal", "mean": "10m", "sd": "40m"}
+    table = replicate(crowd(30, talkTime=talk), 5, jobs=1).intervals()
+    rows = table[table["scope"] == "run"].set_index("figure")
+    exact = rows.loc["talk_minutes", ["mean", "mean_low", "mean_high"]].tolist()
+    assert exact == pytest.approx(3 * [300.0], rel=1e-6)
+    # a dial for 1 THB and 2 THB a minute, by started seconds
+    of_cost = rows.loc["cost", ["mean_low", "mean_high"]].tolist()
+    assert of_cost == pytest.approx(2 * [30 + 2 * (300.0 + 30 * 0.5 / 60)], rel=1e-4)
 
 
 def test_a_run_that_may_spill_over_to_the_next_day_widens_the_mean_of_the_finish() -> None:
@@ -204,16 +215,18 @@ def test_what_was_never_scheduled_has_no_finish() -> None:
 def test_precision_runs_as_many_as_it_takes_and_no_fewer() -> None:
     scenario = crowd(60, 6, **CHANCY)
     rough = replicate(scenario, 10, precision="finish=40%", jobs=1)
-    fine = replicate(scenario, 10, precision={"finish": 0.2}, jobs=1)
+    fine = replicate(scenario, 10, precision={"finish": 0.05}, jobs=1)
     assert rough.precision[0].met
     assert fine.precision[0].met
     assert len(rough) < len(fine) < 1000
     finish = read_expression("finish", scenario).of(fine.figures) - parse_instant(START)
-    interval = mean_interval(finish, 0.95)
-    assert (interval.high - interval.estimate) / interval.estimate <= 0.2 / 1.2
+    median = quantile_interval(finish, 0.5, 0.95)
+    assert (median.high - median.low) / 2 / median.estimate <= 0.05 / 1.05
+    mean = replicate(scenario, 10, precision="mean(finish)=20%", jobs=1)
+    assert (mean.precision[0].statistic, mean.precision[0].met) == ("mean", True)
     capped = replicate(scenario, 10, precision="finish=0.1%", max_replications=30, jobs=1)
     assert (len(capped), capped.precision[0].met) == (30, False)
-    assert "30 replications don't tell the mean of finish" in unescape(capped._repr_html_())
+    assert "30 replications don't tell the median of finish" in unescape(capped._repr_html_())
 
 
 def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(

@@ -199,6 +199,7 @@ class Calls:
         self.organization = part.organization
         self.campaign = part.campaign
         self.people = people.count
+        self.scripts = people.script  # by recipient: codes, -1 for whoever has no script
         self.past_attempts, self.past_status, self.past_ended_at = past_of(people)
         self.scripted: Mapping[int, ScriptStep] = part.log.scripted
         self._log = part.log

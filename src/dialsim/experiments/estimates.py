@@ -7,7 +7,8 @@ of runs that are done by the end of each day (`dialsim.experiments.days`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,15 @@ import numpy as np
 from dialsim.errors import ExperimentError
 from dialsim.experiments.days import Days, DoneBy, compare_days
 from dialsim.experiments.expression import Expression
+from dialsim.experiments.facts import facts
+from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import (
     BY_SHARES,
+    CONFIDENCE,
     NO_INTERVAL,
     Difference,
     Interval,
-    Support,
+    Known,
     Values,
     mean_interval,
     median_difference,
@@ -30,8 +34,8 @@ from dialsim.experiments.intervals import (
     rank,
     unpaired_difference,
 )
-from dialsim.experiments.prior import Prior
-from dialsim.experiments.run_figures import parts_of
+from dialsim.experiments.prior import Place, Prior
+from dialsim.experiments.run_figures import RunFigures, parts_of
 from dialsim.results.figures import is_instant
 
 if TYPE_CHECKING:
@@ -45,16 +49,19 @@ QUANTILES = (5, 25, 50, 75, 95)
 
 Measured = Sequence[tuple[Expression, Values]]
 """Expressions with their values in each run."""
+FactsOf = Callable[[Sequence[RunFigures], Prior], Known]
+"""Function that finds the facts about a figure in some runs."""
 
 
 def estimates(
     frames: Mapping[str, pd.DataFrame],
+    runs: Sequence[RunFigures],
     confidence: float,
     prior: Prior,
     days: Days,
     shown: Measured = (),
 ) -> pd.DataFrame:
-    """Return a row per scope and figure, from the frames of `Replications`, and one per expression.
+    """Return a row per scope and figure, from the frames of `runs`, and one per expression.
 
     Columns: scope, organization, campaign, figure, runs (that have the figure), unfinished (that
     have no end, for `finish_seconds`), mean, mean_low, mean_high, mean_enough; and for p05, p25,
@@ -76,16 +83,18 @@ def estimates(
         for place, part in parts_of(frame, scope)
         for row in estimates_of_place(
             {name: part[name].to_numpy(np.float64) for name in figure_columns(part)},
+            runs,
             confidence,
             prior,
+            (place.get("organization"), place.get("campaign")),
             days[place.get("organization"), place.get("campaign")],
         )
     ]
     # Expressions name places themselves, so all of them are figures of the run.
     whole = {"scope": "run", "organization": None, "campaign": None}
     for expression, values in shown:
-        support = expression.support(prior)
-        row = estimate(expression.text, values, confidence, support, expression.by_median)
+        known = expression.facts_in_tables(runs, prior)
+        row = estimate(expression.text, values, confidence, known, expression.by_median)
         rows.append(whole | row)
     table = pd.DataFrame(rows)
     # pandas' nullable Int64: int64 has no missing values.
@@ -105,34 +114,49 @@ def figure_columns(frame: pd.DataFrame) -> list[str]:
 
 
 def estimates_of_place(
-    columns: Mapping[str, Values], confidence: float, prior: Prior, days: Sequence[DoneBy]
+    columns: Mapping[str, Values],
+    runs: Sequence[RunFigures],
+    confidence: float,
+    prior: Prior,
+    place: Place,
+    days: Sequence[DoneBy],
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `estimates` for the runs of one place; `columns` are its figures."""
     for name, values in columns.items():
-        support = Support.of(name, prior)
-        yield estimate(name, values, confidence, support, is_instant(name))
+        known = known_of(name, place, runs, prior)
+        yield estimate(name, values, confidence, known, is_instant(name))
     for day in days:
         done = day.done(columns[day.source])
-        known = done[~np.isnan(done)]
+        done = done[~np.isnan(done)]
         found = day.estimate(columns[day.source], prior, confidence)
-        row = {"figure": day.column, "runs": len(known), "unfinished": 0, "hits": int(known.sum())}
+        row = {"figure": day.column, "runs": len(done), "unfinished": 0, "hits": int(done.sum())}
         yield row | _columns("mean", found)
 
 
+def known_of(column: str, place: Place, runs: Sequence[RunFigures], prior: Prior) -> Known:
+    """Return the facts about a column of a table; about an instant only if it is certain."""
+    if is_instant(column):
+        return Known(certain=prior.certain(column))
+    return facts(FigureName(column, *place), runs, prior)
+
+
 def estimate(
-    name: str, values: Values, confidence: float, support: Support, by_median: bool
+    name: str, values: Values, confidence: float, known: Known, by_median: bool
 ) -> dict[str, Any]:
     """Return the row of one figure in a table of `estimates`, without its place; NaN is left out.
 
     With `by_median` the row has no mean.
     """
-    values = values[~np.isnan(values)]
-    mean = NO_INTERVAL if by_median else mean_interval(values, confidence, support)
+    given = ~np.isnan(values)
+    values = values[given]
+    mean = NO_INTERVAL
+    if not by_median:
+        mean = mean_interval(values, confidence, known.among(given))
     unfinished = int(np.isinf(values).sum())
     row: dict[str, Any] = {"figure": name, "runs": len(values), "unfinished": unfinished}
     row |= _columns("mean", mean)
     for percent in QUANTILES:
-        found = quantile_interval(values, percent / 100, confidence, support.certain)
+        found = quantile_interval(values, percent / 100, confidence, known.certain)
         row |= _columns(f"p{percent:02}", found)
     return row
 
@@ -144,6 +168,7 @@ def _columns(statistic: str, found: Interval) -> dict[str, float | None]:
 
 def differences(
     frames: Mapping[str, pd.DataFrame],
+    runs: Mapping[str, Sequence[RunFigures]],
     priors: Mapping[str, Prior],
     baseline: str,
     confidence: float,
@@ -154,7 +179,8 @@ def differences(
 ) -> pd.DataFrame:
     """Compare each other variant with the baseline: a row per variant, scope and figure.
 
-    `priors` are the known limits of each variant, baseline included; `shown` are its expressions.
+    `runs` are those of each variant, baseline included; `priors` are the known limits of each, and
+    `shown` its expressions.
 
     Columns: variant, scope, organization, campaign, figure, statistic, mean, baseline_mean, median,
     baseline_median, difference, low, high, p_value, real, method, pairs, rose, fell. All are of the
@@ -162,8 +188,8 @@ def differences(
     median of the paired differences, of `finish_by_2026-01-05` the probability, of any other figure
     the mean; means and medians are missing where another statistic is compared. `real` is true
     where the interval excludes 0. Where runs of a mean did not finish, or its differences are alike
-    or too skewed for their number, the sign test decides, and there is no interval; of `pairs` it
-    counts those that `rose` and `fell`.
+    or too skewed for their number, there is no interval, and nothing is real. Of the `pairs`, some
+    `rose` and some `fell`.
 
     Without adjustment, one in twenty differences looks real at 95 % although there is none.
     `adjust` covers all variants of one figure: `bonferroni` widens the intervals; `holm` (1979)
@@ -181,25 +207,25 @@ def differences(
         {"variant": other} | row
         for other in others
         for scope, frame in frames.items()
-        for row in _compared(frame, scope, (other, baseline), level, paired, priors, days)
+        for row in _compared(frame, scope, (other, baseline), level, paired, runs, priors, days)
     ]
     whole = {"scope": "run", "organization": None, "campaign": None}
     for other in others:
         for (expression, values), (_, base) in zip(shown[other], shown[baseline], strict=True):
-            certain = all(expression.support(priors[name]).certain for name in (other, baseline))
+            find = expression.facts_in_tables
+            sides = [(find, runs[name], priors[name]) for name in (other, baseline)]
             statistic = MEDIAN if expression.by_median else MEAN
-            row = _difference(expression.text, statistic, (values, base), level, paired, certain)
+            row = _difference(expression.text, statistic, (values, base), level, paired, sides)
             rows.append({"variant": other} | whole | row)
     table = pd.DataFrame(rows, columns=["variant", *_COLUMNS])
     keys = ["scope", "organization", "campaign", "figure"]
     if adjust == "holm":
         by_figure = table.groupby(keys, dropna=False)["p_value"]
         table["p_value"] = by_figure.transform(lambda p: holm(p.to_numpy(dtype=np.float64)))
-    # The sign test has no interval, and Holm's method adjusts p-values but not intervals.
-    signs = table["method"].isin(["sign test", BY_SHARES])
+    # Holm's method adjusts p-values but not intervals.
     by_p = table["p_value"] < 1 - (confidence if adjust == "holm" else level)
     by_interval = (table["low"] > 0) | (table["high"] < 0)
-    table["real"] = np.where(signs | (adjust == "holm"), by_p, by_interval)
+    table["real"] = np.where((table["method"] == BY_SHARES) | (adjust == "holm"), by_p, by_interval)
     return table
 
 
@@ -227,6 +253,7 @@ def _compared(
     sides: tuple[str, str],
     level: float,
     paired: bool,
+    runs: Mapping[str, Sequence[RunFigures]],
     priors: Mapping[str, Prior],
     days: Days,
 ) -> list[dict[str, Any]]:
@@ -241,9 +268,11 @@ def _compared(
             if figure in varied:
                 continue
             both = _values(mine, figure), _values(theirs, figure)
-            certain = all(priors[name].certain(figure) for name in sides)
+            at = place.get("organization"), place.get("campaign")
+            find = partial(known_of, figure, at)
+            known = [(find, runs[name], priors[name]) for name in sides]
             statistic = MEDIAN if is_instant(figure) else MEAN
-            row = _difference(figure, statistic, both, level, paired, certain)
+            row = _difference(figure, statistic, both, level, paired, known)
             rows.append({"scope": scope, **place} | row)
         for day in days[place.get("organization"), place.get("campaign")]:
             both = _values(mine, day.source), _values(theirs, day.source)
@@ -282,16 +311,20 @@ def _difference(
     sides: tuple[Values, Values],
     level: float,
     paired: bool,
-    certain: bool,
+    facts_of: Sequence[tuple[FactsOf, Sequence[RunFigures], Prior]],
 ) -> dict[str, Any]:
     sides = _pairs(sides) if paired else sides
-    if statistic == MEAN:
-        compare = paired_difference if paired else unpaired_difference
-        found = compare(*sides, level, certain)
-    else:
+    known, others = (
+        find(runs[: len(side)], prior)
+        for side, (find, runs, prior) in zip(sides, facts_of, strict=True)
+    )
+    if statistic == MEDIAN:
+        certain = known.certain and others.certain
         found = median_difference(*sides, level, certain, paired=paired)
-    average = _median if statistic == MEDIAN else _mean
-    return _row(figure, statistic, (average(sides[0]), average(sides[1])), found)
+        return _row(figure, statistic, (_median(sides[0]), _median(sides[1])), found)
+    compare = paired_difference if paired else unpaired_difference
+    found = compare(*sides, level, (known, others))
+    return _row(figure, statistic, (_mean(sides[0], known), _mean(sides[1], others)), found)
 
 
 def _row(
@@ -325,9 +358,9 @@ def _median(values: Values) -> float:
     return float(known[rank(len(known), 0.5) - 1]) if len(known) else float("nan")
 
 
-def _mean(values: Values) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+def _mean(values: Values, known: Known) -> float:
+    given = ~np.isnan(values)
+    return mean_interval(values[given], CONFIDENCE, known.among(given)).estimate
 
 
 def holm(p_values: Values) -> Values:

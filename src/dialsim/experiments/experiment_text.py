@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite, isnan, nan
 from typing import IO, TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from dialsim.experiments.breaches import not_allowed
 from dialsim.experiments.days import day_label
 from dialsim.experiments.estimates import MEAN, PROBABILITY
 from dialsim.experiments.expression import Expression
-from dialsim.experiments.intervals import Interval, quantile_interval
+from dialsim.experiments.intervals import Interval, is_symmetric, quantile_interval
 from dialsim.interface.instants import duration_text, ms_of, short_text
 from dialsim.results.figures import MAIN, Unit, is_done_by, is_instant, unit_of
 from dialsim.results.summary_text import WIDTH, FigureTable, ValueText, fragment, rich_table
@@ -77,7 +78,9 @@ def precision_sentences(runs: Replications) -> list[str]:
     """Describe the result for each requested precision."""
     said = []
     for part in runs.precision:
-        wanted = f"the mean of {part.figure} to within {_share(part.wanted)}"
+        inner = re.fullmatch(r"mean\((.*)\)", part.figure)
+        figure = inner[1] if inner else part.figure
+        wanted = f"the {part.statistic} of {figure} to within {_share(part.wanted)}"
         if part.met:
             reached = _share(part.reached)
             said.append(f"{len(runs)} replications tell {wanted} (reached: {reached}).")
@@ -552,7 +555,8 @@ def _difference_text(row: Mapping[str, Any], expression: Expression | None) -> s
     if isfinite(row["low"]) and isfinite(row["high"]) and not unchanged:
         if row["difference"] == row["low"] == row["high"] == 0:
             return "none"
-        if row["statistic"] == MEAN:
+        ends = row["difference"], row["low"], row["high"]
+        if row["statistic"] == MEAN and is_symmetric(*ends):
             return f"{size} ± {size_text((row['high'] - row['low']) / 2)}, {verdict}"
         unit = " points" if row["statistic"] == PROBABILITY else ""
         return f"{size}{unit} ({signed(row['low'])} to {signed(row['high'])}), {verdict}"

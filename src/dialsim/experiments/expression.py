@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from dialsim.errors import ExperimentError
+from dialsim.experiments.facts import bounds, facts, follows_answers
 from dialsim.experiments.figure_names import FigureName, FigureNames, Place
-from dialsim.experiments.intervals import Support
+from dialsim.experiments.intervals import Jump, Known
 from dialsim.results.figures import Unit
 from dialsim.scenario.units import parse_duration
 
@@ -56,6 +57,7 @@ _ONE_OF = {
     Unit.RESULTS: "result",
 }
 
+FigureValues = dict[FigureName, "NDArray[np.float64]"]
 Powers = tuple[tuple[Unit, int], ...]
 
 
@@ -263,6 +265,10 @@ class Expression:
 
     def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
         """Return the value in each run; infinite or NaN after division by zero."""
+        return self.evaluate({figure: figure.of(runs) for figure in self.figures}, len(runs))
+
+    def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:
+        """Return `count` values of the expression, given those of its figures."""
         raise NotImplementedError
 
     def in_tables(self, runs: Sequence[RunFigures], origin: int | None) -> NDArray[np.float64]:
@@ -270,9 +276,86 @@ class Expression:
         values = self.of(runs)
         return (values - (origin or 0)) / 1000 if self.is_instant else values
 
-    def support(self, prior: Prior) -> Support:
-        """Return the known limits of the values; instants are in seconds."""
+    def bounds(self) -> tuple[float, float]:
+        """Return the smallest and the greatest possible value, as far as they are known."""
         raise NotImplementedError
+
+    def facts(self, runs: Sequence[RunFigures], prior: Prior) -> Known:
+        """Return what is known of its values in some runs, besides the values.
+
+        What jumps do to it is worked out in each run.
+        """
+        known = {figure: facts(figure, runs, prior) for figure in self.figures}
+        with np.errstate(invalid="ignore"):  # Infinite values have no facts but their certainty
+            return self._facts(known, runs, prior)
+
+    def _facts(
+        self, known: Mapping[FigureName, Known], runs: Sequence[RunFigures], prior: Prior
+    ) -> Known:
+        values = {figure: figure.of(runs) for figure in known}
+        count, (least, most) = len(runs), self.bounds()
+        whole, levels = self.evaluate(values, count), None
+        if any(part.levels is not None for part in known.values()):
+            rests = {figure: known[figure].rest(value) for figure, value in values.items()}
+            levels = whole - self.evaluate(rests, count)
+        up, down = list[Jump](), list[Jump]()
+        for figure, part in known.items():
+            for jump, sign in [(jump, 1) for jump in part.up] + [(jump, -1) for jump in part.down]:
+                moved = values | {figure: values[figure] + sign * jump.size}
+                moves = self.evaluate(moved, count) - whole
+                for side, size in ((up, moves.max()), (down, -moves.min())):
+                    if not size <= 0:
+                        side.append(replace(jump, size=float(size)))
+        return Known(
+            all(part.certain for part in known.values()),
+            least,
+            most,
+            self._surplus(values, known, prior),
+            prior.uncut,
+            all(part.certain or part.settled for part in known.values()),
+            levels,
+            tuple(up),
+            tuple(down),
+        )
+
+    def _surplus(
+        self, values: FigureValues, known: Mapping[FigureName, Known], prior: Prior
+    ) -> NDArray[np.float64] | None:
+        """Return by how much each run is above its expectation, given the surplus of figures.
+
+        It is exact in each run if the expression is linear in these, and if talk times cannot
+        change the others. Else it is the linear part in the mean run, a control variate.
+        """
+        given = {figure: part.surplus for figure, part in known.items() if part.surplus is not None}
+        if not given:
+            return None
+        count = len(next(iter(given.values())))
+        whole, less, more = (
+            self.evaluate(values | {name: values[name] + k * given[name] for name in given}, count)
+            for k in (0, -1, 1)
+        )
+        others = [figure for figure in values if figure not in given]
+        linear = np.allclose(less + more, 2 * whole, equal_nan=True)
+        if linear and all(follows_answers(figure, prior) for figure in others):
+            return whole - less
+        slopes = [self._slope(values, figure) * surplus for figure, surplus in given.items()]
+        total: NDArray[np.float64] = np.sum(slopes, axis=0)
+        return total
+
+    def _slope(self, values: FigureValues, figure: FigureName) -> float:
+        """Return the derivative by a figure, at the means of all figures."""
+        means = {name: np.array([value.mean()]) for name, value in values.items()}
+        step = max(abs(float(means[figure][0])), 1.0) / 1024
+        ends = [
+            float(self.evaluate(means | {figure: means[figure] + end}, 1)[0])
+            for end in (-step, step)
+        ]
+        return (ends[1] - ends[0]) / (2 * step)
+
+    def facts_in_tables(self, runs: Sequence[RunFigures], prior: Prior) -> Known:
+        """Return the facts about its values as tables have them."""
+        known = self.facts(runs, prior)
+        return known.scaled(0.001) if self.is_instant else known
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,11 +378,14 @@ class _Figure(Expression):
     def figures(self) -> tuple[FigureName, ...]:
         return (self.figure,)
 
-    def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
-        return self.figure.of(runs)
+    def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:  # noqa: ARG002
+        return values[self.figure]
 
-    def support(self, prior: Prior) -> Support:
-        return Support.of(self.figure.column, prior)
+    def facts(self, runs: Sequence[RunFigures], prior: Prior) -> Known:
+        return facts(self.figure, runs, prior)
+
+    def bounds(self) -> tuple[float, float]:
+        return bounds(self.figure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,11 +398,11 @@ class _Amount(Expression):
     def figures(self) -> tuple[FigureName, ...]:
         return ()
 
-    def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
-        return np.full(len(runs), self.value)
+    def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:  # noqa: ARG002
+        return np.full(count, self.value)
 
-    def support(self, _prior: Prior) -> Support:
-        return Support(certain=True, least=self.value, most=self.value)
+    def bounds(self) -> tuple[float, float]:
+        return self.value, self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,8 +422,11 @@ class _Mean(Expression):
     def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
         return self.inner.of(runs)
 
-    def support(self, prior: Prior) -> Support:
-        return self.inner.support(prior)
+    def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:
+        return self.inner.evaluate(values, count)
+
+    def bounds(self) -> tuple[float, float]:
+        return self.inner.bounds()
 
 
 _Operation = Callable[["NDArray[np.float64]", "NDArray[np.float64]"], "NDArray[np.float64]"]
@@ -361,40 +450,25 @@ class _Combined(Expression):
     def figures(self) -> tuple[FigureName, ...]:
         return tuple(figure for side in self.sides for figure in side.figures)
 
-    def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
+    def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:
         left, right = (
-            side.of(runs) * factor for side, factor in zip(self.sides, self.factors, strict=True)
+            side.evaluate(values, count) * factor
+            for side, factor in zip(self.sides, self.factors, strict=True)
         )
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return _OPERATIONS[self.sign](left, right)
 
-    def support(self, prior: Prior) -> Support:
-        left, right = (side.support(prior) for side in self.sides)
-        certain = left.certain and right.certain
-        # The spill of a product or quotient has no limit.
-        # Products of bounds depend on all four signs; the one case that matters is a quotient of
-        # non-negative figures.
+    def bounds(self) -> tuple[float, float]:
+        (least, most), (low, high) = (side.bounds() for side in self.sides)
         if self.sign in "*/":
-            positive = left.least >= 0 and right.least >= 0
-            spill = inf if left.spill or right.spill else 0.0
-            return Support(certain, spill, 0.0 if positive else -inf)
-        spill = sum(map(self._spill, (left, right), self.sides, self.factors))
+            return (0.0 if least >= 0 and low >= 0 else -inf), inf
         if any(side.is_instant for side in self.sides):
-            return Support(certain, spill, -inf)
+            return -inf, inf
         first, second = self.factors
-        low, high = right.least * second, right.most * second
         if self.sign == "-":
             # Subtracting swaps the limits.
             low, high = -high, -low
-        return Support(certain, spill, left.least * first + low, left.most * first + high)
-
-    def _spill(self, support: Support, side: Expression, factor: float) -> float:
-        """Return the spill of a side in the unit of the whole; spills of instants are in
-        seconds.
-        """
-        if side.is_instant:
-            return support.spill
-        return support.spill * factor / (1000 if self.is_instant else 1)
+        return least * first + low * second, most * first + high * second
 
 
 def figure_of_run(name: str) -> Expression:

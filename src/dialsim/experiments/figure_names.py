@@ -70,10 +70,19 @@ class FigureName:
 
     def _in(self, run: RunFigures) -> float:
         assert run.asked is None or self.name in run.asked, self.name
-        return next(part for part in run.scopes if self._fits(part)).number(self.name)
+        return self.part(run).number(self.name)
 
-    def _fits(self, part: ScopeFigures) -> bool:
+    def part(self, run: RunFigures) -> ScopeFigures:
+        """Return the figures of its organization or campaign in a run."""
+        return next(part for part in run.scopes if self.fits(part))
+
+    def fits(self, part: ScopeFigures) -> bool:
+        """Whether figures are of its organization and campaign."""
         return (part.organization, part.campaign) == (self.organization, self.campaign)
+
+
+COST = FigureName("cost", None, None)
+"""The cost of the whole run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,11 @@ import numpy as np
 from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Breach
 from dialsim.experiments.expression import Expression, pointed, read_expression
-from dialsim.experiments.figure_names import FigureName, Place
+from dialsim.experiments.facts import expected_mean
+from dialsim.experiments.figure_names import COST, FigureName, Place
 from dialsim.experiments.intervals import (
     Interval,
-    Support,
+    Known,
     mean_interval,
     quantile_interval,
     rank,
@@ -555,7 +556,7 @@ def judge(
     met = all(finding.met for finding in findings) and not breaches
     missed = [finding for finding in findings if not finding.met]
     sure = all(f.sure for f in findings) if met else any(f.sure for f in missed) or bool(breaches)
-    cost = _cost(runs)
+    cost = _cost(runs, prior)
     return Evidence(value, met, sure, len(runs), findings, cost, tuple(runs), prior, breaches)
 
 
@@ -574,9 +575,9 @@ def _clause_finding(
     return replace(finding, sure=_finding(clause, runs, levels[1], prior, looks).sure)
 
 
-def _cost(runs: Sequence[RunFigures]) -> float | None:
-    costs = np.array([run.scopes[0].values["cost"] for run in runs], dtype=np.float64)
-    return None if np.isnan(costs).any() else float(costs.mean())
+def _cost(runs: Sequence[RunFigures], prior: Prior) -> float | None:
+    cost = expected_mean(COST, runs, prior)
+    return None if isnan(cost) else cost
 
 
 def chance_of_meeting(evidence: Evidence) -> float:
@@ -615,17 +616,17 @@ def _finding(
     clause: Clause, runs: Sequence[RunFigures], confidence: float, prior: Prior, looks: Looks
 ) -> ClauseFinding:
     values = clause.values(runs)
-    support = clause.figure.support(prior)
+    known = clause.figure.facts(runs, prior)
     if clause.statistic is Statistic.MEAN:
         origin = 0.0 if clause.bound.after_start or not clause.is_instant else _start(runs)
         each = looks.of_mean(len(runs), confidence).confidence
-        found = _mean(clause, values, origin, each, support)
+        found = _mean(clause, values, origin, each, known)
     else:
         tails = looks.of_share(clause.least_share, len(runs), confidence)
         if clause.statistic is Statistic.QUANTILE:
-            found = _quantile(clause, values, tails, support.certain)
+            found = _quantile(clause, values, tails, known.certain)
         else:
-            found = _probability_interval(clause, values, tails, support.certain)
+            found = _probability_interval(clause, values, tails, known.certain)
     met, sure, interval, hits, bound = found
     margin = _margin(interval.estimate, bound, clause, runs)
     ends = interval.estimate, interval.low, interval.high
@@ -636,15 +637,13 @@ _Found = tuple[bool, bool, Interval, int | None, float]
 
 
 def _mean(
-    clause: Clause, values: NDArray[np.float64], origin: float, confidence: float, support: Support
+    clause: Clause, values: NDArray[np.float64], origin: float, confidence: float, known: Known
 ) -> _Found:
     """Evaluate a mean; the interval of an instant is computed for the time since `origin`."""
-    known = values[~np.isnan(values)]
-    if clause.is_instant:
-        # Supports of instants are in seconds, values here in ms.
-        support = replace(support, spill=1000 * support.spill)
+    given = ~np.isnan(values)
+    values = values[given]
     # Since 1970 the times would have a relative spread of nothing, and lose digits of a float.
-    interval = mean_interval(known - origin, confidence, support)
+    interval = mean_interval(values - origin, confidence, known.among(given))
     interval = replace(
         interval,
         estimate=interval.estimate + origin,
@@ -654,8 +653,8 @@ def _mean(
     bound = clause.bound
     met = bound.holds(interval.estimate)
     if not isfinite(interval.estimate):
-        return met, True, interval, None, bound.value  # more runs cannot make it finite
-    enough = support.certain or len(known) >= LEAST_TO_BE_SURE
+        return met, True, interval, None, bound.value  # more runs can't make it finite
+    enough = known.certain or len(values) >= LEAST_TO_BE_SURE
     within = bound.holds(interval.low) == bound.holds(interval.high) and not isnan(interval.low)
     return met, enough and within, interval, None, bound.value
 

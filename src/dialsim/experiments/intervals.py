@@ -9,28 +9,32 @@ A limit that the runs do not support is missing: infinite, or NaN without any in
   for lognormal data with application to health economics", Computational Statistics & Data Analysis
   53); the wider limits count. For rare counts the exact Poisson interval (Garwood 1936). A limit on
   a side with too much skew for the runs is missing: Cochran's rule requires n > 25 G1² ("Sampling
-  Techniques", 1977, page 42), G1 the coefficient of skewness. Missing limits, and those of equal
-  runs, are completed from known limits of the figure, if any (`Support`).
+  Techniques", 1977, page 42), G1 the coefficient of skewness.
+- Known inputs: a control variate with expectation 0 is subtracted first (Lavenberg & Welch 1981, "A
+  perspective on the use of control variables to increase the efficiency of Monte Carlo
+  simulations", Management Science 27; Law 2015, section 11.4), unless runs that
+  are cut off vary less without.
+- Jumps: `Jump` bounds the probability of an event that the runs have not shown. The share of runs
+  in which an event was seen has the limits of Clopper & Pearson. Both widen the interval of what is
+  left when jumps are taken out.
 - Quantiles: order statistics. The interval from the l-th to the u-th smallest value covers the
   p-quantile of any continuous distribution with P(l ≤ B < u), B binomial(n, p) (David & Nagaraja
   2003, "Order Statistics", section 7.1). It is infinite if n is too small for a limit.
 - Shares: Clopper and Pearson 1934, which is conservative.
-- Differences: t of the differences of pairs; without pairs, Welch 1947.
-- Differences that are infinite, equal or too skewed: the sign test (Dixon & Mood 1946), without an
-  interval.
+- Differences: the same interval, of the differences of pairs; without pairs, Welch 1947.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil, comb, exp, inf, isfinite, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.experiments.prior import Prior
-from dialsim.results.figures import Unit, is_instant, unit_of
+from dialsim.results.figures import is_instant
 
 Values = NDArray[np.float64]
 
@@ -45,6 +49,10 @@ _SKEWED = 1.645
 """Standard errors from 0 beyond which a coefficient of skewness is significant (10 %)."""
 _LEAST_TO_JUDGE = 8
 """Fewest values for a judgement of the coefficient of skewness."""
+_EVEN = 0.005
+"""Share of an interval's width by which its middle may differ from the estimate."""
+_LEAST_OF_TAIL = 5
+"""Fewest distances by which a tail is estimated."""
 _WIDE, _USELESS = 3, 1000
 """Multiples of the mean at which an upper limit calls for more runs, and at which it is dropped."""
 _RARE = 5
@@ -73,7 +81,8 @@ class Difference:
     """Difference of a mean, a median or a share, its interval and its two-sided p-value.
 
     Of `pairs` pairs, `rose` have a greater value than the baseline and `fell` a smaller one; all
-    three are 0 without pairs.
+    three are 0 without pairs. Without an interval there is no p-value: the numbers of pairs that
+    rose or fell decide nothing about the mean.
     """
 
     estimate: float
@@ -86,84 +95,210 @@ class Difference:
     fell: int = 0
 
     @property
+    def is_symmetric(self) -> bool:
+        """True if both limits are equally far from the estimate."""
+        return is_symmetric(self.estimate, self.low, self.high)
+
+    @property
     def real(self) -> bool:
-        """True if the difference is significant, with 95 % confidence."""
+        """True if the interval excludes 0, with 95 % confidence."""
         return self.p_value < 1 - CONFIDENCE
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
-    """Limits on a figure's values that are known before any run.
+def is_symmetric(estimate: float, low: float, high: float) -> bool:
+    """True if finite limits are equally far from an estimate, so that `±` describes them."""
+    return abs((low + high) / 2 - estimate) <= _EVEN * (high - low)
 
-    `certain` is True if all runs have the same value. `spill` is how far a run may lie beyond all
-    observed runs. `least` and `most` are the limits of possible values.
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """An event that runs may have that were not made, and that moves a figure by `size`.
+
+    Without more, nothing is known of its probability but that n runs did not show it: it is at most
+    1 − ε^(1/n), ε the error allowed. Two facts give a smaller limit:
+
+    - `distances`: how far each run stayed away from the event, such as the calling time left until
+      the window closes. The tail of the distances is taken to be no heavier than exponential beyond
+      their median. The limit follows from an upper confidence limit of the mean excess, and from
+      that of the share of runs beyond the median (Hosking & Wallis 1987, "Parameter and quantile
+      estimation for the generalized Pareto distribution", Technometrics 29, with shape 0; Epstein &
+      Sobel 1953, "Life testing", Journal of the American Statistical Association 48).
+    - `counts`: in each run, the number of independent incidents each of which rules the event out,
+      such as people who need a last attempt. No incident at all has the probability exp(−λ) at
+      most, λ being the mean number, for which its exact lower limit is taken (Garwood 1936).
+    """
+
+    size: float
+    distances: Values | None = None
+    counts: Values | None = None
+
+    def probability(self, runs: int, error: float) -> float:
+        """Return the upper confidence limit of the event's probability; wrong with `error`."""
+        limit = float(1.0 - error ** (1.0 / runs))
+        if self.counts is not None and self.counts.min() > 0:
+            limit = min(limit, exp(-_garwood_low(float(self.counts.sum()), error) / runs))
+        if self.distances is not None:
+            limit = min(limit, _crossing(self.distances, error))
+        return limit
+
+
+def _crossing(distances: Values, error: float) -> float:
+    """Return the upper limit of the probability of a distance of 0 or less; 1 if unknown."""
+    from scipy import special
+
+    ordered = np.sort(distances)
+    count = len(ordered) // 2
+    if count < _LEAST_OF_TAIL or ordered[0] <= 0 or not np.isfinite(ordered).all():
+        return 1.0
+    excess = float((ordered[count] - ordered[:count]).sum())
+    if not excess:
+        return 1.0
+    share = float(special.betaincinv(count + 1, len(ordered) - count, 1.0 - error / 2))
+    scale = excess / float(special.gammaincinv(count, error / 2))
+    return share * exp(-float(ordered[count]) / scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Facts about a figure and its runs from which intervals follow, besides its values.
+
+    `certain` says that it is the same in all runs; `least` and `most` are the smallest and the
+    greatest possible value. `surplus` is by how much each run is above its expectation, given what
+    is known exactly; it has the expectation 0. Runs that are cut off may vary less with it than
+    without, all others are `uncut`. Without surplus the figure is the same in all runs if
+    `settled`. `levels` are, for each run, the part of its value that jumps make up; `up` and `down`
+    are the jumps that other runs may have.
     """
 
     certain: bool = False
-    spill: float = 0.0
     least: float = -inf
     most: float = inf
+    surplus: Values | None = None
+    uncut: bool = False
+    settled: bool = False
+    levels: Values | None = None
+    up: tuple[Jump, ...] = ()
+    down: tuple[Jump, ...] = ()
 
-    @classmethod
-    def of(cls, column: str, prior: Prior) -> Support:
-        """Return the support of a figure, given its table column. Instants are in seconds."""
-        return cls(
-            certain=prior.certain(column),
-            spill=prior.spill_ms / 1000 if is_instant(column) else 0.0,
-            least=0.0,
-            most=1.0 if unit_of(column) is Unit.SHARE else inf,
+    @property
+    def jumps(self) -> tuple[Jump, ...]:
+        """The jumps to both sides."""
+        return self.up + self.down
+
+    def scaled(self, factor: float) -> Known:
+        """Return the facts in another unit; of instants, whose bounds and surplus have none."""
+        levels = None if self.levels is None else factor * self.levels
+        up, down = (
+            tuple(replace(jump, size=factor * jump.size) for jump in jumps)
+            for jumps in (self.up, self.down)
+        )
+        return replace(self, levels=levels, up=up, down=down)
+
+    def among(self, chosen: NDArray[np.bool_]) -> Known:
+        """Return the facts for some of the runs."""
+        if chosen.all():
+            return self
+        surplus, levels = (
+            None if part is None else part[chosen] for part in (self.surplus, self.levels)
+        )
+        return replace(self, surplus=surplus, levels=levels)
+
+    def minus(self, other: Known) -> Known:
+        """Return the facts about the difference to another figure, run by run."""
+        return Known(
+            self.certain and other.certain,
+            self.least - other.most,
+            self.most - other.least,
+            _minus(self.surplus, other.surplus),
+            self.uncut and other.uncut,
+            self.settled and other.settled,
+            _minus(self.levels, other.levels),
+            self.up + other.down,
+            self.down + other.up,
         )
 
+    def expected(self, values: Values) -> Values:
+        """Return the values without surplus; as they are, if they vary less in runs cut off."""
+        if self.surplus is None or not np.isfinite(self.surplus).all():
+            return values
+        reduced = values - self.surplus
+        return reduced if self.uncut or reduced.var() <= values.var() else values
 
-ANY = Support()
+    def rest(self, values: Values) -> Values:
+        """Return the values without what jumps make up."""
+        return values if self.levels is None else values - self.levels
+
+    def room(self, runs: int, confidence: float) -> tuple[float, float]:
+        """Return how far jumps may move the mean of `runs` runs down, and up."""
+        error = (1.0 - confidence) / 2.0
+        below, above = (
+            sum(jump.size * jump.probability(runs, error) for jump in jumps)
+            for jumps in (self.down, self.up)
+        )
+        if self.levels is not None and np.ptp(self.levels):
+            mean = float(self.levels.mean())
+            below += mean + _limit_of_levels(-self.levels, error)
+            above += _limit_of_levels(self.levels, error) - mean
+        return below, above
 
 
-def mean_interval(values: Values, confidence: float, support: Support = ANY) -> Interval:
-    """Return the mean with its interval; an infinite value gives an infinite mean without interval.
+NOTHING = Known()
+
+
+def _minus(one: Values | None, other: Values | None) -> Values | None:
+    if one is None or other is None:
+        return one if other is None else -other
+    return one - other
+
+
+def _limit_of_levels(levels: Values, error: float) -> float:
+    """Return the upper limit of the mean of a figure that has few values.
+
+    Of two values it is Clopper and Pearson's limit. Of more, it is that of Gaffke (2005, "Three
+    test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable",
+    Mathematical Methods of Statistics 14) for values up to the greatest seen, whose Dirichlet
+    weighted sum is taken for a Beta variate with the same first two moments.
+    """
+    from scipy import special
+
+    least, width = float(levels.min()), float(np.ptp(levels))
+    shares = np.append((levels - least) / width, 1.0)
+    mean = float(shares.mean())
+    weight = mean * (1.0 - mean) * (len(shares) + 1) / float(shares.var()) - 1.0
+    quantile = special.betaincinv(mean * weight, (1.0 - mean) * weight, 1.0 - error)
+    return least + width * float(quantile)
+
+
+def mean_interval(values: Values, confidence: float, known: Known = NOTHING) -> Interval:
+    """Return the mean with its interval. Where a value is infinite so is the mean, without limits.
 
     If the spread of the runs gives no limit, because they are equal or too skewed, the limit is the
     greatest effect of unobserved runs: at most a share `unseen_share` of all, each as far off as
     possible. A figure without limits has no limit there.
     """
-    from scipy import stats
-
     count = len(values)
     if not count:
         return Interval(nan, nan, nan)
     if not np.isfinite(values).all():
         return Interval(float(values.sum()), nan, nan)
-    alike = values.min() == values.max()
-    # The mean of equal values can be off in its last digit.
-    mean = float(values[0] if alike else values.mean())
     # Without randomness one run is enough.
-    if alike and support.certain:
-        return Interval(mean, mean, mean)
+    if known.certain and values.min() == values.max():
+        return Interval(float(values[0]), float(values[0]), float(values[0]))
+    expected = known.expected(values)
+    mean = _mean(expected)
     if count < FEWEST:
         return Interval(mean, nan, nan, FEWEST)
-    if not alike and _rare_count(values):
-        total, tail = float(values.sum()), (1.0 - confidence) / 2.0
-        low = float(stats.gamma.ppf(tail, total)) / count  # Garwood 1936
-        high = float(stats.gamma.isf(tail, total + 1.0)) / count
-        return Interval(mean, low, min(high, support.most))
-    low, high, judged = (mean, mean, values) if alike else _limits(values, confidence)
-    enough = _enough(values, judged, support)
-    skew = skewness(judged) if enough else 0.0
-    if values.min() > 0 and high > _WIDE * mean and enough is None:
-        # runs needed for a limit of twice the mean
-        enough = ceil(count * (log(min(high / mean, 1e9)) / log(2.0)) ** 2)
-        # A limit of a thousand times the mean only looks like information.
-        high = high if high < _USELESS * mean else inf
-    unseen = unseen_share(count, confidence)
-    if support.spill:
-        low -= unseen * (mean - float(values.min()) + support.spill)
-        high += unseen * (float(values.max()) - mean + support.spill)
-    # Equal values have no spread to estimate: only the share of unseen runs bounds the mean.
-    untold = alike and not support.spill
-    if untold or skew < 0:
-        low -= unseen * (mean - support.least)
-    if untold or skew > 0:
-        high += unseen * (support.most - mean)
-    return Interval(mean, max(low, support.least), min(high, support.most), enough)
+    if expected is values and known.levels is None and _is_rare_count(values):
+        total, error = float(values.sum()), (1.0 - confidence) / 2.0
+        high = _garwood_high(total, error) / count
+        return Interval(mean, _garwood_low(total, error) / count, min(high, known.most))
+    low, high, enough = _limits(expected, confidence, known, positive=True)
+    return Interval(mean, low, high, enough)
+
+
+def _mean(values: Values) -> float:
+    # The mean of equal values can be off in its last digit.
+    return float(values[0] if values.min() == values.max() else values.mean())
 
 
 def unseen_share(count: int, confidence: float) -> float:
@@ -171,12 +306,39 @@ def unseen_share(count: int, confidence: float) -> float:
     return float(1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / count))
 
 
-def _limits(values: Values, confidence: float) -> tuple[float, float, Values]:
-    """Return the limits of the mean, and the scale on which its skewness is judged."""
+def _limits(
+    values: Values, confidence: float, known: Known, *, positive: bool
+) -> tuple[float, float, int | None]:
+    """Return the limits of the mean of values without surplus, and how many runs are enough."""
+    count, mean = len(values), _mean(values)
+    rest = known.rest(values)
+    below, above = known.room(count, confidence)
+    unseen = unseen_share(count, confidence)
+    if np.ptp(rest) <= _LAST_DIGITS * float(np.abs(values).max(initial=1.0)):
+        if not (known.settled or known.levels is not None or below or above):
+            below, above = unseen * (mean - known.least), unseen * (known.most - mean)
+        return max(mean - below, known.least), min(mean + above, known.most), None
+    offset = mean - float(rest.mean())
+    low, high, judged = _spread(rest, confidence, positive)
+    shown = max((jump.size for jump in known.jumps), default=0.0) if below + above else 0
+    enough = _enough(rest, judged, shown)
+    skew = skewness(judged) if enough else 0.0
+    if positive and rest.min() > 0 and high > _WIDE * (mean - offset) and enough is None:
+        wide = min(high / (mean - offset), 1e9)
+        enough = ceil(count * (log(wide) / log(2.0)) ** 2)  # for twice the mean
+        high = high if high < _USELESS * (mean - offset) else inf
+    low, high = low + offset - below, high + offset + above
+    low -= unseen * (mean - known.least) if skew < 0 else 0.0
+    high += unseen * (known.most - mean) if skew > 0 else 0.0
+    return max(low, known.least), min(high, known.most), enough
+
+
+def _spread(values: Values, confidence: float, positive: bool) -> tuple[float, float, Values]:
+    """Return the limits of the mean by the spread of the values, and how skewness is judged."""
     count, mean = len(values), float(values.mean())
     half = _t(count - 1, confidence) * float(values.std(ddof=1)) / sqrt(count)
     low, high = mean - half, mean + half
-    if values.min() > 0:
+    if positive and values.min() > 0:
         high = mean * exp(min(half / mean, 700.0))  # symmetric on the scale of logarithms
         logs = np.log(values)
         # Log-normal figures are not skewed to the left on this scale.
@@ -187,31 +349,45 @@ def _limits(values: Values, confidence: float) -> tuple[float, float, Values]:
 
 
 def _lognormal_limits(logs: Values, confidence: float) -> tuple[float, float]:
-    """Return limits of a log-normal mean exp(μ + σ²/2), combined from the intervals of both
-    terms.
-    """
-    from scipy import stats
+    """The mean of a log-normal figure is exp(μ + σ²/2): the intervals of both, put together."""
+    from scipy import special
 
     count, tail = len(logs), (1.0 - confidence) / 2.0
     freedom, half_variance = count - 1, float(logs.var(ddof=1)) / 2.0
     of_mean = _t(freedom, confidence) * sqrt(2.0 * half_variance / count)
-    below = half_variance * (1.0 - freedom / float(stats.chi2.isf(tail, freedom)))
-    above = half_variance * (freedom / float(stats.chi2.ppf(tail, freedom)) - 1.0)
+    below = half_variance * (1.0 - freedom / float(special.chdtri(freedom, tail)))
+    above = half_variance * (freedom / float(special.chdtri(freedom, 1.0 - tail)) - 1.0)
     middle = float(logs.mean()) + half_variance
     upper = middle + sqrt(of_mean**2 + above**2)
     return exp(middle - sqrt(of_mean**2 + below**2)), exp(upper) if upper < log(1e300) else inf
 
 
 def _t(freedom: float, confidence: float) -> float:
-    """Return the two-sided t quantile: P(|T| ≤ t) = confidence."""
-    from scipy.special import stdtrit
+    """The two-sided t quantile: P(|T| ≤ t) = confidence."""
+    from scipy import special
 
-    return float(stdtrit(freedom, (1.0 + confidence) / 2.0))
+    return float(special.stdtrit(freedom, (1.0 + confidence) / 2.0))
 
 
-def _enough(values: Values, judged: Values, support: Support) -> int | None:
-    """Return the approximate number of runs that a skewed figure needs; None if these suffice."""
-    if np.ptp(values) <= 2 * support.spill or not (skew := skewness(judged)):
+def _garwood_low(total: float, error: float) -> float:
+    """Return the lower limit of the mean of a Poisson variate that was `total`."""
+    from scipy import special
+
+    return float(special.gammaincinv(total, error))
+
+
+def _garwood_high(total: float, error: float) -> float:
+    from scipy import special
+
+    return float(special.gammainccinv(total + 1.0, error))
+
+
+def _enough(values: Values, judged: Values, shown: float) -> int | None:
+    """Return about how many runs a skewed figure needs; None if it has them.
+
+    None as well if jumps up to the size `shown` explain its spread.
+    """
+    if np.ptp(values) <= 2 * shown or not (skew := skewness(judged)):
         return None
     of_values = skew if judged is values else skewness(values)
     needed = ceil(_COCHRAN * max(abs(of_values), abs(skew)) ** 2)
@@ -219,26 +395,28 @@ def _enough(values: Values, judged: Values, support: Support) -> int | None:
 
 
 def skewness(values: Values) -> float:
-    """Return the coefficient of skewness G1; 0 if not significant, or for few values."""
+    """The coefficient of skewness G1; 0 where a normal figure might show it, or values are few."""
     count = len(values)
     if count < _LEAST_TO_JUDGE or np.ptp(values) == 0:
         return 0.0
-    deviations = values - values.mean()
-    moments = float((deviations**2).mean()), float((deviations**3).mean())
-    coefficient = sqrt(count * (count - 1)) / (count - 2) * moments[1] / moments[0] ** 1.5
+    centred = values - values.mean()
+    moments = [float((centred**power).mean()) for power in (2, 3)]
+    if not moments[0]:
+        return 0.0
+    coefficient = moments[1] / moments[0] ** 1.5 * sqrt(count * (count - 1)) / (count - 2)
     error = sqrt(6 * count * (count - 1) / ((count - 2) * (count + 1) * (count + 3)))
     return coefficient if abs(coefficient) > _SKEWED * error else 0.0
 
 
-def _rare_count(values: Values) -> bool:
-    """Return True for counts of rare events with no more spread than a Poisson distribution."""
-    from scipy import stats
+def _is_rare_count(values: Values) -> bool:
+    """Whether values are counts of what happens seldom, and spread no more than chance does."""
+    from scipy import special
 
     mean = float(values.mean())
-    if values.min() != 0 or mean >= _RARE or (values != np.floor(values)).any():
+    if values.min() != 0 or not 0 < mean < _RARE or (values != np.floor(values)).any():
         return False
     dispersion = float(((values - mean) ** 2).sum()) / mean
-    return dispersion <= float(stats.chi2.isf(0.01, len(values) - 1))
+    return dispersion <= float(special.chdtri(len(values) - 1, 0.01))
 
 
 def quantile_interval(
@@ -304,12 +482,14 @@ def share_interval(
 
 
 def paired_difference(
-    values: Values, baseline: Values, confidence: float, certain: bool = False
+    values: Values,
+    baseline: Values,
+    confidence: float,
+    known: tuple[Known, Known] = (NOTHING, NOTHING),
 ) -> Difference:
-    """Return the difference of pairs with common random numbers: values − baseline.
+    """Return the mean of values − baseline, of pairs that met the same chance.
 
-    A pair in which neither finished is a tie. `certain` is True if the difference is the same in
-    all pairs because nothing in it is random.
+    A pair of which neither finished is a tie. `known` are the facts about both sides.
     """
     with np.errstate(invalid="ignore"):
         every = np.where(values == baseline, 0.0, values - baseline)
@@ -321,23 +501,52 @@ def paired_difference(
     if alike:
         differences = np.full(count, _mean_of_alike(differences, values[both]))
     signs = count, int((differences > 0).sum()), int((differences < 0).sum())
-    if certain and alike:
+    of_both = known[0].among(both).minus(known[1].among(both))
+    if of_both.certain and alike:
         same = float(differences[0])
         return Difference(same, same, same, float(same == 0), "no chance", *signs)
-    estimate = _mean_of_pairs(differences, infinite)
-    if count < FEWEST or infinite or np.ptp(differences) == 0 or _too_skewed(differences):
-        p_value = sign_test(*signs[1:]) if count else nan
-        return Difference(estimate, nan, nan, p_value, "sign test", *signs)
-    # scipy.stats takes a second to load, which one sentence of a small run is not worth
-    from scipy.special import stdtr
+    if count < FEWEST or infinite:
+        estimate = _mean_of_pairs(differences, infinite)
+        return Difference(estimate, nan, nan, nan, "no interval", *signs)
+    expected = of_both.expected(differences)
 
-    error = float(differences.std(ddof=1)) / sqrt(count)  # infinite pairs that tie are 0 here
-    p_value = 2.0 * float(stdtr(count - 1, -abs(estimate) / error))
-    half = _t(count - 1, confidence) * error
-    return Difference(estimate, estimate - half, estimate + half, p_value, "paired t", *signs)
+    def limits(level: float) -> tuple[float, float]:
+        return _limits(expected, level, of_both, positive=False)[:2]
+
+    low, high = limits(confidence)
+    if not (isfinite(low) or isfinite(high)):
+        return Difference(_mean(expected), nan, nan, nan, "no interval", *signs)
+    mean, plain = _mean(expected), not (of_both.levels is not None or any(of_both.jumps))
+    error = 0.0 if alike else float(expected.std(ddof=1)) / sqrt(count)
+    if plain and error and isfinite(low if mean > 0 else high):
+        p_value = _p_value_of_t(mean / error, count - 1)
+    else:
+        p_value = _p_value(limits)
+    return Difference(mean, low, high, p_value, "paired t", *signs)
+
+
+def _p_value_of_t(statistic: float, freedom: float) -> float:
+    from scipy import special
+
+    return 2.0 * float(special.stdtr(freedom, -abs(statistic)))
+
+
+def _p_value(limits: Callable[[float], tuple[float, float]]) -> float:
+    """Return the least error with which an interval excludes 0, found by bisection."""
+    low, high = -_LEAST_P, 0.0  # of the exponent of the error, to base 10
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        lower, upper = limits(1.0 - 10.0**middle)
+        if lower > 0 or upper < 0:
+            high = middle
+        else:
+            low = middle
+    return float(10.0**high)
 
 
 _LAST_DIGITS = 1e-12
+_LEAST_P, _HALVINGS = 12.0, 18
+"""Exponent of the least p-value that is told from 0, and steps of the search for one."""
 
 
 def _alike(differences: Values, *sides: Values) -> bool:
@@ -356,17 +565,12 @@ def _mean_of_pairs(differences: Values, infinite: bool) -> float:
     if not len(differences):
         return nan
     if not infinite:
-        same = differences.min() == differences.max()
-        return float(differences[0] if same else differences.mean())
+        return _mean(differences)
     later, earlier = np.isposinf(differences).any(), np.isneginf(differences).any()
     # Infinity minus infinity has no value.
     if later == earlier:  # some of each, or only pairs in which neither finished
         return nan
     return inf if later else -inf
-
-
-def _too_skewed(differences: Values) -> bool:
-    return _enough(differences, differences, ANY) is not None
 
 
 def sign_test(rose: int, fell: int) -> float:
@@ -381,31 +585,51 @@ def _two_sided(most: int, count: int) -> float:
 
 
 def unpaired_difference(
-    values: Values, baseline: Values, confidence: float, certain: bool = False
+    values: Values,
+    baseline: Values,
+    confidence: float,
+    known: tuple[Known, Known] = (NOTHING, NOTHING),
 ) -> Difference:
-    """Return the difference of two samples treated as independent, without common random
-    numbers.
-    """
-    from scipy import stats
-
-    sides = values[~np.isnan(values)], baseline[~np.isnan(baseline)]
+    """Of two samples as if independent: what would be known without common random numbers."""
+    chosen = ~np.isnan(values), ~np.isnan(baseline)
+    sides = values[chosen[0]], baseline[chosen[1]]
     if not all(len(side) and np.isfinite(side).all() for side in sides):
         return Difference(nan, nan, nan, nan, "Welch t")
-    estimate = float(sides[0].mean() - sides[1].mean())
-    if certain:
+    facts = [part.among(which) for part, which in zip(known, chosen, strict=True)]
+    expected = [part.expected(side) for part, side in zip(facts, sides, strict=True)]
+    estimate = float(expected[0].mean() - expected[1].mean())
+    if all(part.certain for part in facts):
         return Difference(estimate, estimate, estimate, float(estimate == 0), "no chance")
-    alike = all(np.ptp(side) == 0 for side in sides)
-    if alike or any(len(side) < FEWEST or _too_skewed(side) for side in sides):
+    rests = [part.rest(side) for side, part in zip(expected, facts, strict=True)]
+    untold = not any(np.ptp(rest) for rest in rests) and not any(part.jumps for part in facts)
+    few = any(len(side) < FEWEST for side in sides)
+    if few or untold or any(_enough(rest, rest, 0.0) for rest in rests):
         return Difference(estimate, nan, nan, nan, "Welch t")
-    found = stats.ttest_ind(*sides, equal_var=False)
-    low, high = map(float, found.confidence_interval(confidence))
-    return Difference(estimate, low, high, float(found.pvalue), "Welch t")
+    errors = [float(rest.var(ddof=1)) / len(rest) for rest in rests]
+    parts = sum(e**2 / (len(rest) - 1) for e, rest in zip(errors, rests, strict=True))
+    freedom = sum(errors) ** 2 / parts if parts else 1.0
+
+    def limits(level: float) -> tuple[float, float]:
+        half = _t(freedom, level) * sqrt(sum(errors))
+        (low, high), (less, more) = (
+            p.room(len(s), level) for p, s in zip(facts, sides, strict=True)
+        )
+        return estimate - half - low - more, estimate + half + high + less
+
+    p_value = _p_value(limits)
+    if not any(part.levels is not None or part.jumps for part in facts):
+        p_value = _p_value_of_t(estimate / sqrt(sum(errors)), freedom)
+    return Difference(estimate, *limits(confidence), p_value, "Welch t")
 
 
-def figure_difference(column: str, sides: tuple[Values, Values], certain: bool) -> Difference:
+def figure_difference(
+    column: str, sides: tuple[Values, Values], known: tuple[Known, Known]
+) -> Difference:
     """Compare the paired values of a figure: an instant by its median, another by its mean."""
-    compare = median_difference if is_instant(column) else paired_difference
-    return compare(*sides, CONFIDENCE, certain)
+    if is_instant(column):
+        certain = known[0].certain and known[1].certain
+        return median_difference(*sides, CONFIDENCE, certain)
+    return paired_difference(*sides, CONFIDENCE, known)
 
 
 def median_difference(

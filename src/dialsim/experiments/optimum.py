@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
-from math import inf, isfinite, isnan, nan, prod, sqrt, ulp
+from math import inf, isfinite, isnan, nan, prod, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +34,8 @@ from dialsim.experiments.breaches import Baseline
 from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import check_confidence, undominated
 from dialsim.experiments.expression import Expression, read_expression
-from dialsim.experiments.figure_names import FigureName
+from dialsim.experiments.facts import expected_mean, facts_needed
+from dialsim.experiments.figure_names import COST, FigureName
 from dialsim.experiments.goal import (
     OF_EVIDENCE,
     Evidence,
@@ -45,8 +46,9 @@ from dialsim.experiments.goal import (
     judge,
     read_goal,
 )
-from dialsim.experiments.intervals import paired_difference
+from dialsim.experiments.intervals import Known, paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
+from dialsim.experiments.prior import prior_of
 from dialsim.experiments.runner import OutOfTime, runner
 from dialsim.experiments.variants import (
     SettingChange,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
 
     from dialsim.engine.engines import Choice
     from dialsim.experiments.plots import OptimumPlots
+    from dialsim.experiments.prior import Prior
     from dialsim.experiments.run_figures import RunFigures
     from dialsim.experiments.runner import ExperimentRunner
     from dialsim.scenario.scenario import Scenario
@@ -105,6 +108,25 @@ class Objective:
         """Return the loss of each run, smaller is better; infinite for an undefined figure."""
         values = self.figure.of(runs) - (self.origin if self.figure.is_instant else 0)
         return np.where(np.isnan(values), inf, -values if self.greatest else values)
+
+    def facts(self, runs: Sequence[RunFigures], prior: Prior) -> Known:
+        """Return what is known of the losses, besides their values."""
+        known = self.figure.facts(runs, prior)
+        return Known(certain=True, least=0.0, most=0.0).minus(known) if self.greatest else known
+
+    def loss(self, runs: Sequence[RunFigures], prior: Prior) -> float:
+        """Return the mean loss, charges that are known exactly being expected ones."""
+        losses = self.losses(runs)
+        if not np.isfinite(losses).all():
+            return float(losses.sum())
+        return float(self.facts(runs, prior).expected(losses).mean())
+
+    def mean(self, runs: Sequence[RunFigures], prior: Prior) -> float:
+        """Return the mean of the figure, NaN where it is not finite."""
+        loss = self.loss(runs, prior)
+        if not isfinite(loss):
+            return nan
+        return (-loss if self.greatest else loss) + (self.origin if self.figure.is_instant else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,9 +372,13 @@ class _Trials:
     @cached_property
     def _asked(self) -> frozenset[str]:
         """Names of the figures that goals, objective and answer need."""
-        objective = () if self._objective is None else self._objective.figure.figures
-        asked = _OF_ANSWER.union((figure.name for figure in objective), self._baseline.figures)
-        return asked if self._goal is None else asked | self._goal.figures
+        figures = [COST, *(() if self._objective is None else self._objective.figure.figures)]
+        asked = _OF_ANSWER.union(self._baseline.figures)
+        if self._goal is not None:
+            asked |= self._goal.figures
+        for clause in self._goal.clauses if self._goal else ():
+            figures += clause.figure.figures
+        return asked | facts_needed(figures, prior_of(self._scenario))
 
     @property
     def _error(self) -> float:
@@ -462,16 +488,16 @@ class _Trials:
         )
         # Each look is a separate test (Bonferroni), and only the lower limit is used.
         confidence = 1 - 2 * self._error / len(self._looks.counts)
-        figure = self._objective.figure
-        certain = all(figure.support(self._cases[part].prior).certain for part in (key, leader))
-        found = paired_difference(ours, theirs, confidence, certain)
-        if not isnan(found.low):
+        known, other = (
+            self._objective.facts(self._cases[part].first(count), self._cases[part].prior)
+            for part in (key, leader)
+        )
+        found = paired_difference(ours, theirs, confidence, (known, other))
+        if isfinite(found.low):
             return found.low
-        # The sign test has no interval: it shows which is greater, not the distance.
-        if found.p_value < 1 - confidence and found.rose > found.fell:
-            return ulp(0.0)
+        # A difference that no pair shows is rare, and small unless the figure can jump
         alike = count >= LEAST_TO_BE_SURE and found.rose == found.fell == 0
-        return 0.0 if alike else -inf
+        return 0.0 if alike and not known.jumps else -inf
 
     def _tolerance(self, leader: Key) -> float:
         return self._indifference * abs(self._means[leader])
@@ -566,9 +592,8 @@ class _Trials:
 
     def _take(self, evidence: Evidence, key: Key) -> None:
         self._tried[key] = evidence
-        objective = self._objective
-        losses = 0.0 if objective is None else float(objective.losses(evidence.runs).mean())
-        self._means[key] = losses
+        objective, runs = self._objective, evidence.runs
+        self._means[key] = 0.0 if objective is None else objective.loss(runs, evidence.prior)
 
     def _changes(self, key: Key) -> tuple[SettingChange, ...]:
         return tuple(
@@ -596,9 +621,9 @@ class _Trials:
             evidence=evidence,
             objective=None
             if self._objective is None
-            else float(self._objective.figure.of(evidence.runs).mean()),
+            else self._objective.mean(evidence.runs, evidence.prior),
             finish=float(np.quantile(_values("finish", runs), 0.5, method="inverted_cdf")),
-            cost=float(_values("cost", runs).mean()) if self._scenario.costs else nan,
+            cost=expected_mean(COST, runs, evidence.prior) if self._scenario.costs else nan,
             people_reached=float(_values("people_reached", runs).mean()),
         )
 

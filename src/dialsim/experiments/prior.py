@@ -1,17 +1,18 @@
 """Limits on figures that follow from the scenario before any run.
 
-Intervals need two of them. If no draw can change a figure, one run determines it. If draws can, a
-run may end later than all observed ones, because some call no longer fitted in before a closing: by
-at most `spill_ms`.
+Where no draw can change a figure, one run is all there is to know. Where draws can, a run may take
+another day than those that were seen: the calendars of the campaigns give the calling time that is
+left until then, and how long calling pauses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dialsim.engine.rules import week_position
 from dialsim.engine.windows import Windows
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str | None, str | None]
 """Organization and campaign; neither for the whole run."""
+WHOLE: Place = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +43,112 @@ class _Closings:
     paused: Mapping[int, int]
 
 
+Values = NDArray[np.float64]
+
+
+class Finishes(NamedTuple):
+    """Finishes of one campaign in several runs, told by the calling time and the closed time.
+
+    `worked` is the calling time until each finish, `closed` the time in which windows were closed
+    (ms). `left` is the calling time from each finish to the closing after the latest, `since` that
+    from the opening before the earliest. `night` is the closed time after that closing, `before`
+    the one before that opening, 0 if no run can finish before.
+    """
+
+    worked: Values
+    closed: Values
+    left: Values
+    since: Values
+    night: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """When a campaign may call: by the windows of its request, without its pauses.
+
+    Time counts from `origin` (ms). `longest_call` is the longest time of a call, as far as it has
+    an upper end; `is_light` says that no part of it has a tail heavier than exponential.
+    """
+
+    organization: str
+    campaign: str
+    request: ScheduleRequest
+    pauses: tuple[tuple[int, int], ...]
+    origin: int
+    longest_call: int
+    is_light: bool
+
+    @property
+    def retry(self) -> int:
+        """How much later than others a run may finish by one more attempt (ms)."""
+        interval = self.request.retry_interval
+        return interval + self.longest_call if interval else 0
+
+    @property
+    def longest_night(self) -> int:
+        """The longest time without calling (ms)."""
+        last = max((end for _, end in self.pauses), default=self.origin)
+        spans = self._open_spans(last + 3 * WEEK)
+        return int((spans[1:, 0] - spans[:-1, 1]).max(initial=0))
+
+    def finishes(self, at: Values) -> Finishes:
+        """Place finite finishes (ms) among the windows."""
+        starts, ends = self._open_spans(int(at.max()) + 2 * WEEK).T.astype(np.float64)
+        opened = np.concatenate([[0.0], np.cumsum(ends - starts)])
+        window = np.maximum(np.searchsorted(starts, at, side="right") - 1, 0)
+        into = np.clip(at - starts[window], 0.0, (ends - starts)[window])
+        worked = opened[window] + into
+        first, last = int(window.min()), int(window.max())
+        begin = self.origin
+        if self.request.start_date_time is not None:
+            begin = max(begin, self.request.start_date_time)
+        earlier = first > 0 and ends[first - 1] > begin
+        return Finishes(
+            worked,
+            at - self.origin - worked,
+            opened[last + 1] - worked,
+            worked - opened[first],
+            int(starts[last + 1] - ends[last]),
+            int(starts[first] - ends[first - 1]) if earlier else 0,
+        )
+
+    def _open_spans(self, until: int) -> NDArray[np.int64]:
+        spans = Windows.of(self.request.time_windows).open_spans(self.origin, until)
+        for begin, end in self.pauses:
+            before = np.column_stack([spans[:, 0], np.minimum(spans[:, 1], begin)])
+            after = np.column_stack([np.maximum(spans[:, 0], end), spans[:, 1]])
+            cut = np.concatenate([before, after])
+            spans = np.sort(cut[cut[:, 0] < cut[:, 1]], axis=0)
+        return spans
+
+
 @dataclass(frozen=True, slots=True)
 class Prior:
     """Limits on figures that are known before any run.
 
-    `calls` is True if no draw can change a call, `results` if none can change the results of calls
-    either. `spill_ms` is by how much a run may end later than others because of a closing, or one
-    more attempt. The defaults apply to unknown scenarios.
+    `calls` says that no draw can change a call, `results` that none can change what comes of calls
+    either, `people` that none can change who is called. `uncut` says that no campaign is kept from
+    making all its calls, `steady` that talk times do not change who answers either, `answers` that
+    everybody answers the first call. `calendars` are those of the campaigns; `line_prices` is what
+    the lines of each organization cost on a day, at most. The defaults hold for an unknown
+    scenario.
     """
 
     calls: bool = False
     results: bool = False
-    spill_ms: int = DAY
+    people: bool = False
+    uncut: bool = False
+    steady: bool = False
+    answers: bool = False
+    calendars: tuple[Calendar, ...] = ()
+    line_prices: Mapping[str, float] = field(default_factory=dict)
     closings: Mapping[Place, _Closings] = field(default_factory=dict, repr=False, compare=False)
 
     def certain(self, figure: str) -> bool:
-        """Return True if a figure is the same in all runs."""
+        """Whether a figure is the same in all runs, so that one run tells all."""
+        if figure in ("people", "people_removed") and self.people:
+            return True
         return self.results if follows_calls(figure) else self.calls
 
     def closing(self, place: Place, day: int) -> int | None:
@@ -90,7 +182,62 @@ def prior_of(scenario: Scenario) -> Prior:
         _draws_results(organization, campaign, behaviour)
         for organization, campaign, behaviour in _campaigns(scenario)
     )
-    return Prior(calls, results, _spill(scenario), _closings(scenario))
+    uncut, behaviours = _is_uncut(scenario), [each for *_, each in _campaigns(scenario)]
+    alerts = [organization.duplicate_call_alert for organization in scenario.organizations]
+    return Prior(
+        calls,
+        results,
+        not any(alerts),
+        uncut,
+        uncut and all(_is_steady(behaviour) for behaviour in behaviours),
+        uncut and all(_answers(behaviour) for behaviour in behaviours),
+        (*_calendars(scenario),),
+        _line_prices(scenario),
+        _closings(scenario),
+    )
+
+
+def _line_prices(scenario: Scenario) -> dict[str, float]:
+    """Return what the lines of each organization cost on a day with calls, at most."""
+    price = scenario.costs.per_line_day if scenario.costs else 0.0
+    prices = {}
+    for organization in scenario.organizations:
+        actions = (*organization.timeline, *organization.planned)
+        limits = [action.value for action in actions if action.action == "setConcurrency"]
+        most = max(int(limit or 0) for limit in (organization.max_concurrent_calls, *limits))
+        prices[organization.name] = price * most
+    return {name: price for name, price in prices.items() if price}
+
+
+def _is_uncut(scenario: Scenario) -> bool:
+    """True if nothing keeps a campaign from making all its calls."""
+    return (
+        scenario.clock.end is None
+        and not any(organization.timeline for organization in scenario.organizations)
+        and all(calendar.request.end_date_time is None for calendar in _calendars(scenario))
+    )
+
+
+def _is_steady(behaviour: Behaviour) -> bool:
+    """True if answers do not depend on when a call is made."""
+    odds = behaviour.answered_odds
+    by_time = (*odds.by_hour.values(), *odds.by_day.values(), odds.on_holiday)
+    return odds.by_caller_id_use is None and all(factor == 1 for factor in by_time)
+
+
+def _answers(behaviour: Behaviour) -> bool:
+    """True if every first call is answered."""
+    return (
+        behaviour.people is None
+        and [name for name, share in behaviour.outcomes if share] == ["answered"]
+        and not behaviour.answered_odds.by_segment
+        and 0 not in _odds(behaviour)
+    )
+
+
+def _odds(behaviour: Behaviour) -> tuple[float, ...]:
+    odds = behaviour.answered_odds
+    return (*odds.by_hour.values(), *odds.by_day.values(), odds.on_holiday, *odds.by_attempt)
 
 
 def _closings(scenario: Scenario) -> dict[Place, _Closings]:
@@ -152,7 +299,7 @@ def _draws_calls(campaign: Campaign, behaviour: Behaviour) -> bool:
         return True
     if _all_scripted(campaign):
         return False
-    odds, ring = behaviour.answered_odds, behaviour.ring_time
+    ring = behaviour.ring_time
     times = {
         "answered": (ring.answered, behaviour.talk_time),
         "no_answer": (ring.no_answer,),
@@ -160,13 +307,13 @@ def _draws_calls(campaign: Campaign, behaviour: Behaviour) -> bool:
         "failed": (ring.failed,),
     }
     possible = [times[outcome] for outcome, share in behaviour.outcomes if share > 0]
-    # Odds do not change a certain outcome, except that odds of 0 prevent an answer.
-    if 0 in (*odds.by_hour.values(), *odds.by_day.values(), odds.on_holiday, *odds.by_attempt):
+    # odds change no certain outcome, but odds of 0 turn an answer into none
+    if 0 in _odds(behaviour):
         possible.append(times["no_answer"])
     return (
         behaviour.people is not None
         or [share for _, share in behaviour.outcomes if share] != [1]
-        or bool(odds.by_segment)
+        or bool(behaviour.answered_odds.by_segment)
         or not all(_constant(time) for part in possible for time in part)
     )
 
@@ -203,47 +350,54 @@ def _constant(distribution: Distribution) -> bool:
     return bool(distribution.dist == "constant")
 
 
-def _spill(scenario: Scenario) -> int:
-    """Return one closing, one retry and one call (ms): the spill beyond the latest observed run."""
-    # Calls without an upper limit of their duration add nothing: their tail is covered by the test
-    # of skewness.
-    closed = [_longest_closed(request) + request.retry_interval for request in _requests(scenario)]
-    calls = [
-        _longest(behaviour.setup_time)
-        + max(_longest(time) for _, time in behaviour.ring_time)
-        + _longest(behaviour.talk_time)
-        for _, _, behaviour in _campaigns(scenario)
-    ]
-    return max(closed, default=0) + _longest_pause(scenario) + max(calls, default=0)
-
-
-def _requests(scenario: Scenario) -> Iterator[ScheduleRequest]:
+def _calendars(scenario: Scenario) -> Iterator[Calendar]:
+    """Return the calendar of every campaign that is scheduled."""
     for organization in scenario.organizations:
         for campaign in organization.campaigns:
-            if campaign.schedule is not None:
-                yield campaign.schedule
-        for action in organization.timeline:
-            if action.body is not None:
-                yield action.body
+            own = [a for a in organization.timeline if a.campaign == campaign.name and a.body]
+            requests = [campaign.schedule, *(action.body for action in own)]
+            request = next((each for each in requests if each is not None), None)
+            if request is None:
+                continue
+            behaviours = [b for _, each, b in _campaigns(scenario) if each is campaign]
+            yield Calendar(
+                organization.name,
+                campaign.name,
+                request,
+                tuple(_pauses(organization, campaign.name)),
+                scenario.calling_begins,
+                max(map(_longest_call, behaviours)),
+                all(_is_light(behaviour.talk_time) for behaviour in behaviours),
+            )
 
 
-def _longest_pause(scenario: Scenario) -> int:
-    """Return the longest pause compiled from a plan (ms)."""
-    longest = 0
-    for organization in scenario.organizations:
-        paused_at: dict[str | None, int] = {}
-        for action in organization.planned:
-            if action.action == "pause":
-                paused_at[action.campaign] = action.at
-            elif action.action == "resume" and action.campaign in paused_at:
-                longest = max(longest, action.at - paused_at.pop(action.campaign))
-    return longest
+def _pauses(organization: Organization, campaign: str) -> Iterator[tuple[int, int]]:
+    """Yield when a campaign is paused, by the timeline or by what its plan was compiled to."""
+    paused_at = None
+    for action in sorted((*organization.timeline, *organization.planned), key=lambda a: a.at):
+        if action.campaign not in (None, campaign):
+            continue
+        if action.action == "pause" and paused_at is None:
+            paused_at = action.at
+        elif action.action == "resume" and paused_at is not None:
+            yield paused_at, action.at
+            paused_at = None
 
 
-def _longest_closed(request: ScheduleRequest) -> int:
-    """Return the longest time between two windows (ms)."""
-    spans = Windows.of(request.time_windows).open_spans(0, 3 * WEEK)
-    return int(np.diff(spans.ravel())[1::2].max(initial=0))
+def _longest_call(behaviour: Behaviour) -> int:
+    """Return the longest time of a call (ms), without parts that have no upper end."""
+    rings = max(_longest(time) for _, time in behaviour.ring_time)
+    return _longest(behaviour.setup_time) + rings + _longest(behaviour.talk_time)
+
+
+def _is_light(distribution: Distribution) -> bool:
+    """Whether the tail of a distribution is no heavier than exponential."""
+    match distribution.dist:
+        case "lognormal":
+            return distribution.max is not None or distribution.sd == 0
+        case "weibull":
+            return distribution.max is not None or distribution.sd <= distribution.mean
+    return True
 
 
 def _longest(distribution: Distribution) -> int:

@@ -15,8 +15,8 @@ import numpy as np
 from dialsim.errors import ExperimentError
 from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import estimates
-from dialsim.experiments.expression import Expression, read_expression, read_shown
-from dialsim.experiments.intervals import CONFIDENCE, mean_interval
+from dialsim.experiments.expression import Expression, read_shown
+from dialsim.experiments.intervals import CONFIDENCE, mean_interval, quantile_interval
 from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import (
     RunFigures,
@@ -43,7 +43,7 @@ _FIRST_STAGE = 10
 
 @dataclass(frozen=True, slots=True)
 class PrecisionGoal:
-    """Requested relative precision of a figure's mean, such as 0.02."""
+    """Requested relative precision of a figure's mean, or of an instant's median, such as 0.02."""
 
     figure: Expression
     relative: float
@@ -51,13 +51,17 @@ class PrecisionGoal:
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Result for a requested precision: `reached` is the relative error allowed by the interval."""
+    """Result for a requested precision: `reached` is the relative error allowed by the interval.
+
+    `unfinished` counts runs that make the statistic infinite.
+    """
 
     figure: str
     wanted: float
     reached: float
     unfinished: int
     met: bool
+    statistic: str = "mean"
 
 
 class Replications(RunTables):
@@ -90,7 +94,7 @@ class Replications(RunTables):
     def _intervals(self, confidence: float) -> pd.DataFrame:
         # Expressions of the whole run follow the figures.
         shown = [(e, e.in_tables(self.figures, self._start)) for e in self.expressions]
-        return estimates(self._frames(), confidence, self.prior, self.days, shown)
+        return estimates(self._frames(), self.figures, confidence, self.prior, self.days, shown)
 
     def _table(self, scope: str) -> pd.DataFrame:
         return figure_frame(replication_rows(self.figures, scope, self._start), scope)
@@ -163,7 +167,7 @@ def precisions(asked: Mapping[str, float] | str | None, scenario: Scenario) -> l
             raise ExperimentError(
                 f"precision of {name}: {relative:.10g} is not between 0 and 1 (0 % and 100 %)"
             )
-    return [PrecisionGoal(read_expression(name, scenario), relative) for name, relative in pairs]
+    return [PrecisionGoal(read_shown(name, scenario), relative) for name, relative in pairs]
 
 
 def _pairs(text: str) -> list[tuple[str, float]]:
@@ -186,9 +190,9 @@ def _reach_precision(
     The sequential procedure with fixed relative half-width (Chow & Robbins 1965, "On the asymptotic
     theory of fixed-width sequential confidence intervals for the mean"; Law 2015, section 9.4.1):
     after a first stage, runs are added until the half-width of the t interval is at most γ/(1+γ) of
-    the mean's size, which makes the relative error at most γ. Batches (`_batch`) do not depend on
-    the number of jobs. The procedure stops early for an infinite mean, which no further run can
-    change.
+    the mean's size, which makes the relative error at most γ. For the median of an instant, the
+    interval of order statistics is taken. Batches (`_batch`) do not depend on the number of jobs.
+    The procedure stops early for an infinite mean, which no further run can change.
     """
     count = first if not wanted else min(max(first, _FIRST_STAGE), most)
     while True:
@@ -221,9 +225,13 @@ def _batch(count: int, reached: Sequence[Precision]) -> int:
 
 def _reached(wanted: PrecisionGoal, runs: Sequence[RunFigures], prior: Prior) -> Precision:
     values = wanted.figure.in_tables(runs, earliest_start(runs))
-    unfinished = int((values == inf).sum())
-    support = wanted.figure.support(prior)
-    interval = mean_interval(values[~np.isnan(values)], CONFIDENCE, support)
+    given, by_median = ~np.isnan(values), wanted.figure.by_median
+    facts = wanted.figure.facts_in_tables(runs, prior).among(given)
+    if by_median:
+        interval = quantile_interval(values[given], 0.5, CONFIDENCE, facts.certain)
+    else:
+        interval = mean_interval(values[given], CONFIDENCE, facts)
+    unfinished = int((values == inf).sum()) if interval.estimate == inf else 0
     half, size = (interval.high - interval.low) / 2, abs(interval.estimate)
     # |estimate − truth| ≤ half and size − half ≤ |truth|, so this is an upper limit of the relative
     # error.
@@ -235,4 +243,5 @@ def _reached(wanted: PrecisionGoal, runs: Sequence[RunFigures], prior: Prior) ->
         error if known else inf,
         unfinished,
         known and error <= wanted.relative,
+        "median" if by_median else "mean",
     )

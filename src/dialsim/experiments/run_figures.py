@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
@@ -19,10 +19,18 @@ import numpy as np
 from dialsim.errors import DialsimError
 from dialsim.experiments.days import Days, calling_days
 from dialsim.experiments.intervals import rank
-from dialsim.interface.instants import ms_of, utc
+from dialsim.interface.instants import MINUTE, ms_of, utc
 from dialsim.results.bottleneck import Bottleneck, Reason
 from dialsim.results.compliance import COMPLIANCE, compliance_figures
-from dialsim.results.figures import INSTANTS, OF_AGENTS, REACH, attempt_of, number_values
+from dialsim.results.figures import (
+    CHARGED,
+    COST_PER,
+    INSTANTS,
+    OF_AGENTS,
+    REACH,
+    attempt_of,
+    number_values,
+)
 from dialsim.results.run_view import ProgressCurve
 
 if TYPE_CHECKING:
@@ -37,6 +45,8 @@ if TYPE_CHECKING:
 
 Number = int | float
 
+ATTEMPTS = "attempts_"
+"""Prefix of the numbers of attempts in `ScopeFigures.aside`: `attempts_2`."""
 MARKS = 50
 """Number of parts into which the progress to all people is divided."""
 
@@ -48,6 +58,9 @@ class ScopeFigures:
     `scope` is `run`, `organization` or `campaign`. `values` are the numeric figures of the summary
     by name, NaN if undefined. `finish` and `final_at` are in ms since 1970 (UTC): infinite for a
     scheduled campaign without one, NaN if nothing was scheduled. `held_back` is as in the summary.
+    `aside` are numbers that intervals need and that no table shows: by how much
+    `talk_minutes` and `cost` are above what the answered calls were expected to take
+    (`dialsim.results.expected_talk`), and the number of attempts of each number in a campaign.
     """
 
     scope: str
@@ -55,6 +68,7 @@ class ScopeFigures:
     campaign: str | None
     values: dict[str, Number]
     held_back: Bottleneck | None = None
+    aside: dict[str, Number] = field(default_factory=dict)
 
     def number(self, name: str) -> Number:
         """Return a figure. Raises DialsimError if the run was made without it.
@@ -93,7 +107,14 @@ class RunFigures:
     def to_text(self) -> str:
         """Return one line of text; `from_text` restores equal numbers from it."""
         scopes = [
-            [s.scope, s.organization, s.campaign, s.values, s.held_back and astuple(s.held_back)]
+            [
+                s.scope,
+                s.organization,
+                s.campaign,
+                s.values,
+                s.held_back and astuple(s.held_back),
+                s.aside,
+            ]
             for s in self.scopes
         ]
         values = [self.replication, self.start, scopes, self.reached]
@@ -104,8 +125,8 @@ class RunFigures:
         """Parse the result of `to_text`, of figures that were requested."""
         replication, start, scopes, reached = json.loads(text)
         parts = tuple(
-            ScopeFigures(scope, organization, campaign, values, _held_back(held))
-            for scope, organization, campaign, values, held in scopes
+            ScopeFigures(scope, organization, campaign, values, _held_back(held), aside)
+            for scope, organization, campaign, values, held, aside in scopes
         )
         return cls(replication, start, parts, tuple(reached), asked)
 
@@ -128,7 +149,12 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
         _ = result.part.held_back, result.part.waits  # these take the most memory, so first
     starts = [life.start for life in reading.lives.values() if life.start is not None]
     scopes = tuple(
-        ScopeFigures(*part.name, _values(part, asked), part.held_back if asked is None else None)
+        ScopeFigures(
+            *part.name,
+            _values(part, asked),
+            part.held_back if asked is None else None,
+            _aside(part, asked),
+        )
         for part in result.part.every()
     )
     reached: tuple[int, ...] = ()
@@ -151,6 +177,19 @@ def _values(part: Part, asked: frozenset[str] | None) -> dict[str, Number]:
         elif name in INSTANTS:
             values[name] = ms_of(value)
     return values
+
+
+def _aside(part: Part, asked: frozenset[str] | None) -> dict[str, Number]:
+    made = part.attempts.tolist()
+    aside: dict[str, Number] = {f"{ATTEMPTS}{k}": count for k, count in enumerate(made, 1)}
+    charged = asked is None or any(name in CHARGED or name.startswith(COST_PER) for name in asked)
+    if charged and not (part.costs is None and asked is not None and "talk_minutes" not in asked):
+        beyond = part.charges.talk_ms - part.expected.talk_ms
+        aside["talk_minutes"] = beyond / MINUTE
+        if part.costs is not None:
+            beyond = part.charges.increments - part.expected.increments
+            aside["cost"] = beyond * part.costs.per_increment
+    return aside
 
 
 def fan(runs: Sequence[RunFigures], share: float) -> NDArray[np.float64]:

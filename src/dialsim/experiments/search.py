@@ -14,11 +14,11 @@ from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Baseline
 from dialsim.experiments.case import Case
+from dialsim.experiments.facts import facts, facts_needed
+from dialsim.experiments.figure_names import COST
 from dialsim.experiments.goal import (
     ClauseFinding,
     Evidence,
@@ -27,8 +27,9 @@ from dialsim.experiments.goal import (
     chance_of_meeting,
     judge,
 )
-from dialsim.experiments.intervals import paired_difference
+from dialsim.experiments.intervals import CONFIDENCE, paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
+from dialsim.experiments.prior import prior_of
 from dialsim.experiments.variants import SettingChange, Variant
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class Search:
         self._cases: dict[int, Case] = {}
         self._known = known
         self._first = 1
+        figures = [figure for clause in goal.clauses for figure in clause.figure.figures]
+        self._asked = goal.figures | facts_needed([*figures, COST], prior_of(scenario))
         self._looked: dict[int, int] = {}
         self._tried: dict[int, Evidence] = {}
 
@@ -186,7 +189,7 @@ class Search:
         for count in sorted({*counts.values()}):
             together = [index for index in indices if counts[index] == count]
             cases = [self._case(index) for index in together]
-            asked = self.goal.figures | self._baseline.figures
+            asked = self._asked | self._baseline.figures
             self._place.replicate([*cases, *self._baseline.cases], count, asked)
         for index, count in counts.items():
             self._looked[index] = self._looked.get(index, 0) + 1
@@ -543,12 +546,10 @@ def tied(search: Search, best: int) -> list[int]:
 def _dearer(part: Evidence, chosen: Evidence) -> bool:
     """Return True if the costs of two values certainly differ."""
     count = min(len(part.runs), len(chosen.runs))
-    costs, least = (
-        np.array([run.scopes[0].values["cost"] for run in side.runs[:count]], dtype=np.float64)
-        for side in (part, chosen)
-    )
-    certain = part.prior.certain("cost") and chosen.prior.certain("cost")
-    return paired_difference(costs, least, 0.95, certain).p_value < 1 - 0.95
+    sides = [(side.runs[:count], side.prior) for side in (part, chosen)]
+    costs, least = (COST.of(runs) for runs, _ in sides)
+    known, other = (facts(COST, runs, prior) for runs, prior in sides)
+    return paired_difference(costs, least, CONFIDENCE, (known, other)).real
 
 
 def closest(search: Search) -> int:

@@ -287,14 +287,14 @@ class Sweep(RunTables):
 
         parts = []
         shown = self._shown()
-        for variant, prior in zip(self.variants, self.priors, strict=True):
+        for variant, runs, prior in zip(self.variants, self.figures, self.priors, strict=True):
             frames = {
                 scope: frame[frame["variant"] == variant.name].drop(
                     columns=["variant", *self.paths]
                 )
                 for scope, frame in self._frames().items()
             }
-            part = estimates(frames, confidence, prior, self.days, shown[variant.name])
+            part = estimates(frames, runs, confidence, prior, self.days, shown[variant.name])
             for position, (name, value) in enumerate(self._place(variant).items()):
                 part.insert(position, name, value)
             parts.append(part)
@@ -316,8 +316,9 @@ class Sweep(RunTables):
         names = [variant.name for variant in self.variants]
         base = check_baseline(names, self.baseline if baseline is None else baseline)
         priors = dict(zip(names, self.priors, strict=True))
+        runs = dict(zip(names, self.figures, strict=True))
         return differences(
-            self._frames(), priors, base, confidence, paired, adjust, self.days, self._shown()
+            self._frames(), runs, priors, base, confidence, paired, adjust, self.days, self._shown()
         )
 
     def _shown(self) -> dict[str, Measured]:

@@ -131,7 +131,7 @@ def _sureness(effect: Difference, text: Callable[[float], str]) -> str:
     known = f"in {max(effect.rose, effect.fell)} of {effect.pairs} pairs"
     if isfinite(effect.low) and isfinite(effect.high):
         known = f"± {text((effect.high - effect.low) / 2)}"
-        if effect.method in (BY_ORDER, BY_SHARES):
+        if effect.method in (BY_ORDER, BY_SHARES) or not effect.is_symmetric:
             ends = sorted((effect.low, effect.high), key=abs)
             known = " to ".join(
                 f"{'' if end * effect.estimate >= 0 else '-'}{text(end)}" for end in ends
@@ -234,13 +234,12 @@ def against_goal(answer: Plan, what_if: WhatIf) -> GoalWhatIf:
 
 def _effect(clause: Clause, lever: MeasuredLever, what_if: WhatIf, answer: Plan) -> Difference:
     figure = clause.figure
-    unit = 1000 if figure.is_instant else 1
-    certain = figure.support(answer.evidence.prior).certain
-    values, base = (figure.of(side) / unit for side in (lever.runs, what_if.base))
-    by_mean = clause.statistic is Statistic.MEAN or not figure.is_instant
-    # Runs with and without a lever have the same seeds, hence pairs.
-    compare = paired_difference if by_mean else median_difference
-    return compare(values, base, CONFIDENCE, certain)
+    sides, prior = (lever.runs, what_if.base), answer.evidence.prior
+    values, base = (figure.in_tables(side, 0) for side in sides)
+    known, other = (figure.facts_in_tables(side, prior) for side in sides)
+    if clause.statistic is Statistic.MEAN or not figure.is_instant:
+        return paired_difference(values, base, CONFIDENCE, (known, other))
+    return median_difference(values, base, CONFIDENCE, known.certain and other.certain)
 
 
 def helpful(measured: GoalWhatIf) -> list[LeverAgainstGoal]:

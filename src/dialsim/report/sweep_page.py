@@ -16,9 +16,10 @@ import numpy as np
 from dialsim.experiments import experiment_text
 from dialsim.experiments.breaches import Breach, not_allowed
 from dialsim.experiments.comparison import Comparison
+from dialsim.experiments.estimates import known_of
 from dialsim.experiments.intervals import Difference, Values, figure_difference, rank
 from dialsim.experiments.plots import names_of
-from dialsim.experiments.prior import Prior
+from dialsim.experiments.prior import WHOLE, Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import Sweep
 from dialsim.report.effects import (
@@ -138,11 +139,11 @@ class Frontier:
         """Return a variant's figure minus another's, paired by replication; a finish is in
         seconds.
         """
-        priors = (self._priors[name], self._priors[other])
-        certain = all(prior.certain(aim.figure) for prior in priors)
-        one, two = (_aim_values(self._runs[which], aim) for which in (name, other))
-        pairs = min(len(one), len(two))
-        return figure_difference(aim.figure, (one[:pairs], two[:pairs]), certain)
+        pairs = min(len(self._runs[which]) for which in (name, other))
+        sides = [(self._runs[which][:pairs], self._priors[which]) for which in (name, other)]
+        one, two = (_aim_values(runs, aim) for runs, _ in sides)
+        known, others = (known_of(aim.figure, WHOLE, *side) for side in sides)
+        return figure_difference(aim.figure, (one, two), (known, others))
 
     @cached_property
     def _names(self) -> tuple[str, ...]:

@@ -17,8 +17,15 @@ import numpy as np
 from dialsim.errors import DialsimError, ScenarioError
 from dialsim.experiments.breaches import Breach, breaches_of
 from dialsim.experiments.days import compare_days, day_label, telling_days
-from dialsim.experiments.intervals import CONFIDENCE, FEWEST, Difference, figure_difference
-from dialsim.experiments.prior import Prior
+from dialsim.experiments.estimates import known_of
+from dialsim.experiments.intervals import (
+    CONFIDENCE,
+    FEWEST,
+    NOTHING,
+    Difference,
+    figure_difference,
+)
+from dialsim.experiments.prior import WHOLE, Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import SettingChange, Variant
@@ -498,10 +505,13 @@ def _measured(
             for day in days
         )
         effects = {
-            name: figure_difference(name, (_values(name, with_it), _values(name, base)),
-                                    own.certain(name) and prior.certain(name))
+            name: figure_difference(
+                name,
+                (_values(name, with_it), _values(name, base)),
+                (known_of(name, WHOLE, with_it, own), known_of(name, WHOLE, base, prior)),
+            )
             for name in figures
-        }  # fmt: skip
+        }
         measured.append(
             MeasuredLever(
                 lever.variant.name,
@@ -547,7 +557,7 @@ def as_good(what_if: WhatIf, lever: MeasuredLever) -> list[MeasuredLever]:
     figure, sign = ("finish", 1) if by_finish else ("people_reached", -1)
     mine, found = _values(figure, lever.runs), []
     for other in sooner if by_finish else more:
-        effect = figure_difference(figure, (_values(figure, other.runs), mine), certain=False)
+        effect = figure_difference(figure, (_values(figure, other.runs), mine), (NOTHING, NOTHING))
         if other is not lever and not (effect.real and (effect.rose > effect.fell) is (sign > 0)):
             found.append(other)
     return found

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import DIALS, NEVER, RELEASES, TIMES_OUT, WITHDRAWS, Calls, rows_of
 from dialsim.engine.trace import CHANGES, DIALLED
-from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET
+from dialsim.interface.instants import DAY, THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
 from dialsim.results.campaigns import PERSON_STATES, PersonState, listed
@@ -356,8 +356,8 @@ def cost_of(
 
     A withdrawn dial costs nothing (P5). A conversation is charged when it has ended.
     """
-    per_increment = costs.per_minute * costs.billing_increment / MINUTE
-    return dials * costs.per_dial + increments * per_increment + reached * costs.per_reached
+    talk = increments * costs.per_increment
+    return dials * costs.per_dial + talk + reached * costs.per_reached
 
 
 def line_shares(

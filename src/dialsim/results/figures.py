@@ -471,6 +471,8 @@ FIELD = "field_"
 """Prefix of the figures of field values: `field_<agent>_<name>_<value>`."""
 OF_AGENTS = (FUNNEL, COST_PER, FIELD)
 """Prefixes of the figures that depend on the agents."""
+CHARGED = ("talk_minutes", "cost", "cost_per_reached", "net_value")
+"""Figures that depend on the length of conversations, besides those of `COST_PER`."""
 DONE_BY = "_by_"
 """Infix of the share of runs that are done by the end of a day: `finish_by_2026-01-05`."""
 _COUNTS_OF_PEOPLE = tuple(f"_{name}" for name in COUNTS if name.startswith("people"))

@@ -8,6 +8,7 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dialsim.engine.world import OrganizationBlock
 from dialsim.results.bottleneck import Bottleneck, CampaignBounds, held_back
@@ -22,6 +23,7 @@ from dialsim.results.counts import (
     queue_waits,
     value_of,
 )
+from dialsim.results.expected_talk import Expected
 from dialsim.results.run_view import RunView
 from dialsim.results.time_use import Occupancy, TimeUse
 from dialsim.scenario.service import Costs
@@ -87,6 +89,16 @@ class Part:
     def charges(self) -> Charges:
         """Quantities that calls are charged for."""
         return Charges.total(part.charges for part in self._parts)
+
+    @cached_property
+    def expected(self) -> Expected:
+        """Expected charges of the answered calls."""
+        return Expected.total(part.expected for part in self._parts)
+
+    @property
+    def attempts(self) -> NDArray[np.int64]:
+        """Number of attempts 1, 2, … made in this run; empty for several campaigns together."""
+        return np.empty(0, dtype=np.int64)
 
     @cached_property
     def waits(self) -> Durations:
@@ -170,6 +182,18 @@ class CampaignPart(Part):
     def charges(self) -> Charges:
         """Quantities that the campaign's calls are charged for."""
         return Charges.of(self.reading.engine_calls[self._position], self.costs)
+
+    @cached_property
+    def expected(self) -> Expected:
+        """Expected charges of its answered calls."""
+        calls = self.reading.engine_calls[self._position]
+        return Expected.of(self.reading.world, calls, self.costs)
+
+    @property
+    def attempts(self) -> NDArray[np.int64]:
+        """Number of attempts 1, 2, … that were made in this run."""
+        calls = self.reading.engine_calls[self._position]
+        return np.bincount(calls.attempts_before.compress(calls.counted))
 
     @cached_property
     def waits(self) -> Durations:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.interface.instants import MINUTE, format_instant, parse_instant
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.document import Cursor
 from dialsim.scenario.fields import (
@@ -304,6 +304,11 @@ class Costs(Model):
     fixed: Amount = Field(
         default=0.0, description="Cost of the run as a whole, however long it is.", examples=[5000]
     )
+
+    @property
+    def per_increment(self) -> float:
+        """Cost of each billing increment of conversation."""
+        return self.per_minute * self.billing_increment / MINUTE
 
 
 VALUE_KEY = r"^(?:reached|funnel\..+|field\..+\..+)$"

@@ -34,10 +34,17 @@ from dialsim.errors import DialsimError, ReplicationFailed, WorkersLost
 from dialsim.experiments import experiment_text
 from dialsim.experiments.case import Case, end_with
 from dialsim.experiments.days import DoneBy, calling_days, compare_days, telling_days
-from dialsim.experiments.estimates import estimates_of_place
+from dialsim.experiments.estimates import estimates_of_place, known_of
 from dialsim.experiments.forecast import Standing, draw_seed, standing_of
-from dialsim.experiments.intervals import CONFIDENCE, Difference, figure_difference, rank
+from dialsim.experiments.intervals import (
+    CONFIDENCE,
+    Difference,
+    Known,
+    figure_difference,
+    rank,
+)
 from dialsim.experiments.packing import unpack
+from dialsim.experiments.prior import WHOLE
 from dialsim.experiments.replications import Replications
 from dialsim.experiments.run_figures import (
     MARKS,
@@ -216,7 +223,9 @@ class Estimate:
         attempts = [name for name in known if name.startswith(REACH)]
         order = dict.fromkeys(name for name in (*names, *attempts, *known) if name in known)
         columns, prior = {name: known[name] for name in order}, self.replications.prior
-        rows = estimates_of_place(columns, CONFIDENCE, prior, self.days)
+        rows = estimates_of_place(
+            columns, self.replications.figures, CONFIDENCE, prior, WHOLE, self.days
+        )
         return {row["figure"]: row for row in rows}
 
     @cached_property
@@ -304,10 +313,11 @@ class Estimate:
         """
         pairs = min(self.runs, other.runs)
         priors = (self.replications.prior, other.replications.prior)
-        mine, theirs = (side._first(pairs)._columns for side in (self, other))
+        first = [side._first(pairs) for side in (self, other)]
+        mine, theirs = (side._columns for side in first)
         return {
             name: figure_difference(
-                name, (mine[name], theirs[name]), all(prior.certain(name) for prior in priors)
+                name, (mine[name], theirs[name]), (first[0]._known(name), first[1]._known(name))
             )
             for name in mine
             if name in theirs
@@ -320,6 +330,9 @@ class Estimate:
             )
             for day in self.days
         }
+
+    def _known(self, name: str) -> Known:
+        return known_of(name, WHOLE, self.replications.figures, self.replications.prior)
 
     def _first(self, runs: int) -> Estimate:
         if runs == self.runs:

@@ -1,0 +1,227 @@
+"""Facts about figures of runs from which intervals follow: what is exact, and what may jump.
+
+A finish that does not fit in before closing moves to the next opening, a day with calls more costs
+its lines, and a retry that few runs need makes them finish an interval later. `dialsim.experiments.
+intervals.Jump` bounds how probable such an event is. The calling time left until closing counts as
+the distance to it, if an attempt more than any run needed fits in as well, and if no talk time has
+a tail heavier than exponential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, nan
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dialsim.experiments.figure_names import FigureName
+from dialsim.experiments.intervals import Jump, Known, Values
+from dialsim.experiments.run_figures import ATTEMPTS
+from dialsim.interface.instants import DAY
+from dialsim.results.figures import COST_PER, REACH, Unit, is_instant, unit_of
+
+if TYPE_CHECKING:
+    from dialsim.experiments.prior import Calendar, Prior
+    from dialsim.experiments.run_figures import RunFigures
+
+_DAYS, _NET_VALUE = "calling_days", "net_value"
+_BY_ANSWERS = ("attempts", "attempts_per_person_mean", "reach_share", "value")
+_PRICED = ("cost", "cost_per_reached", _NET_VALUE)
+
+
+def facts_needed(figures: Sequence[FigureName], prior: Prior) -> frozenset[str]:
+    """Return the names of the figures by which all facts about some figures are known."""
+    names = {figure.name for figure in figures}
+    if any(map(_is_priced, names)):
+        names |= {"cost", _DAYS} if prior.line_prices else {"cost"}
+    return frozenset(names | ({"finish"} if _DAYS in names else set()))
+
+
+def facts(figure: FigureName, runs: Sequence[RunFigures], prior: Prior) -> Known:
+    """Return the facts about a figure in some runs; of instants in ms."""
+    name, (least, most) = figure.name, bounds(figure)
+    if prior.certain(name):
+        return Known(certain=True, least=least, most=most)
+    surplus = _surplus(figure, runs, prior)
+    settled = surplus is not None and prior.answers and name != _NET_VALUE
+    known = Known(False, least, most, surplus, prior.uncut, settled)
+    if is_instant(name):
+        return _with_days(known, _Days.of(figure, runs, prior))
+    if name == _DAYS:
+        return _with_days(known, _Days.of(figure, runs, prior), figure.of(runs), 1.0)
+    if prior.line_prices and _is_priced(name):
+        levels, size = _line_costs(figure, runs, prior)
+        factor = _per_cost(figure, runs)
+        levels = None if levels is None else factor * levels
+        return _with_days(known, _Days.of(figure, runs, prior), levels, factor * size)
+    return known
+
+
+def expected_mean(figure: FigureName, runs: Sequence[RunFigures], prior: Prior) -> float:
+    """Return the mean of a figure, charges that are known exactly being expected ones."""
+    known = Known(surplus=_surplus(figure, runs, prior), uncut=prior.uncut)
+    return float(known.expected(figure.of(runs)).mean())
+
+
+def follows_answers(figure: FigureName, prior: Prior) -> bool:
+    """True if talk times cannot change a figure, because it counts people or their answers."""
+    unit, name = unit_of(figure.name), figure.name
+    counts = unit in (Unit.PEOPLE, Unit.CONVERSATIONS) or name.startswith(REACH)
+    return prior.certain(name) or (prior.steady and (counts or name in _BY_ANSWERS))
+
+
+def bounds(figure: FigureName) -> tuple[float, float]:
+    """Return the smallest and the greatest possible value; of an instant, since the start."""
+    least = -inf if figure.name in ("value", _NET_VALUE) else 0.0
+    return least, 1.0 if unit_of(figure.name) is Unit.SHARE else inf
+
+
+def _is_priced(name: str) -> bool:
+    return name in _PRICED or name.startswith(COST_PER)
+
+
+def _per_cost(figure: FigureName, runs: Sequence[RunFigures]) -> float:
+    """Return by how much a figure changes with the cost, in the mean run."""
+    if figure.name in ("cost", _NET_VALUE):
+        return 1.0 if figure.name == "cost" else -1.0
+    mine, costs = (
+        np.mean([figure.part(run).values.get(name, 0.0) for run in runs])
+        for name in (figure.name, "cost")
+    )
+    return float(mine / costs) if costs else 0.0
+
+
+def _surplus(figure: FigureName, runs: Sequence[RunFigures], prior: Prior) -> Values | None:
+    """Return by how much charges are above their expectation; None for other figures.
+
+    The charges of each conversation that reached a step are so if the number of those does not
+    depend on talk times, in each run; else by the linear coefficient in the mean run.
+    """
+    of_talk = figure.name == "talk_minutes"
+    if not of_talk and not _is_priced(figure.name):
+        return None
+    name = "talk_minutes" if of_talk else "cost"
+    found = [figure.part(run).aside.get(name) for run in runs]
+    if None in found:
+        return None
+    surplus = np.array(found, dtype=np.float64)
+    if of_talk or not prior.steady or figure.name in ("cost", _NET_VALUE):
+        return surplus * (1.0 if of_talk else _per_cost(figure, runs))
+    costs = np.array([figure.part(run).values["cost"] for run in runs], dtype=np.float64)
+    values = np.array([figure.part(run).values.get(figure.name, 0.0) for run in runs])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return surplus * np.where(costs > 0, values / costs, 0.0)
+
+
+def _line_costs(
+    figure: FigureName, runs: Sequence[RunFigures], prior: Prior
+) -> tuple[Values | None, float]:
+    """Return what lines by day cost in each run, and what one day more would.
+
+    A campaign pays a share of it that differs from run to run, and so is not known here.
+    """
+    prices = {
+        name: price
+        for name, price in prior.line_prices.items()
+        if figure.organization in (None, name)
+    }
+    if figure.campaign is not None or not prices:
+        return None, sum(prices.values())
+    costs = [price * FigureName(_DAYS, name, None).of(runs) for name, price in prices.items()]
+    return np.sum(costs, axis=0), sum(prices.values())
+
+
+def _with_days(
+    known: Known, days: _Days, levels: Values | None = None, size: float | None = None
+) -> Known:
+    """Add the jumps of a figure that each day more moves by `size`, None for an instant."""
+    if size is None:
+        up = [Jump(days.night, days.left)]
+        down = [Jump(days.before, days.since)]
+        if days.retry:
+            missing = days.last_attempts is None or not days.last_attempts.all()
+            up += [Jump(days.retry)] if missing else []
+            down += [Jump(days.retry, counts=days.last_attempts)]
+        return replace(known, levels=days.closed, up=tuple(up), down=tuple(down))
+    up = [Jump(abs(size), days.left)]
+    down = [Jump(abs(size), days.since)] if days.before else []
+    if size < 0:
+        up, down = down, up
+    return replace(known, levels=levels, up=tuple(up), down=tuple(down))
+
+
+@dataclass(frozen=True, slots=True)
+class _Days:
+    """Distances of the finishes of some campaigns from another day, as `Finishes` has them.
+
+    `closed` is that of the campaign that finishes last. None is what is not known. `retry` is how
+    much later one more attempt may end, `last_attempts` the number of calls that were the last one
+    possible, of the campaign with the fewest.
+    """
+
+    night: float
+    before: float
+    retry: float
+    closed: Values | None = None
+    left: Values | None = None
+    since: Values | None = None
+    last_attempts: Values | None = None
+
+    @classmethod
+    def of(cls, figure: FigureName, runs: Sequence[RunFigures], prior: Prior) -> _Days:
+        """Return those of the campaigns that a figure is about."""
+        calendars = [
+            calendar
+            for calendar in prior.calendars
+            if figure.organization in (None, calendar.organization)
+            and figure.campaign in (None, calendar.campaign)
+        ]
+        if not calendars:
+            return cls(DAY, DAY, 0.0)
+        name = figure.name if is_instant(figure.name) else "finish"
+        retry = max(calendar.retry for calendar in calendars)
+        found = [_of_campaign(calendar, name, runs) for calendar in calendars]
+        known = [days for days in found if days is not None]
+        if len(known) < len(found):
+            night = max(calendar.longest_night for calendar in calendars)
+            return cls(night, night, retry)
+        last = np.argmax([days.at for days in known], axis=0)
+        return cls(
+            max(days.night for days in known),
+            max(days.before for days in known),
+            retry,
+            np.choose(last, [days.closed for days in known]),
+            np.min([days.left for days in known], axis=0),
+            np.min([days.since for days in known], axis=0),
+            np.min([days.last_attempts for days in known], axis=0),
+        )
+
+
+class _Campaign(NamedTuple):
+    """The same of one campaign, and the instants (ms) at which it finished."""
+
+    night: float
+    before: float
+    at: Values
+    closed: Values
+    left: Values
+    since: Values
+    last_attempts: Values
+
+
+def _of_campaign(calendar: Calendar, name: str, runs: Sequence[RunFigures]) -> _Campaign | None:
+    """Return the distances of a campaign; None if some run has none that is finite."""
+    place = FigureName(name, calendar.organization, calendar.campaign)
+    parts = [part for run in runs for part in run.scopes if place.fits(part)]
+    at = np.array([part.values.get(name, nan) for part in parts], dtype=np.float64)
+    if len(at) < len(runs) or not np.isfinite(at).all():
+        return None
+    last_number = f"{ATTEMPTS}{calendar.request.max_attempts}"
+    last = np.array([part.aside.get(last_number, 0) for part in parts], dtype=np.float64)
+    found = calendar.finishes(at)
+    # An attempt more than the seen runs needed is to fit in, too
+    margin = (0.0 if last.all() else calendar.retry) if calendar.is_light else inf
+    left, since = found.left - margin, found.since - margin
+    return _Campaign(found.night, found.before, at, found.closed, left, since, last)
