@@ -11,7 +11,9 @@ against that of `dialsim run` of the same scenario, with webhooks that were real
 Webhooks: how long a week takes whose results go to a receiver in a process of its own that answers
 at once, against the same without a URL, in turns; and how fast a clock really is that is to run
 3600 times as fast as real time while 10 clients ask as fast as they are answered. `--webhooks`
-measures only that. Exit status: 0 all targets are met, 1 at least one is missed.
+measures only that. Ratios (`--ratios`): pages of the tables against a bare server of the same
+bytes, the 1,000th addition against the 10th, snapshots, and a receiver that takes 50 ms. Exit
+status: 0 all targets are met, 1 at least one is missed.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -256,7 +259,9 @@ def restart(rounds: int, receiver: Receiver | None) -> dict[str, list[float]]:
 
 
 class Prompt(asyncio.Protocol):
-    """A receiver's connection: every request is answered as soon as it is there."""
+    """A receiver's connection: every request is answered after the same latency (s)."""
+
+    latency = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -273,11 +278,13 @@ class Prompt(asyncio.Protocol):
             if len(self._read) < end + length:
                 return
             self._read = self._read[end + length :]
-            self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+            asyncio.get_running_loop().call_later(self.latency, self._transport.write, reply)
 
 
-async def receive() -> None:
+async def receive(latency: float) -> None:
     """Answer whatever comes in, until killed; the first line printed is the URL."""
+    Prompt.latency = latency
     server = await asyncio.get_running_loop().create_server(Prompt, "127.0.0.1", 0)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", flush=True)
     await server.serve_forever()
@@ -339,6 +346,94 @@ def speed_reached(asked: Server, clients: int) -> float:
     (start, began), (end, ended) = stood
     passed = datetime.fromisoformat(end) - datetime.fromisoformat(start)
     return passed.total_seconds() / (ended - began)
+
+
+@contextmanager
+def bare(content: bytes) -> Iterator[str]:
+    """A server of the sandbox's kind that answers every request with the same bytes."""
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    from dialsim.sandbox.server import Server as BareServer
+    from dialsim.sandbox.server import listening
+
+    async def answer(_request: object) -> Response:
+        return Response(content, media_type="application/json")
+
+    up = threading.Event()
+    with listening("127.0.0.1", 0) as listener:
+        served = BareServer(Starlette(routes=[Route("/", answer)]), up, log_config=None)
+        thread = threading.Thread(target=served.run, kwargs={"sockets": [listener]})
+        thread.start()
+        up.wait()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        served.wind_up()
+        thread.join()
+
+
+def fetched(place: str, path: str) -> tuple[float, bytes]:
+    """Seconds of one GET on a connection of its own, and the body."""
+    begun = time.perf_counter()
+    connection = http.client.HTTPConnection(place)
+    connection.request("GET", path)
+    content = connection.getresponse().read()
+    connection.close()
+    return time.perf_counter() - begun, content
+
+
+def ratios() -> list[Finding]:
+    """Pages against a bare server, in turns; adding; snapshots; and a receiver of 50 ms."""
+    found = []
+    with dialsim.Sandbox(scenario_text(3_000, 40)) as sandbox:
+        sandbox.clock.advance(until="idle")
+        place, campaign = urlsplit(sandbox.url).netloc, sandbox.campaign("Big").id
+        pages = {
+            "calls": (f"/_dialsim/campaigns/{campaign}/calls?page=7", 0.15),
+            "webhooks": ("/_dialsim/webhooks?page=7", 0.1),
+        }
+        for name, (path, least) in pages.items():
+            with bare(fetched(place, path)[1]) as other:
+                turns = [(fetched(place, path)[0], fetched(other, "/")[0]) for _ in range(60)]
+            own, others = (median(times) for times in zip(*turns, strict=True))
+            what = f"a bare server of the same bytes / a page of {name}, time"
+            found.append(Finding(what, others / own, least=least))
+    for kind in ("campaigns", "organizations", "agents"):
+        with dialsim.Sandbox(scenario_text(10, 4)) as sandbox:
+            taken = [added(sandbox, kind, number) for number in range(1_000)]
+            ratio = median(taken[-20:]) / median(taken[5:25])
+            found.append(Finding(f"the 1,000th of the {kind} / the 10th, time", ratio, most=2))
+    with dialsim.Sandbox(scenario_text(10, 4)) as sandbox:
+        for number in range(400):
+            added(sandbox, "organizations", number)
+        begun = time.perf_counter()
+        sandbox.restore(sandbox.snapshot())
+        seconds = time.perf_counter() - begun
+        found.append(Finding("snapshot and restore of 400 organizations, s", seconds, most=0.3))
+    with server(__file__, "--receive", "--latency", "0.05") as receiver:
+        hook = f"webhook: {{url: '{receiver.url}'}}"
+        text = scenario_text(500, HOOK_LINES, hook)
+        with dialsim.Sandbox(text, ["service.webhookConcurrency=50"]) as sandbox:
+            begun = time.perf_counter()
+            sandbox.clock.advance(until="idle")
+            seconds = time.perf_counter() - begun
+            one_by_one = len(sandbox.webhooks) * 0.05
+            what = "results of 50 ms, 50 at once / one after the other, time"
+            found.append(Finding(what, seconds / one_by_one, most=0.2))
+    return found
+
+
+def added(sandbox: dialsim.Sandbox, kind: str, number: int) -> float:
+    """Processor seconds of adding one campaign, organization or agent."""
+    begun, name = time.process_time(), f"Added {number}"
+    if kind == "campaigns":
+        person = {"tel": "0812345678"}
+        sandbox.add_campaign({"name": name, "agent": "Caller", "recipients": [person]})
+    elif kind == "organizations":
+        sandbox.add_organization({"name": name}, like="Acme")
+    else:
+        sandbox.add_agent({"name": name})
+    return time.process_time() - begun
 
 
 def children() -> float:
@@ -422,11 +517,13 @@ def main() -> int:
     parser.add_argument("--batch", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--requests", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--webhooks", action="store_true", help="measure webhooks only")
+    parser.add_argument("--ratios", action="store_true", help="measure pages and adding only")
     parser.add_argument("--receive", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--latency", type=float, default=0.0, help=argparse.SUPPRESS)
     parser.add_argument("--poll", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.receive:
-        asyncio.run(receive())
+        asyncio.run(receive(arguments.latency))
     if arguments.poll:
         poll(arguments.poll)
     if arguments.batch:
@@ -435,8 +532,12 @@ def main() -> int:
     if arguments.requests:
         print(json.dumps(requests()))
         return 0
-    taken: dict[str, Any] = {"webhooks": webhooks(arguments.rounds)}
-    if arguments.webhooks:
+    taken: dict[str, Any] = {}
+    if not arguments.ratios:
+        taken["webhooks"] = webhooks(arguments.rounds)
+    if arguments.ratios:
+        found = ratios()
+    elif arguments.webhooks:
         found = webhook_findings(taken["webhooks"])
     else:
         taken["requests"] = [measured("--requests") for _ in range(arguments.rounds)]
@@ -444,7 +545,7 @@ def main() -> int:
         taken["nothing sent"] = restart(arguments.rounds, None)
         with Receiver() as receiver:
             taken["webhooks sent"] = restart(arguments.rounds, receiver)
-        found = findings(taken)
+        found = [*findings(taken), *ratios()]
     if arguments.json:
         rows = [{**asdict(one), "met": one.met} for one in found]
         print(json.dumps({"findings": rows, "measurements": taken}, indent=2))

@@ -14,7 +14,7 @@ from dialsim.cli.forecast import forecast, pull
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
 from dialsim.cli.scenario import new, people, schema, validate
-from dialsim.cli.serve import journal, serve, studio
+from dialsim.cli.serve import check_receiver, journal, serve, studio
 from dialsim.errors import DialsimError
 
 
@@ -32,7 +32,8 @@ def commands() -> None:
 
 
 for command in (new, run, sweep, compare, plan, report, people, validate, schema, serve, journal,
-                log, verify, calibrate, compare_log, replay, pull, forecast, studio):  # fmt: skip
+                log, verify, calibrate, compare_log, replay, pull, forecast, studio,
+                check_receiver):  # fmt: skip
     commands.add_command(command)
 
 

@@ -229,6 +229,40 @@ def _core(
 
 
 @click.command(
+    "check-receiver",
+    short_help="Check that a webhook receiver copes with what may be sent.",
+    epilog="Example: dialsim check-receiver http://127.0.0.1:9000/hooks/long-random-secret",
+)
+@click.argument("url")
+@click.option("--yes", is_flag=True, help="Send to another machine than this one.")
+def check_receiver(url: str, yes: bool) -> None:
+    """Send made-up results to a webhook receiver, and print a table of what it did.
+
+    Results come twice, in another order, late, analysed again, masked, with unknown fields, over
+    slow and broken connections, and with a wrong secret at the end of the path. Exit status: 0 the
+    receiver passed, 1 it failed a check, 2 wrong use or nothing listens there.
+    """
+    from dialsim.sandbox.access import hostname, is_loopback
+    from dialsim.sandbox.receiver_check import check_receiver as check
+
+    if not url.startswith(("http://", "https://")) or not hostname(url):
+        raise click.UsageError(f"{url} is no URL such as http://127.0.0.1:9000/hook")
+    if not is_loopback(hostname(url)) and not yes:
+        raise click.UsageError(
+            f"{url} is another machine: made-up results would be sent there; --yes does so"
+        )
+    checks = check(url)
+    width = max(len(one.situation) for one in checks)
+    for one in checks:
+        verdict = "PASS" if one.passed else "FAIL"
+        click.echo(f"{verdict}  {one.situation:<{width}}  {one.outcome}")
+    failed = sum(not one.passed for one in checks)
+    click.echo(f"{failed} of {len(checks)} checks failed" if failed else "The receiver passed.")
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(
     short_help="Change a scenario on a page in the browser, and see what comes of it.",
     epilog="""\b
 Examples:
