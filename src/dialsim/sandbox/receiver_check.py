@@ -47,7 +47,7 @@ _TWICE = "the same result twice"
 Body = dict[str, Any]
 
 
-class Answer(NamedTuple):
+class PostAnswer(NamedTuple):
     """Answer to a POST: its status, or a word in its place, and how long it took in seconds."""
 
     status: int | str
@@ -70,14 +70,14 @@ class Check(NamedTuple):
     passed: bool
 
 
-class Receiver:
+class ReceiverClient:
     """Client of a webhook receiver, with the headers of the service."""
 
     def __init__(self, url: str, timeout: float = TIMEOUT_MS / 1000) -> None:
         self.url = url
         self._timeout = timeout
 
-    def send(self, body: Body, *, url: str = "", slowly: bool = False) -> Answer:
+    def send(self, body: Body, *, url: str = "", slowly: bool = False) -> PostAnswer:
         """POST a body, to another URL or piece by piece if asked for."""
         content, begun = json.dumps(body, ensure_ascii=False).encode(), time.monotonic()
         pieces = _SLOW_PIECES if slowly else 1
@@ -94,7 +94,7 @@ class Receiver:
             status = "refused"
         except (OSError, http.client.HTTPException):
             status = "broken"
-        return Answer(status, time.monotonic() - begun)
+        return PostAnswer(status, time.monotonic() - begun)
 
     def break_off(self, body: Body) -> None:
         """Send half of a body and hang up."""
@@ -125,7 +125,7 @@ def check_receiver(url: str) -> list[Check]:
 
     Raises DialsimError if nothing listens at the URL.
     """
-    receiver, bodies = Receiver(url), _bodies(run(loads(_SCENARIO, name="check")))
+    receiver, bodies = ReceiverClient(url), _bodies(run(loads(_SCENARIO, name="check")))
     again = [body for body in bodies if body["payload"]["isReAnalysis"]]
     firsts = [body for body in bodies if not body["payload"]["isReAnalysis"]]
     results = {body["payload"]["call"]["callStatus"]: body for body in firsts}
@@ -139,7 +139,7 @@ def check_receiver(url: str) -> list[Check]:
     if first.status == "refused":
         raise DialsimError(f"{url}: nothing listens there")
     later = [body for body in firsts if body["payload"]["recipient"]["tel"] == "0810000002"]
-    situations: list[tuple[str, Callable[[], Sequence[Answer]]]] = [
+    situations: list[tuple[str, Callable[[], Sequence[PostAnswer]]]] = [
         ("a result", lambda: [first]),
         ("every status", lambda: [receiver.send(body) for body in results.values()]),
         (_TWICE, lambda: [receiver.send(done), receiver.send(done)]),
@@ -169,7 +169,7 @@ def _bodies(result: Result) -> list[Body]:
     return [*result.webhooks.body]
 
 
-def _after_a_break(receiver: Receiver, body: Body) -> list[Answer]:
+def _after_a_break(receiver: ReceiverClient, body: Body) -> list[PostAnswer]:
     receiver.break_off(body)
     return [receiver.send(body)]
 
