@@ -152,7 +152,7 @@ def test_ids_are_those_that_the_position_gives() -> None:
     assert table.call_id.tolist() == [i.decode() for i in call_ids(1, 0, 0, recipients, numbers)]
     sessions = [i.decode() for i in session_ids(1, 0, 0, recipients, numbers)]
     assert table.session_id.tolist() == sessions
-    assert {UUID(text).version for text in (*table.call_id, *table.session_id)} == {8}
+    assert {UUID(text).version for text in (*table.call_id, *table.session_id)} == {4}
 
 
 def test_segments_and_names_of_several_campaigns_share_their_categories() -> None:
