@@ -88,7 +88,7 @@ def test_a_sweep_says_which_differences_are_real(tmp_path: Path) -> None:
     done = dialsim("sweep", FIRST, *FEW, *asked, "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
     assert "2 variants, 6 replications each, all with the same chance." in done.stdout
-    assert "Minus maxConcurrentCalls=5" in done.stdout
+    assert "Minus 5 lines" in done.stdout
     assert ", real" in done.stdout
     document = json.loads(dialsim("sweep", FIRST, *FEW, *asked, "--format", "json").stdout)
     assert document == json.loads((tmp_path / "out/summary.json").read_text())

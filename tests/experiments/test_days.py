@@ -58,7 +58,7 @@ def test_the_median_difference_and_a_more_probable_monday_are_reported(
     said = capsys.readouterr().out
     median = -np.median(three - two)
     assert f"-{int(median // 60)} min {round(median % 60)} s (-" in said
-    assert "To be done by Mon 5 Jan is more probable with maxConcurrentCalls=3: " in said
+    assert "To be done by Mon 5 Jan is more probable with 3 lines: " in said
     assert f"{(three - two).mean():.0f}" not in said
     assert "± 34 s" not in said
     assert "-2 min 56 s" not in said
@@ -74,7 +74,7 @@ def test_json_tables_and_pages_have_no_mean_of_an_instant(tmp_path: Path) -> Non
     numbers = found.differences().select_dtypes("number").to_numpy()
     assert not np.isclose(numbers, mean, rtol=1e-3).any()
     page = Reader(sweep_report(found, found.differences(), found.baseline, None, FurtherRuns(0)))
-    assert "To be done by Mon 5 Jan is more probable with maxConcurrentCalls=3: " in page.words
+    assert "To be done by Mon 5 Jan is more probable with 3 lines: " in page.words
     assert "2 min 56 s" not in page.words
     source = tmp_path / "short.yaml"
     source.write_text(short_days().origin.text, encoding="utf-8")

@@ -69,8 +69,7 @@ def test_of_those_that_do_as_well_the_smallest_values_win() -> None:
         (lines, attempts) for lines in range(1, 6) for attempts in (2, 3, 4)
     } - {(1, 2)}
     assert optimum_headline(answer) == (
-        "maxConcurrentCalls=1, maxAttempts=2 has the greatest mean(people_reached), 12, of 20 "
-        "combinations."
+        "1 line, 2 attempts has the greatest mean(people_reached), 12, of 20 combinations."
     )
 
 

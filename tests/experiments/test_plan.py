@@ -150,10 +150,10 @@ def test_a_plan_says_whom_it_reaches_where_the_goal_does_not_ask_and_whom_it_los
     reach, lost = runs["reach_share"].mean(), runs["people_lost"].mean()
     assert lost > 0
     assert plan_sentences(found) == [
-        f"With 8, {100 * reach:.1f} % of the people are reached on average; the goal does not ask "
-        "for that.",
-        f"Warning: with 8, {lost:,.1f} people are lost on average: endDateTime or a cancellation "
-        "comes before calling is done with them.",
+        f"With 8 lines, {100 * reach:.1f} % of the people are reached on average; the goal does "
+        "not ask for that.",
+        f"Warning: with 8 lines, {lost:,.1f} people are lost on average: endDateTime or a "
+        "cancellation comes before calling is done with them.",
     ]
     document = found.to_dict()["evidence"]
     assert document["reach_share_mean"] == pytest.approx(reach)
@@ -247,8 +247,8 @@ def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
     # all of n runs within the bound put the share above 99 % if n ≥ log(0.05 / 2 / 4) / log(0.99)
     assert log(0.05 / 2 / 4) / log(0.99) > 50 * 4
     assert found.warnings == (
-        "20 meets the goal in 27 replications, which are too few to be sure of it, as they are "
-        "even if all are within the bound: --max-replications 800 may tell",
+        "20 lines: the goal is met in 27 replications, which are too few to be sure of it, as they "
+        "are even if all are within the bound: --max-replications 800 may tell",
     )
 
 

@@ -116,7 +116,7 @@ def test_a_plan_over_several_settings_takes_short_paths_and_no_lists() -> None:
     )  # fmt: skip
     schedule = "organizations.Acme.campaigns.January.schedule"
     assert found.paths == (LIMIT, f"{schedule}.startDateTime")
-    assert found.best.name.startswith("maxConcurrentCalls=3")
+    assert found.best.name.startswith("3 lines")
     with pytest.raises(ExperimentError, match="use dialsim sweep"):
         optimize(CROWD, {"January.windows-": "Sat"}, "p95(finish) <= 1h")
     with pytest.raises(ExperimentError, match="are the same setting"):

@@ -255,7 +255,7 @@ def test_cost_against_finish_has_a_point_per_variant_and_rings_those_that_none_b
     cost = estimated(grid, "cost")
     finish = pd.Series(middles(grid, grid.runs, "variant"), cost.index)
     x, y = line(ax, "maxAttempts 1")
-    once = [name for name in cost.index if name.endswith("maxAttempts=1")]
+    once = [name for name in cost.index if name.endswith("1 attempt")]
     assert y == pytest.approx(cost[once].to_numpy())
     assert x * DAY == pytest.approx(finish[once].to_numpy())
     ringed = line(ax, "none is cheaper and earlier")[1]

@@ -32,10 +32,10 @@ def grid() -> Sweep:
 
 def test_values_are_crossed_and_stand_beside_the_figures(grid: Sweep) -> None:
     assert [variant.name for variant in grid.variants] == [
-        "maxConcurrentCalls=3, maxAttempts=1",
-        "maxConcurrentCalls=3, maxAttempts=2",
-        "maxConcurrentCalls=4, maxAttempts=1",
-        "maxConcurrentCalls=4, maxAttempts=2",
+        "3 lines, 1 attempt",
+        "3 lines, 2 attempts",
+        "4 lines, 1 attempt",
+        "4 lines, 2 attempts",
     ]
     assert len(grid.frame) == len(grid.runs) == 4 * 6
     assert list(grid.frame.columns[:4]) == ["variant", LIMIT, ATTEMPTS, "replication"]
@@ -53,7 +53,7 @@ def test_a_variant_is_the_scenario_with_these_values(grid: Sweep) -> None:
 
 
 def test_differences_are_taken_pair_by_pair_from_the_baseline(grid: Sweep) -> None:
-    base = "maxConcurrentCalls=4, maxAttempts=2"
+    base = "4 lines, 2 attempts"
     table = grid.differences(base)
     row = table[(table["variant"] == grid.variants[0].name) & (table["figure"] == "attempts")]
     row = row[row["scope"] == "campaign"].iloc[0]
@@ -169,8 +169,8 @@ def test_values_are_read_as_they_are_written() -> None:
 def test_values_may_be_a_text_as_for_the_command(vary: Any) -> None:
     found = sweep(crowd(), vary, 2, jobs=1)
     assert [variant.name for variant in found.variants] == [
-        "maxConcurrentCalls=1",
-        "maxConcurrentCalls=2",
+        "1 line",
+        "2 lines",
     ]
 
 
@@ -204,7 +204,7 @@ def test_designs_and_named_what_ifs_are_read(tmp_path: Path) -> None:
     assert [(v.name, [(c.path, c.text) for c in v.changes]) for v in read_design(design)] == [
         ("plain", []),
         ("more", [(LIMIT, "30")]),
-        ("maxConcurrentCalls=40, seed=2", [(LIMIT, "40"), ("seed", "2")]),
+        ("40 lines, seed=2", [(LIMIT, "40"), ("seed", "2")]),
     ]
     named = tmp_path / "variants.yaml"
     named.write_text(f"as it is: []\nmore lines: [{LIMIT}=30]\nboth:\n  - {LIMIT}=30\n  - seed=2\n")
@@ -295,12 +295,12 @@ def test_a_decision_is_the_same_with_a_store_that_has_more_runs(tmp_path: Path) 
 
 def test_a_baseline_that_is_not_the_first_is_the_one_that_is_compared_with() -> None:
     vary = {LIMIT: [2, 4, 9]}
-    base = "maxConcurrentCalls=4"
+    base = "4 lines"
     found = sweep(crowd(40, **CHANCY), vary, 8, decide="finish", baseline=base, jobs=1)
     assert found.baseline == base
     assert [part.verdict for part in found.decided.decisions] == ["more", "less"]
     assert base not in set(found.differences()["variant"])
-    assert "Decided by finish against maxConcurrentCalls=4: 2 of 2 differ." in (found._repr_html_())
+    assert "Decided by finish against 4 lines: 2 of 2 differ." in (found._repr_html_())
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,7 @@ def test_a_table_is_copied_as_text_with_tabs_and_no_formulas(
     assert copied[0] == "Minus as it is\tfinish\tpeople reached\tcost"
     assert len(copied) == 12
     name, finish, reached, cost = copied[1].split("\t")
-    assert name.startswith("an hour more a day, ")
+    assert name.startswith("an hour more a day (")
     assert finish.startswith("'-2 s ±")
     assert reached.startswith("'+1, more in 8 of 8 pairs")
     assert cost.startswith("'+0.2 ±")

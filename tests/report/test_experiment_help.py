@@ -81,7 +81,7 @@ def difference(found: Sweep) -> str:
     return experiment_text.difference_text(table.iloc[0])
 
 
-def page_of(found: Sweep, further: FurtherRuns, baseline: str = "maxConcurrentCalls=4") -> Reader:
+def page_of(found: Sweep, further: FurtherRuns, baseline: str = "4 lines") -> Reader:
     return Reader(sweep_report(found, found.differences(baseline), baseline, None, further))
 
 
@@ -116,19 +116,16 @@ def test_a_sweep_s_levers_come_to_what_their_runs_by_hand_come_to(
 
 def test_the_page_of_a_sweep_helps_the_baseline_and_the_recommended_variant(swept: Sweep) -> None:
     page = page_of(swept, FurtherRuns(2))
-    for name in ("maxConcurrentCalls=4, the baseline", "maxConcurrentCalls=8"):
+    for name in ("4 lines, the baseline", "8 lines"):
         assert f"What holds it back: {name}?" in page.words
         assert f"What would help: {name}?" in page.words
-    assert (
-        "maxConcurrentCalls=4 (baseline), changed by finish done by Mon 5 Jan people reached"
-        in page.words
-    )
-    assert "maxConcurrentCalls=8, changed by finish done by Mon 5 Jan people reached" in page.words
+    assert "4 lines (baseline), changed by finish done by Mon 5 Jan people reached" in page.words
+    assert "8 lines, changed by finish done by Mon 5 Jan people reached" in page.words
     assert "in 2 pairs of runs that meet the same chance (20 runs in all)" in page.words
 
 
 def test_a_baseline_that_is_recommended_is_helped_once(swept: Sweep) -> None:
-    words = page_of(swept, FurtherRuns(2), "maxConcurrentCalls=8").words
+    words = page_of(swept, FurtherRuns(2), "8 lines").words
     assert words.count("What would help: ") == 1
     assert "(10 runs in all)" in words
 
@@ -232,10 +229,10 @@ def test_a_plan_s_levers_are_set_against_the_goal_as_their_runs_by_hand_are(
         f"With retries after 30 min, p95(finish) is Mon 5 Jan {when} instead of Mon 5 Jan 10:24, "
         f"in 6 runs each. Not sure: so few runs may meet it by chance. {SHORTER_RETRIES}"
     )
-    table = goal_table(found, "maxConcurrentCalls = 5")
+    table = goal_table(found, "5 lines")
     assert table.columns == ("p95(finish)", "meets it")
     assert table.rows[0] == ("the goal", "≤ Mon 5 Jan 10:20", "")
-    assert table.rows[1][:2] == ("maxConcurrentCalls = 5, as it is", "Mon 5 Jan 10:24")
+    assert table.rows[1][:2] == ("5 lines, as it is", "Mon 5 Jan 10:24")
     assert table.rows[1][2].startswith("no")
     assert table.rows[2][2].startswith("yes")
 
@@ -250,7 +247,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_what_would_help_at_the_close
     assert held is not None
     reason, _, said = held.sentence.partition(": ")
     assert (
-        f"What holds it back with maxConcurrentCalls = 5? {reason} ({held.campaign}) In all 4 "
+        f"What holds it back with 5 lines? {reason} ({held.campaign}) In all 4 "
         f"runs; in the first of them {said}"
     ) in page.words
     assert "What would help to meet it? Retries after 30 min or 2 lines more (7)" in page.words
@@ -270,7 +267,7 @@ def test_the_page_of_a_plan_that_is_met_says_what_else_would_help(scenario: Scen
     assert answer.met
     page = Reader(plan_report(answer, scenario, None, FurtherRuns(PAIRS)))
     assert "What else would help" in [text for _, text in page.headings]
-    assert f"maxConcurrentCalls = {answer.value}, as it is" in page.words
+    assert f"{answer.value} lines, as it is" in page.words
 
 
 def test_a_plan_or_a_sweep_of_the_retry_interval_says_that_a_shorter_one_is_optimistic(
@@ -278,10 +275,10 @@ def test_a_plan_or_a_sweep_of_the_retry_interval_says_that_a_shorter_one_is_opti
 ) -> None:
     path = "organizations.Acme.campaigns.0.schedule.retryInterval"
     found = sweep(scenario, {path: [3600000, 1800000]}, 2, jobs=1)
-    page = page_of(found, FurtherRuns(0), "retryInterval=3600000").words
+    page = page_of(found, FurtherRuns(0), "retries after 1 h").words
     assert page.count(SHORTER_RETRIES) == 1
-    assert f"against retryInterval=3600000: {difference(found)}. {SHORTER_RETRIES}" in page
-    longer = page_of(found, FurtherRuns(0), "retryInterval=1800000").words
+    assert f"against retries after 1 h: {difference(found)}. {SHORTER_RETRIES}" in page
+    longer = page_of(found, FurtherRuns(0), "retries after 30 min").words
     assert SHORTER_RETRIES not in longer
     goal = "p95(finish) <= 2026-01-05T03:18:00Z"
     answer = plan(
@@ -310,7 +307,7 @@ def test_a_goal_about_one_organization_is_helped_there() -> None:
     assert asked_of(answer) == ("Acme", "Second")
     page = Reader(plan_report(answer, scenario, None, FurtherRuns(2)))
     assert "2 lines more (6)" in page.words
-    assert "What holds it back with maxConcurrentCalls = 4? " in page.words
+    assert "What holds it back with 4 lines? " in page.words
     assert "(Acme/Second)" in page.words
     two = "p95(Second.finish) <= 5d and p95(Acme.finish) <= 5d"
     assert asked_of(planned(scenario, two, (4, 4))) == ("Acme", None)
@@ -344,7 +341,7 @@ def test_an_experiment_of_many_people_is_not_helped_without_being_asked(
 ) -> None:
     monkeypatch.setattr(what_if, "BUDGET", 3000)
     words = page_of(swept, FurtherRuns()).words
-    assert words.count("What would help: maxConcurrentCalls=4, the baseline? Not measured") == 1
+    assert words.count("What would help: 4 lines, the baseline? Not measured") == 1
     why = (
         "It takes 3 runs or more of each of 10 variants, which call 4,800 people; without being "
         "asked a page calls 3,000. dialsim report DIR --what-if 6 measures it, DIR being the "
@@ -377,4 +374,4 @@ def test_where_a_plan_has_more_runs_than_pairs_the_page_says_which_are_compared(
 ) -> None:
     answer = planned(scenario, "p95(finish) <= 2026-01-05T03:24:00Z", (5, 5))
     few = Reader(plan_report(answer, scenario, None, FurtherRuns(2))).words
-    assert "The runs of maxConcurrentCalls = 5 are the first 2 of those above." in few
+    assert "The runs of 5 lines are the first 2 of those above." in few

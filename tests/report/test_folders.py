@@ -26,7 +26,7 @@ EXPERIMENTS = {
     "decided": (
         *("sweep", "--vary", f"{LINES}=4,5", "--replications", "8", "--jobs", "1"),
         *("--what-if", "0", "--decide", "finish - 1h", "--indifference", "0.02"),
-        *("--baseline", "maxConcurrentCalls=5"),
+        *("--baseline", "5 lines"),
     ),
     "plan": (
         *("plan", "--vary", f"{LINES}=2..6", "--goal", "p95(finish) <= 4h"),

@@ -234,7 +234,7 @@ def test_pages_of_many_runs_have_a_row_for_each_campaign(kind: str) -> None:
     runs = replicate(scenario, 5, jobs=1)
     table = campaign_table(runs.figures, "THB")
     assert table.columns == (
-        "organization", "half done", "95 % done", "people", "reached", "cost, THB"
+        "organization", "median finish", "95 % done", "people", "reached", "cost, THB"
     )  # fmt: skip
     frame = runs.frame
     for row in table.rows[:-1]:
@@ -267,8 +267,8 @@ def test_the_tables_of_a_sweep_name_the_organization_of_each_campaign_where_ther
     page = Reader(
         sweep_report(found, found.differences(), found.variants[0].name, 3, FurtherRuns(0))
     )
-    assert "Client 1/Campaign 1.1 half done" in page.words
-    assert "Client 2/Campaign 2.2 minus maxConcurrentCalls=4" in page.words
+    assert "Client 1/Campaign 1.1 median finish" in page.words
+    assert "Client 2/Campaign 2.2 minus 4 lines" in page.words
 
 
 def test_cells_that_say_a_number_an_instant_or_a_length_of_time_bear_its_value() -> None:
@@ -310,7 +310,7 @@ def test_the_page_of_replications_says_by_when_95_in_100_are_done_if_its_runs_te
 
 def test_the_page_of_a_sweep_recommends_a_variant(pages: dict[str, str]) -> None:
     page = Reader(pages["sweep"])
-    assert page.headings[1][1] == "Recommended: maxConcurrentCalls=8"
+    assert page.headings[1][1] == "Recommended: 8 lines"
     assert "How sure is that? 6 runs of each variant" in page.words
 
 
@@ -322,7 +322,7 @@ def test_the_page_of_a_plan_names_the_value_and_its_neighbour(pages: dict[str, s
     page = Reader(pages["plan"])
     assert page.headings[1][1] == plan_headline(answer).removesuffix(".")
     # five runs can't be sure, so the answer has more to spare than it needs
-    assert f"{answer.neighbour.value} would do as well" in page.words
+    assert f"{answer.neighbour.value} lines: would do as well" in page.words
 
 
 @pytest.mark.usefixtures("pictures_undrawn")

@@ -76,7 +76,7 @@ def test_levers_pull_lines_windows_attempts_and_retries_a_little() -> None:
     found = changes(run())
     assert [*found] == [
         "2 lines more (7)",
-        "an hour more a day",
+        "an hour more a day (19:00-20:00)",
         "one attempt more",
         "retries after 30 min",
     ]
@@ -89,7 +89,9 @@ def test_levers_pull_lines_windows_attempts_and_retries_a_little() -> None:
     assert found["retries after 30 min"] == {
         "organizations.0.campaigns.0.schedule.retryInterval": "1800000"
     }
-    windows = found["an hour more a day"]["organizations.0.campaigns.0.schedule.timeWindows"]
+    windows = found["an hour more a day (19:00-20:00)"][
+        "organizations.0.campaigns.0.schedule.timeWindows"
+    ]
     assert windows.count('"end": "20:00"') == 7
 
 
@@ -112,7 +114,7 @@ def test_lines_by_time_and_plans_are_levers_where_they_are_written() -> None:
         f"{place}.maxConcurrentCalls": "4",
         f"{place}.lines.Mon-Fri 13:00-18:00": "6",
     }
-    assert found["an hour more a day"] == {
+    assert found["an hour more a day (18:00-19:00, 12:00-13:00)"] == {
         f"{place}.campaigns.0.plan.weekday": '["09:00-12:00", "13:00-19:00"]',
         f"{place}.campaigns.0.plan.holiday": '["10:00-13:00"]',
     }
@@ -176,7 +178,25 @@ def test_windows_that_last_till_midnight_are_not_made_longer() -> None:
     always = Sketch(5, setup_time=None).campaign(
         "January", recipients={"count": 120}, windows="00:00-23:59"
     )
-    assert "an hour more a day" not in changes(run(always))
+    assert not any(name.startswith("an hour more a day") for name in changes(run(always)))
+
+
+@pytest.mark.parametrize(
+    ("windows", "contact", "hour"),
+    [
+        ("09:00-18:00", "08:00-20:00", "(18:00-19:00)"),
+        ("09:00-20:00", "08:00-20:00", "(08:00-09:00)"),
+        ("08:30-19:30", "08:00-20:00", None),
+    ],
+)
+def test_the_hour_more_is_one_in_which_the_rules_allow_calls(
+    windows: str, contact: str, hour: str | None
+) -> None:
+    days = {"weekday": contact, "saturday": contact, "sunday": contact}
+    ruled = Sketch(5, setup_time=None).also(compliance=[{"name": "hours", "contact": days}])
+    found = changes(run(ruled.campaign("January", recipients={"count": 60}, windows=windows)))
+    named = [name for name in found if name.startswith("an hour more a day")]
+    assert named == ([] if hour is None else [f"an hour more a day {hour}"])
 
 
 def test_effects_are_the_differences_of_runs_that_meet_the_same_chance() -> None:

@@ -36,6 +36,7 @@ from dialsim.experiments.intervals import (
 )
 from dialsim.experiments.prior import Place, Prior
 from dialsim.experiments.run_figures import RunFigures, parts_of
+from dialsim.experiments.variants import setting_text
 from dialsim.results.figures import is_instant
 
 if TYPE_CHECKING:
@@ -235,6 +236,10 @@ def check_baseline(names: Sequence[str], baseline: str | None) -> str:
     """
     if baseline is None:
         return names[0]
+    worded = ", ".join(setting_text(*change.split("=", 1)) for change in baseline.split(", ")
+                       if "=" in change)  # fmt: skip
+    if worded in names:
+        return worded
     if baseline not in names:
         raise ExperimentError(f"there is no variant {baseline}; there are: {'; '.join(names)}")
     return baseline

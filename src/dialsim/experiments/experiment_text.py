@@ -432,7 +432,7 @@ def _variant_table(
         cells = [when_text(known[name, "finish_seconds"][part], whose) for part in ("p50", "p95")]
         cells += [amount_text(figure, known[name, figure]["mean"]) for figure in (*days, *shown)]
         rows.append((name, *cells))
-    labels = ("half done", "95 % done", *map(day_label, days), *(MAIN[name] for name in shown))
+    labels = ("median finish", "95 % done", *map(day_label, days), *(MAIN[name] for name in shown))
     return FigureTable(title, labels, tuple(rows))
 
 

@@ -36,7 +36,13 @@ from dialsim.experiments.search import (
     smallest,
     tied,
 )
-from dialsim.experiments.variants import check_variable, make_axis, read_range, value_text
+from dialsim.experiments.variants import (
+    check_variable,
+    make_axis,
+    read_range,
+    setting_text,
+    value_text,
+)
 from dialsim.results.progress import Shown
 from dialsim.scenario.loading import long_path
 
@@ -279,10 +285,11 @@ def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]
         if part is None or part.sure:
             continue
         unsure = [finding for finding in part.findings if not finding.sure]
-        verdict = "meets" if part.met else "misses"
+        verdict = "the goal is met" if part.met else "the goal is missed"
+        advice = _advice(first, most, unsure, confidence)
         said.append(
-            f"{part.value} {verdict} the goal in {part.replications} replications, which are too "
-            f"few to be sure of it{_advice(first, most, unsure, confidence)}"
+            f"{setting_text(answer.path, part.value)}: {verdict} in {part.replications} "
+            f"replications, which are too few to be sure of it{advice}"
         )
     return said
 

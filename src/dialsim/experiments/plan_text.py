@@ -16,7 +16,8 @@ from dialsim.experiments.experiment_text import (
     expression_text,
 )
 from dialsim.experiments.goal import Evidence, Statistic, certainty_text
-from dialsim.experiments.variants import AmountKind, read_amount, setting_text
+from dialsim.experiments.variants import COUNTED, AmountKind, read_amount, setting_text
+from dialsim.experiments.variants import amount_text as words_of
 from dialsim.interface.instants import (
     DAY_NAMES,
     date_text,
@@ -33,15 +34,6 @@ if TYPE_CHECKING:
     from dialsim.experiments.optimum import Combination, Optimum
     from dialsim.experiments.plan import Plan, Value
     from dialsim.experiments.run_figures import RunFigures
-
-_COUNTED = {
-    "maxConcurrentCalls": ("line", "lines"),
-    "maxAttempts": ("attempt", "attempts"),
-    "callerIds": ("caller ID", "caller IDs"),
-    "callsPerSecond": ("dial a second", "dials a second"),
-    "count": ("person", "people"),
-}
-"""Settings that count things, by the last part of their path."""
 
 _NAMED = {
     "retryInterval": "A retry interval of",
@@ -87,7 +79,7 @@ def stopped(seconds: float, found: str) -> str:
 
 
 def _is_enough(answer: Plan, key: str) -> bool:
-    return answer.objective == "smallest" and key in _COUNTED
+    return answer.objective == "smallest" and key in COUNTED
 
 
 def _found(answer: Plan, key: str) -> str:
@@ -97,7 +89,7 @@ def _found(answer: Plan, key: str) -> str:
     if answer.objective == "cheapest":
         return f"{'among ' if answer.tied else ''}the cheapest if you are to"
     smallest = answer.objective == "smallest"
-    if key in _COUNTED:
+    if key in COUNTED:
         return "the most if you are to"
     kind = read_amount(str(answer.value)).kind
     if kind is AmountKind.INSTANT:
@@ -110,10 +102,10 @@ def _found(answer: Plan, key: str) -> str:
 def _nothing(answer: Plan, key: str, wish: str) -> str:
     low, high = (_value(key, end) for end in answer.between)
     closest = answer.evidence.value
-    what = f"number of {_COUNTED[key][1]}" if key in _COUNTED else key
+    what = f"number of {COUNTED[key][1]}" if key in COUNTED else key
     if answer.evidence.breaches:
         return f"No {what} from {low} to {high} is allowed"
-    enough = "enough to" if key in _COUNTED else "such that you"
+    enough = "enough to" if key in COUNTED else "such that you"
     found = f"is {enough}" if answer.ruled_out else f"was found to be {enough}"
     comes = "comes" if _verb(key, closest) == "is" else "come"
     return f"No {what} from {low} to {high} {found} {wish}; {_value(key, closest)} {comes} closest"
@@ -121,23 +113,23 @@ def _nothing(answer: Plan, key: str, wish: str) -> str:
 
 def _subject(key: str, value: Value) -> str:
     """Return a value as the subject of a sentence: `8 lines`, `A start at Wed 7 Jan 2026 09:00`."""
-    if key in _COUNTED:
-        return f"{_value(key, value)} {_COUNTED[key][value != 1]}"
+    if key in COUNTED:
+        return f"{_value(key, value)} {COUNTED[key][value != 1]}"
     return f"{_NAMED.get(key, f'{key} =')} {_value(key, value)}"
 
 
 def _verb(key: str, value: Value) -> str:
-    return "are" if key in _COUNTED and value != 1 else "is"
+    return "are" if key in COUNTED and value != 1 else "is"
 
 
 def _value(key: str, value: Value) -> str:
     """Format a value."""
     amount = read_amount(str(value))
-    if amount.kind is AmountKind.INSTANT:
-        return minute_text(int(amount.value))
-    if amount.kind is AmountKind.DURATION or key == "retryInterval":
-        return duration_text(int(amount.value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return (
+        minute_text(int(amount.value))
+        if amount.kind is AmountKind.INSTANT
+        else words_of(key, value)
+    )
 
 
 def _values(key: str, values: Sequence[Value]) -> str:
@@ -196,9 +188,9 @@ def _beyond(answer: Plan, key: str) -> str:
     if answer.objective == "cheapest" or (part is not None and (part.met or not part.sure)):
         return ""
     if part is None:
-        way = ("fewer" if key in _COUNTED else "less") if answer.objective == "smallest" else "more"
-        last = key in _COUNTED and answer.objective == "smallest" and answer.value == 1
-        return "" if last else f"; {way} {'were' if key in _COUNTED else 'was'} not tried"
+        way = ("fewer" if key in COUNTED else "less") if answer.objective == "smallest" else "more"
+        last = key in COUNTED and answer.objective == "smallest" and answer.value == 1
+        return "" if last else f"; {way} {'were' if key in COUNTED else 'was'} not tried"
     if part.breaches:
         return f"; {setting_text(answer.path, part.value)}: {part.breaches[0].text}"
     # The first missed clause in the order of the goal is reason enough.
@@ -208,7 +200,7 @@ def _beyond(answer: Plan, key: str) -> str:
         return f"; with {value} it is so in {100 * missed.estimate:.3g} % of the runs"
     if clause.figure.name != "finish":
         return f"; with {value}, {clause.asked} is {finding_text(missed, missed.estimate)}"
-    who = f"{value} {_verb(key, part.value)}" if key in _COUNTED else f"with {value} you are"
+    who = f"{value} {_verb(key, part.value)}" if key in COUNTED else f"with {value} you are"
     return f"; {who} {_late(missed)}"
 
 
@@ -261,16 +253,19 @@ def plan_sentences(answer: Plan) -> list[str]:
     loses.
     """
     part, said = answer.evidence, []
+    setting = setting_text(answer.path, part.value)
     asked = {figure.name for finding in part.findings for figure in finding.clause.figure.figures}
     reach = any("reach" in name for name in asked)
     if part.reach_share is not None and not reach:
         share = amount_text("reach_share", part.reach_share)
-        said.append(f"With {part.value}, {share} of the people are reached on average; the goal "
-                    "does not ask for that.")  # fmt: skip
+        said.append(
+            f"With {setting}, {share} of the people are reached on average; the goal does not ask "
+            "for that."
+        )
     said += [sentence for finding in part.findings if (sentence := _undefined(finding, part.runs))]
     if part.people_lost:
         lost = amount_text("people_lost", part.people_lost)
-        said.append(f"Warning: with {part.value}, {lost} people are lost on average: {LOST_TO}.")
+        said.append(f"Warning: with {setting}, {lost} people are lost on average: {LOST_TO}.")
     return [*said, *not_allowed_of_plan(answer)]
 
 
@@ -324,7 +319,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
             tuple(
                 (
                     label,
-                    _value_text(part),
+                    _value_text(answer, part),
                     verdict_text(part.findings[number]),
                     *_finding_cells(part.findings[number]),
                     str(part.replications),
@@ -355,12 +350,13 @@ def _tried_table(answer: Plan) -> FigureTable:
         "cost": _means("cost", [part.cost for part in answer.tried]),
     }
     kept = {name: cells for name, cells in columns.items() if any(cells)}
-    values = [_value_text(part) for part in answer.tried]
+    values = [_value_text(answer, part) for part in answer.tried]
     return FigureTable("Value tried", tuple(kept), tuple(zip(values, *kept.values(), strict=True)))
 
 
-def _value_text(part: Evidence) -> ValueText:
-    return ValueText(str(part.value), float(read_amount(str(part.value)).value))
+def _value_text(answer: Plan, part: Evidence) -> ValueText:
+    value = float(read_amount(str(part.value)).value)
+    return ValueText(_value(answer.path.rpartition(".")[2], part.value), value)
 
 
 def _means(figure: str, values: Sequence[float | None]) -> list[str]:
@@ -385,7 +381,7 @@ def optimum_headline(answer: Optimum) -> str:
             leads = f"none meets the goal {answer.goal} so far; {name} comes closest"
         return stopped(answer.stopped_after, f"{leads}; {len(answer.tried):,} of {of} were tried")
     if not answer.met:
-        return f"None of {of} meets the goal {answer.goal}; {name} comes closest."
+        return f"None of {of} meets the goal {answer.goal}; closest comes {name}."
     among = f" of {of}" + ("" if answer.goal is None else f" that meet the goal {answer.goal}")
     doubt = "." if answer.sure else ", as far as the runs can tell."
     figure, value = answer.figure, answer.best.objective
@@ -442,7 +438,7 @@ def _frontier_table(answer: Optimum) -> FigureTable:
         )
         for part in sorted(shown, key=lambda part: (part.finish, part.cost))
     ]
-    columns = ("half done", "people reached", *(["cost"] if priced else []), "meets the goal")
+    columns = ("median finish", "people reached", *(["cost"] if priced else []), "meets the goal")
     return FigureTable("Beaten by none", columns, tuple(rows))
 
 

@@ -25,7 +25,7 @@ from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_text
 from dialsim.experiments.run_figures import MARKS, fan
-from dialsim.experiments.variants import AmountKind, read_amount
+from dialsim.experiments.variants import AmountKind, read_amount, setting_text
 from dialsim.interface.instants import DAY, HOUR, minute_text, short_text
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (
@@ -315,8 +315,8 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
     _name_points(ax, x, y, names, front, drawing_size(ax, key(ax)))
     costs = estimates_of(found, cost_name)["mean"].tolist()
     told_of = [
-        f"{row['variant']}: {amount_text('cost', cost)} {currency} on average; half of the runs "
-        f"are done by {when_text(row['p50'], found)}"
+        f"{row['variant']}: {amount_text('cost', cost)} {currency} on average; median finish "
+        f"{when_text(row['p50'], found)}"
         for row, cost in zip(table.to_dict("records"), costs, strict=True)
     ]
     tell(ax, [*zip(x.tolist(), y.tolist(), told_of, strict=True)])
@@ -407,7 +407,8 @@ def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
         )
         ax.vlines(x, low, high, color=color, alpha=0.4, linewidth=5)
         tell(ax, [
-            (place, at, f"{part.value}: {finding_text(finding, finding.estimate)}, at least "
+            (place, at, f"{setting_text(answer.path, part.value)}: "
+             f"{finding_text(finding, finding.estimate)}, at least "
              f"{finding_text(finding, finding.low)}, at most {finding_text(finding, finding.high)}")
             for place, at, part in zip(x, estimate.tolist(), parts, strict=True)
             for finding in [part.findings[clause]]
@@ -603,7 +604,7 @@ class OptimumPlots:
 def _combination_text(part: Combination) -> str:
     cost = f", cost {amount_text('cost', part.cost)}" if isfinite(part.cost) else ""
     reached = amount_text("people_reached", part.people_reached)
-    return f"{part.name}: half of the runs done by {_when(part.finish)}, {reached} reached{cost}"
+    return f"{part.name}: median finish {_when(part.finish)}, {reached} reached{cost}"
 
 
 def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:

@@ -496,6 +496,12 @@ def _labelled(
     changes = [tuple(variant) for variant in listed]
     short = short_names(change.path for variant in changes for change in variant)
     made = [label_of(variant, short) for variant in changes]
+    # Two ways to write one value have the same words, and still are two variants.
+    often = Counter(label for label, _ in {*zip(made, changes, strict=True)})
+    made = [
+        label if often[label] == 1 else ", ".join(f"{c.path}={c.text}" for c in variant)
+        for label, variant in zip(made, changes, strict=True)
+    ]
     given = names or [""] * len(made)
     return [
         Variant(name or label or "as is", variant)
@@ -516,16 +522,12 @@ _ALIASES = {
     "people": "count",
     "start": "startDateTime",
     "end": "endDateTime",
-    "timeWindows": "windows",
 }
 _WORDED = {
     "retryInterval": "retries after",
     "startDateTime": "starts",
     "endDateTime": "ends",
     "queueTimeout": "queue timeout of",
-    "windows": "open",
-    "windows+": "also open",
-    "windows-": "closed",
 }
 
 
@@ -536,7 +538,23 @@ def setting_text(path: str, value: SettingValue) -> str:
     said = amount_text(key, value)
     if key in COUNTED and said[:1].isdigit():
         return f"{said} {COUNTED[key][said != '1']}"
-    return f"{_WORDED.get(key, key)} {said}"
+    return f"{_WORDED[key]} {said}" if key in _WORDED else f"{key}={value}"
+
+
+_NOUNS = {
+    "retryInterval": "retry interval",
+    "startDateTime": "start",
+    "endDateTime": "end",
+    "queueTimeout": "queue timeout",
+    "queueLimit": "queue limit",
+}
+
+
+def setting_noun(path: str) -> str:
+    """Return what a setting is called: `lines`, `retry interval`."""
+    key = path.rpartition(".")[2]
+    key = _ALIASES.get(key, key)
+    return COUNTED[key][1] if key in COUNTED else _NOUNS.get(key, key)
 
 
 def amount_text(key: str, value: SettingValue) -> str:
@@ -553,15 +571,22 @@ def amount_text(key: str, value: SettingValue) -> str:
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return the last part of each path, or the whole path if ambiguous."""
-    last = {path: path.rpartition(".")[2] for path in paths}
-    often = Counter(last.values())
-    return {path: name if often[name] == 1 else path for path, name in last.items()}
+    """Return what tells settings of the same kind apart, such as ` of January`; mostly nothing."""
+    kept = dict.fromkeys(paths)
+    often = Counter(path.rpartition(".")[2] for path in kept)
+    return {path: "" if often[path.rpartition(".")[2]] == 1 else f" of {_owner(path)}"
+            for path in kept}  # fmt: skip
+
+
+def _owner(path: str) -> str:
+    """Return the name of the campaign, organization or block that a setting belongs to."""
+    parts = [part for part in path.split(".")[:-1] if part not in ("schedule", "recipients")]
+    return parts[-1] if parts else path
 
 
 def label_of(changes: Sequence[SettingChange], short: Mapping[str, str]) -> str:
-    """Return a variant's changes, such as `lines=8, maxAttempts=3`; empty without changes."""
-    return ", ".join(f"{short[change.path]}={change.text}" for change in changes)
+    """Return a variant's changes, such as `8 lines, 3 attempts`; empty without changes."""
+    return ", ".join(f"{setting_text(c.path, c.text)}{short[c.path]}" for c in changes)
 
 
 def distinct(variants: list[Variant]) -> list[Variant]:

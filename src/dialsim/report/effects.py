@@ -368,6 +368,8 @@ class Holding:
     @property
     def how_often(self) -> str:
         """Number of runs in words: `in all 50 runs`, `in 48 of 50 runs`."""
+        if self.runs == 1:
+            return "in 1 run"
         if self.count == self.runs:
             return f"in all {self.runs} runs"
         return f"in {self.count} of {self.runs} runs"

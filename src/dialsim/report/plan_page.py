@@ -7,8 +7,9 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from dialsim.experiments import plan_text
+from dialsim.experiments import plan_text, variants
 from dialsim.experiments.experiment_text import amount_text
+from dialsim.experiments.variants import setting_noun
 from dialsim.report.effects import (
     GoalWhatIf,
     asked_of,
@@ -41,11 +42,10 @@ def plan_page(
     `measured` are the levers at this value, compared with the goal, if they were measured.
     """
     scenario = example.trace.world.scenario
-    name = answer.path.rpartition(".")[2]
     which = f"seed {example.trace.world.seed}, {_runs(answer)} runs"
     return ReportPage(
         title=scenario.name,
-        lead=f"Which {name} meets the goal {answer.goal}?",
+        lead=f"Which {setting_noun(answer.path)}: what meets the goal {answer.goal}?",
         answer=plan_text.plan_headline(answer).removesuffix("."),
         facts=[*_plan_facts(answer, example, measured)],
         sections=_plan_sections(answer, example, measured),
@@ -54,8 +54,8 @@ def plan_page(
 
 
 def setting_text(answer: Plan) -> str:
-    """Return the setting with the value found or closest: `maxConcurrentCalls = 34`."""
-    return f"{answer.path.rpartition('.')[2]} = {answer.evidence.value}"
+    """Return the setting with the value found or closest: `34 lines`."""
+    return variants.setting_text(answer.path, answer.evidence.value)
 
 
 def _runs(answer: Plan) -> int:
@@ -68,12 +68,12 @@ def _plan_facts(
     headline = plan_text.plan_question(answer)
     if answer.path.endswith(".retryInterval"):
         headline += f" {SHORTER_RETRIES}"
-    yield Fact("What meets the goal?", str(answer.value) if answer.met else "Nothing", headline)
+    yield Fact("What meets the goal?", setting_text(answer) if answer.met else "Nothing", headline)
     sure = "Sure" if answer.evidence.sure else "Not sure"
     yield Fact("How sure is that?", sure, _said(answer.evidence))
     if answer.neighbour is not None:
         verdict = "does not do" if not answer.neighbour.met else "would do as well"
-        said = f"{answer.neighbour.value} {verdict}"
+        said = f"{variants.setting_text(answer.path, answer.neighbour.value)}: {verdict}"
         yield Fact("What about its neighbour?", said, _said(answer.neighbour))
     found = holding(answer.evidence.runs, *asked_of(answer))
     yield holding_fact(f"What holds it back with {setting_text(answer)}?", found,
@@ -162,8 +162,7 @@ def optimum_page(answer: Optimum, example: Result) -> ReportPage:
     wish += [] if answer.goal is None else [f"with {answer.goal}"]
     return ReportPage(
         title=scenario.name,
-        lead=f"Which {' and '.join(path.rpartition('.')[2] for path in answer.paths)}? "
-        f"Wanted: {', '.join(wish)}.",
+        lead=f"Which {' and '.join(map(setting_noun, answer.paths))}? Wanted: {', '.join(wish)}.",
         answer=answer.best.name if answer.met else "No combination meets the goal",
         facts=[*_optimum_facts(answer, example)],
         sections=[*_optimum_sections(answer, example)],
@@ -197,8 +196,8 @@ def _optimum_sections(answer: Optimum, example: Result) -> Iterator[Section]:
     if remarks := plan_text.optimum_sentences(answer):
         yield Section("Remarks", [Notes([text.removeprefix("Warning: ") for text in remarks])])
     caption = (
-        "Every combination tried: mean cost, or people reached, against when half of its runs are "
-        "done. A ring marks those that no other is better than in finish, cost and reach at once."
+        "Every combination tried: mean cost, or people reached, against the median finish of its "
+        "runs. A ring marks those that no other is better than in finish, cost and reach at once."
     )
     shown = picture("frontier", answer.plot.frontier, caption)
     yield Section("Evidence", [Grid([shown]), *plan_text.optimum_tables(answer)])

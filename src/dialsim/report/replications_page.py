@@ -166,7 +166,7 @@ def campaign_table(runs: Sequence[RunFigures], currency: str | None) -> FigureTa
     finishes = [_sorted("finish", values) for _, values in listed]
     columns: dict[str, list[str]] = {
         "organization": [organization or "" for (_, organization, _), _ in listed],
-        "half done": [_done_by(known, 0.5) for known in finishes],
+        "median finish": [_done_by(known, 0.5) for known in finishes],
         "95 % done": [_done_by(known, 0.95) for known in finishes],
         "people": [_mean("people", values) for _, values in listed],
         "reached": [_mean("people_reached", values) for _, values in listed],

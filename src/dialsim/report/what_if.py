@@ -29,11 +29,18 @@ from dialsim.experiments.prior import WHOLE, Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import SettingChange, Variant
-from dialsim.interface.instants import DAY, HOUR, LAST_INSTANT, duration_text, format_instant
-from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, ScheduleRequest, TimeRange
+from dialsim.interface.instants import (
+    DAY,
+    HOUR,
+    LAST_INSTANT,
+    clock_text,
+    duration_text,
+    format_instant,
+)
+from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, ScheduleRequest
 from dialsim.results.bottleneck import Reason
 from dialsim.results.progress import Progress
-from dialsim.scenario.calendar import range_text
+from dialsim.scenario.calendar import Range, range_text, union
 from dialsim.scenario.organization import Organization
 
 if TYPE_CHECKING:
@@ -79,7 +86,7 @@ def levers(scenario: Scenario, figures: RunFigures, organization: str | None) ->
     lines, pace = [*_lines(bound)], [*_pace(scenario)]
     found = [
         *lines,
-        *_windows(bound),
+        *_windows(scenario, bound),
         *_attempts(scenario, bound),
         *_retries(bound),
         *_queue(scenario, bound),
@@ -150,44 +157,68 @@ def _lines(bound: _Bound) -> Iterator[_Lever]:
     yield f"{more} lines more ({limit + more})", changes
 
 
-def _windows(bound: _Bound) -> Iterator[_Lever]:
-    """Lever: the last window of each day is an hour longer, within the day."""
-    planned = {
-        f"{bound.path}.campaigns.{place}.schedule.timeWindows"
-        for place, campaign in enumerate(bound.settings.campaigns)
-        if campaign.plan is not None
-    }
-    changes = [
-        SettingChange(f"{path}.timeWindows", json.dumps([*map(_longer, request.time_windows)]))
-        for path, request in bound.schedules()
-        if any(_last(day).end_minute < _LAST_MINUTE for day in request.time_windows)
-        and f"{path}.timeWindows" not in planned
-    ]
-    changes += _longer_plans(bound)
-    yield "an hour more a day", changes
-
-
-def _longer_plans(bound: _Bound) -> Iterator[SettingChange]:
-    for place, campaign in enumerate(bound.settings.campaigns):
-        for name, spans in campaign.plan or ():
-            if spans and spans[-1][1] < _LAST_MINUTE:
-                start, end = spans[-1]
-                longer = (*spans[:-1], (start, min(end + 60, _LAST_MINUTE)))
+def _windows(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
+    """Lever: an hour more a day behind the windows, or else before them, as the rules allow."""
+    for later in (True, False):
+        changes: list[SettingChange] = []
+        added: list[Range] = []
+        for place, campaign in enumerate(bound.settings.campaigns):
+            path = f"{bound.path}.campaigns.{place}"
+            if campaign.plan is not None:
                 # A campaign with a plan gets its windows from there; changing its timeWindows would
                 # be refused.
-                path = f"{bound.path}.campaigns.{place}.plan.{name}"
-                yield SettingChange(path, json.dumps([*map(range_text, longer)]))
+                for name, spans in campaign.plan:
+                    longer = _longer(spans or (), scenario, _DAYS_OF[name], later, added)
+                    if longer != (spans or ()):
+                        text = json.dumps([*map(range_text, longer)])
+                        changes.append(SettingChange(f"{path}.plan.{name}", text))
+            elif campaign.schedule is not None:
+                days = [_longer_day(day, scenario, later, added)
+                        for day in campaign.schedule.time_windows]  # fmt: skip
+                text = json.dumps(days)
+                if days != [_plain_day(day.day_of_week, _spans(day))
+                            for day in campaign.schedule.time_windows]:  # fmt: skip
+                    changes.append(SettingChange(f"{path}.schedule.timeWindows", text))
+        if changes:
+            hours = ", ".join(map(range_text, dict.fromkeys(added)))
+            yield f"an hour more a day ({hours})", changes
+            return
 
 
-def _last(day: DayWindows) -> TimeRange:
-    return max(day.time, key=lambda span: span.end_minute)
+_DAYS_OF = {"weekday": (1,), "saturday": (6,), "sunday": (7,), "holiday": (1, 6, 7)}
 
 
-def _longer(day: DayWindows) -> dict[str, object]:
-    minute = min(_last(day).end_minute + 60, _LAST_MINUTE)
-    ends = {_last(day): f"{minute // 60:02}:{minute % 60:02}"}
-    spans = [{"start": span.start, "end": ends.get(span, span.end)} for span in day.time]
-    return {"dayOfWeek": day.day_of_week, "time": spans}
+def _longer(
+    spans: Sequence[Range], scenario: Scenario, days: Sequence[int], later: bool, added: list[Range]
+) -> tuple[Range, ...]:
+    """Return the ranges of a day with an hour more, noted in `added`; as they are if forbidden."""
+    if not spans:
+        return ()
+    first, last = min(spans)[0], max(spans)[1]
+    hour = (last, min(last + 60, _LAST_MINUTE)) if later else (max(first - 60, 0), first)
+    contacts = [rule.contact.of_weekday(day) for rule in scenario.compliance
+                if rule.contact is not None for day in days]  # fmt: skip
+    allowed = all(any(a <= hour[0] and hour[1] <= b for a, b in times) for times in contacts)
+    if not allowed or hour[0] >= hour[1]:
+        return tuple(spans)
+    added.append(hour)
+    return union([*spans, hour])
+
+
+def _longer_day(
+    day: DayWindows, scenario: Scenario, later: bool, added: list[Range]
+) -> dict[str, object]:
+    longer = _longer(_spans(day), scenario, (day.day_of_week,), later, added)
+    return _plain_day(day.day_of_week, longer)
+
+
+def _spans(day: DayWindows) -> tuple[Range, ...]:
+    return tuple((span.start_minute, span.end_minute) for span in day.time)
+
+
+def _plain_day(number: int, spans: Sequence[Range]) -> dict[str, object]:
+    times = [{"start": clock_text(start), "end": clock_text(end)} for start, end in spans]
+    return {"dayOfWeek": number, "time": times}
 
 
 def first_interval(scenario: Scenario) -> int:
