@@ -234,8 +234,8 @@ BAD = {
         "  mean(finnish) >= 1\n"
         "       ^^^^^^^\n"
     ),
-    ("plan", "--vary", "seed=1,2", "--goal", "mean(dials) >= 1"): (
-        "Error: --vary seed=1,2: write PATH=LOW..HIGH, such as lines=1..200\n"
+    ("plan", "--vary", "seed=5", "--goal", "mean(dials) >= 1"): (
+        "Error: --vary seed=5: write PATH=LOW..HIGH, such as lines=1..200\n"
     ),
     ("plan", "--vary", "seed=1..2", "--goal", "finish <= 5d"): (
         "Error: goal finish <= 5d: say of many runs, mean(finish) <= 5d, p95(finish) <= 5d or "
@@ -269,6 +269,19 @@ BAD = {
         "Error: --replication is for one run: it doesn't go with many\n"
     ),
 }
+
+
+def test_a_list_of_values_will_do_with_one_lever() -> None:
+    asked = ("plan", FIRST, "--vary", "lines=8,9,12", "--goal", "mean(people_reached) >= 1")
+    done = dialsim(*asked, "--max-replications", "20", "--jobs", 1)
+    assert done.returncode == 0, done.stderr
+    assert "8 lines has the smallest values of 3 combinations" in " ".join(done.stdout.split())
+
+
+def test_a_list_of_people_in_place_of_a_scenario_names_the_command_that_makes_one() -> None:
+    done = dialsim("run", "scenarios/debtors.xlsx")
+    assert done.returncode == 2
+    assert "dialsim new --list scenarios/debtors.xlsx writes one" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", BAD, ids=" ".join)

@@ -563,7 +563,8 @@ def plan(
     loaded = load(scenario, options.overrides)
     if not goals and maximize is None and minimize is None:
         raise click.UsageError("say what is wanted: --goal, --maximize or --minimize")
-    if len(varied) > 1 or maximize is not None or minimize is not None:
+    several = len(varied) > 1 or "," in varied[0]  # a list has no order to search along
+    if several or maximize is not None or minimize is not None:
         if objective is not None:
             raise click.UsageError(
                 "--objective is for one setting: say --maximize or --minimize of what"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dialsim.errors import DialsimError
+from dialsim.errors import DialsimError, ScenarioError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
 from dialsim.scenario.campaign import Campaign
@@ -29,7 +29,7 @@ from dialsim.scenario.document import (
 )
 from dialsim.scenario.error_text import problems_of
 from dialsim.scenario.overrides import Understood, apply, full_path
-from dialsim.scenario.problems import Problems, told
+from dialsim.scenario.problems import Problem, Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
 from dialsim.scenario.scenario import Origin, Scenario, override_texts
 from dialsim.scenario.service import Beginning, check_order, start_of
@@ -42,6 +42,9 @@ def load(path: str | os.PathLike[str], overrides: str | Sequence[str] = ()) -> S
     checks. Raises ScenarioError with every problem's file, line, column and path.
     """
     file = Path(path)
+    if file.suffix.lower() in (".xlsx", ".csv") and file.is_file():
+        says = f"this is a list of people and no scenario; dialsim new --list {path} writes one"
+        raise ScenarioError([Problem(str(path), None, None, "", says)])
     text = decoded(read_bytes(file, str(path)), str(path))
     return _read(Origin(text, str(path), file.parent, file, override_texts(overrides), _read))
 
