@@ -27,7 +27,7 @@ from dialsim.results.result import result_of
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
 
-POOL = 2500
+POOL = 1500
 RUNS = (10, 20, 50, 100)
 ACME = "organizations.Acme"
 JANUARY = f"{ACME}.campaigns.January"

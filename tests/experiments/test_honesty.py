@@ -69,6 +69,29 @@ def test_verdicts_of_sweeps_are_seldom_wrong_and_save_runs(honesty: ModuleType) 
     assert [part for part in rest if part.wrong > 1] == []
 
 
+@pytest.mark.slow
+def test_statements_about_simulated_runs_hold(
+    honesty: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = honesty.honest_runs
+    monkeypatch.setattr(runs, "POOL", 300)
+    short = runs.scenario(20, f"{runs.RETRY}=1200000", f"{runs.ATTEMPTS}=3", close="09:52")
+    spill = runs.Pool(short, [[f"{runs.LINES}=2"], [f"{runs.LINES}=3"]])
+    talk = "{dist: lognormal, mean: 75s, sd: 500s}"
+    heavy = runs.Pool(
+        runs.scenario(40, talk=talk), [[f"{runs.ATTEMPTS}=2"], [f"{runs.ATTEMPTS}=3"]]
+    )
+    found = [
+        *runs.means("rare days", spill, ["finish"], 60),
+        *runs.gaps("rare days", spill, ["finish"], 60),
+        *runs.means("long talk", heavy, ["cost / people_reached"], 60),
+        *runs.gaps("long talk", heavy, ["talk_minutes"], 60),
+        runs.unfinished(60),
+    ]
+    assert [row for row in found if not runs.meets(row)] == []
+    assert [row for row in found[:-1] if row.share_printed < 0.9] == []
+
+
 @pytest.mark.slow(minutes=30)
 def test_the_benchmark_of_honesty_passes(
     honesty: ModuleType, monkeypatch: pytest.MonkeyPatch
