@@ -406,10 +406,11 @@ def ratios() -> list[Finding]:
     with dialsim.Sandbox(scenario_text(10, 4)) as sandbox:
         for number in range(400):
             added(sandbox, "organizations", number)
-        begun = time.perf_counter()
+        begun = time.process_time()
         sandbox.restore(sandbox.snapshot())
-        seconds = time.perf_counter() - begun
-        found.append(Finding("snapshot and restore of 400 organizations, s", seconds, most=0.3))
+        seconds = time.process_time() - begun
+        what = "snapshot and restore of 400 organizations, processor time, s"
+        found.append(Finding(what, seconds, most=0.3))
     with server(__file__, "--receive", "--latency", "0.05") as receiver:
         hook = f"webhook: {{url: '{receiver.url}'}}"
         text = scenario_text(500, HOOK_LINES, hook)
