@@ -31,7 +31,10 @@ PACKAGES = ("starlette", "uvicorn", "httpx", "httptools", "jinja2")
 
 
 def require_extra(what: str, packages: Sequence[str] = PACKAGES, extra: str = "sandbox") -> None:
-    """Raise DialsimError, with how to install them, if packages that `what` needs are missing."""
+    """Check that optional packages are installed.
+
+    Raises DialsimError with the install command if a package that `what` needs is missing.
+    """
     missing = [package for package in packages if find_spec(package.partition(".")[0]) is None]
     if missing:
         raise DialsimError(
@@ -40,11 +43,11 @@ def require_extra(what: str, packages: Sequence[str] = PACKAGES, extra: str = "s
 
 
 PREFIX = "/_dialsim"
-"""Where the control plane is, and its page."""
+"""Path prefix of the control plane and its page."""
 
 
 def is_control(path: str) -> bool:
-    """Whether a path belongs to the control plane or its page."""
+    """True if a path belongs to the control plane or its page."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 
@@ -54,7 +57,7 @@ def address_url(host: str, port: int, scheme: str = "http") -> str:
 
 
 def with_public_url(scenario: Scenario, url: str) -> Scenario:
-    """The scenario with links to files that lead to the server, unless it says another place."""
+    """Return the scenario with file links to this server, unless the file sets `public_url`."""
     service = scenario.service
     if "public_url" in service.model_fields_set:
         return scenario
@@ -114,10 +117,10 @@ def regenerated_key(seed: int, organization: str, first: str, times: int) -> str
 
 
 class KeyRing:
-    """Who a key belongs to. Keys themselves are not kept, only what they hash to."""
+    """Index of organizations by API key. Stores digests of the keys, never the keys."""
 
     def __init__(self, keys: Iterable[str]) -> None:
-        """`keys` are those of the organizations, in the order of the scenario."""
+        """Take the keys of the organizations, in the order of the scenario."""
         self._digests = [_digest(key.encode()) for key in keys]
 
     def add(self, key: str) -> None:
@@ -149,9 +152,9 @@ _FORM = re.compile(r"[A-Za-z0-9._~-]{16,}")
 
 
 class ControlToken:
-    """Tells the token, and the cookie that stands for it, from anything else.
+    """Verifier of the control token and of the cookie that replaces it.
 
-    The token itself is not kept. A browser gets a `cookie` from which it can't be worked out.
+    The token is not stored. The browser gets a `cookie` that does not reveal the token.
     """
 
     def __init__(self, token: str) -> None:
@@ -166,19 +169,19 @@ class ControlToken:
         self._cookies = KeyRing([self.cookie])
 
     def is_token(self, offered: str) -> bool:
-        """Whether it is the token; takes equally long for whatever is offered."""
+        """True if a text equals the token. The comparison takes constant time."""
         return self._tokens.owner(offered.encode()) is not None
 
     def is_cookie(self, offered: str) -> bool:
-        """Whether it is the cookie's value; takes equally long for whatever is offered."""
+        """True if a text equals the cookie's value. The comparison takes constant time."""
         return self._cookies.owner(offered.encode()) is not None
 
 
 def checked_host(host: str, token: ControlToken | None) -> str:
-    """The IP address to listen on.
+    """Return the IP address to listen on.
 
-    Raises DialsimError for what is none, and for one that other machines reach if there is no
-    token.
+    Raises DialsimError for an invalid address. Without a token, also rejects every address that
+    other machines can reach.
     """
     if host == "localhost":
         host = "127.0.0.1"
@@ -203,7 +206,10 @@ def hostname(url: str) -> str | None:
 
 
 def is_loopback(name: str | None) -> bool:
-    """Whether it is this machine by every resolver: `localhost`, or a number such as 127.0.0.2."""
+    """True for `localhost` and loopback addresses such as 127.0.0.2.
+
+    Other names are rejected, because a resolver may map them to another machine.
+    """
     try:
         return name == "localhost" or ip_address(name or "").is_loopback
     except ValueError:
@@ -215,9 +221,9 @@ _NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate with what leads to its authority, and its private key, as PEM files.
+    """Certificate chain and private key, as PEM files.
 
-    `authority` is what clients verify it by, where it was made on the spot.
+    `authority` is the certificate that clients verify against, for a generated certificate.
     """
 
     chain: Path
@@ -228,7 +234,7 @@ class Certificate:
         """Raise DialsimError unless it can be used."""
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.chain, self.key)
-        except OSError as error:  # an SSLError is one, and says no file
+        except OSError as error:  # SSLError is an OSError without a file name
             what = error.strerror if error.filename is None else "can't be read"
             raise DialsimError(
                 f"--tls-cert {self.chain}, --tls-key {self.key}: {what or error}; give a "
@@ -238,9 +244,10 @@ class Certificate:
 
 @contextmanager
 def certificate_for(host: str) -> Iterator[Certificate]:
-    """A certificate for this machine, by an authority of its own, while the block runs.
+    """Create a certificate for this machine, signed by a temporary authority.
 
-    It names localhost, both loopback addresses, the machine's own name, and `host`.
+    The certificate covers localhost, both loopback addresses, the host name, and `host`. The files
+    exist while the block runs.
     """
     import trustme
 
@@ -259,7 +266,7 @@ def certificate_for(host: str) -> Iterator[Certificate]:
 
 
 def _is_any(host: str) -> bool:
-    """Whether it stands for all addresses of the machine, and is none to connect to."""
+    """True for a wildcard address, which clients cannot connect to."""
     try:
         return ip_address(host).is_unspecified
     except ValueError:

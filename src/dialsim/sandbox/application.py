@@ -86,11 +86,11 @@ class FairShare:
 
 
 class AnswerFaults:
-    """Has a request whose sender is known meet the faults of answers.
+    """Middleware that applies answer faults to authenticated requests.
 
-    An error, or a connection that is dropped, comes in the place of the answer; the request is
-    carried out only where the fault says so. A slow answer is that of the moment of the request,
-    and is only held back, as a whole or piece by piece.
+    An error or a dropped connection replaces the answer. The request is then executed only if the
+    fault requires it. A slow answer is computed at the moment of the request and sent late, as a
+    whole or in pieces.
     """
 
     def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
@@ -135,9 +135,10 @@ class AnswerFaults:
 
 
 def _held_back(send: Send, delay: int) -> Send:
-    """Sends an answer that begins `delay` ms late, or when the sandbox stops.
+    """Return a `send` whose answer starts `delay` ms late, or when the sandbox stops.
 
-    The request has been carried out by then: to break it off would tell the client otherwise.
+    The request has been executed by then. Dropping the answer would suggest to the client that the
+    request failed.
     """
 
     async def later(message: Message) -> None:
@@ -174,11 +175,11 @@ def _in_pieces(send: Send, delay: int) -> Send:
 
 
 async def _unsent(_message: Message) -> None:
-    """Takes an answer that nobody gets."""
+    """Discard an answer."""
 
 
 DROP = "dialsim.drop"
-"""Under this name a server's connection tells, in the scope, how it is broken off."""
+"""Scope key under which a connection offers a function that drops it."""
 
 
 async def _drop(scope: Scope, receive: Receive) -> None:
@@ -228,11 +229,11 @@ _READS = ("GET", "HEAD")
 
 
 class ControlGuard:
-    """Answers 403 to a request under /_dialsim that a page of another site may have made.
+    """Middleware that answers 403 to control requests that another site may have made.
 
-    Such a request says so in `Origin`. Without a token, when only this machine is listened to, one
-    that reaches it under a name of somebody else's choice (DNS rebinding) says so in `Host`. With a
-    token, whoever does not have it gets 401.
+    The `Origin` header reveals such a request. Without a token, only this machine is listened to,
+    and the `Host` header reveals requests under a foreign host name (DNS rebinding). With a token,
+    requests without the token get 401.
     """
 
     def __init__(self, app: ASGIApp, token: ControlToken | None = None) -> None:
@@ -300,17 +301,17 @@ def _is_addressed_here(request: Request) -> bool:
 
 
 def _is_of_our_pages(request: Request) -> bool:
-    """Whether no page made the request, or one of this very address."""
+    """True if the request comes from a page of this address, or from no page."""
     host = request.headers.get("host", "")
     ours = [f"{scheme}://{host}" for scheme in _SCHEMES]
     return all(origin in ours for origin in request.headers.getlist("origin"))
 
 
 def _is_sent_by_our_pages(request: Request) -> bool:
-    """Whether a cookie counts: browsers send it from other ports of the same machine, too.
+    """True if a page of this address may have sent the cookie.
 
-    A browser that doesn't say where the request comes from may read; what it reads it doesn't give
-    to pages from elsewhere.
+    Browsers send cookies also from other ports of the same machine. A browser that does not report
+    the origin may read, because it does not pass the answer to pages of other sites.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:
@@ -334,7 +335,7 @@ OPERATIONS: tuple[type[Operations], ...] = (
     EventOperations,
     FileOperations,
 )
-"""What every sandbox offers to programs, in the order of the description."""
+"""Operations of every sandbox, in the order of the description."""
 
 
 def offered(guessed: bool) -> tuple[type[Operations], ...]:
@@ -407,7 +408,7 @@ async def _not_routed(request: Request, error: Exception) -> Response:
 
 
 async def _gone(_request: Request, _error: Exception) -> Response:
-    """A client that hung up amid its request: nobody is there to be answered."""
+    """Return a placeholder answer for a client that disconnected during its request."""
     return Response(status_code=400)
 
 

@@ -56,7 +56,7 @@ from dialsim.webhooks.messages import (
 
 @dataclass(frozen=True, slots=True)
 class CallStatuses:
-    """How calls stand at an instant: `status` are indexes into `CALL_STATUSES` (int8).
+    """Statuses of calls at an instant: `status` are indexes into `CALL_STATUSES` (int8).
 
     `changed_at` (ms) is the last change of each status, analyses included (A4).
     """
@@ -119,9 +119,10 @@ class LiveAnalyses:
     # -- how calls stand --------------------------------------------------------------------------
 
     def standing(self, calls: NDArray[np.integer], at: int | NDArray[np.int64]) -> CallStatuses:
-        """How some calls stand, by the engine's changes so far and those of analyses up to `at`.
+        """Return the statuses of some calls at `at`.
 
-        `at` (ms) is one instant, or one for each call (A4).
+        Includes all engine events so far and the analysis events up to `at` (ms), which is one
+        instant or one per call (A4).
         """
         status, changed_at = TO_STATUS[self._calls.last_kind[calls]], self._calls.changed_at[calls]
         first = self.of(calls)
@@ -152,17 +153,18 @@ class LiveAnalyses:
         return Analyses(talked, rows["outcome"], rows["ready_at"], rows["failed_at"], rows["found"])
 
     def outcome(self, call: int) -> AnalysisOutcome:
-        """What is wrong with a conversation that has ended, or with its analysis."""
+        """Return the analysis outcome of a conversation that has ended."""
         return AnalysisOutcome(self._table["outcome"][call])
 
     def verdicts(self, calls: NDArray[np.int64], at: int) -> Verdicts:
-        """What the analyses of some calls have come to at an instant from now on."""
+        """Return the analysis verdicts of some calls at a present or future instant."""
         return verdicts(self.of(calls), self._there(calls, at), len(calls), at)
 
     def result(self, call: int, at: int, masked: bool) -> tuple[Body, int]:
-        """The newest result of a call as JSON, and since when (ms) it is there.
+        """Return the newest result of a call as JSON, and the instant (ms) of its creation.
 
-        The empty object and `NEVER` while there is none. `masked`: retention removed the output.
+        Returns the empty object and `NEVER` before the first result. `masked`: retention removed
+        the output.
         """
         there = self._there(np.array([call]), at)
         there = there[there.content != Content.NOTHING]
@@ -203,12 +205,12 @@ class LiveAnalyses:
         return self._again[self._again.result > since]
 
     def failures(self, calls: NDArray[np.int64]) -> NDArray[np.int64]:
-        """When (ms) the first analysis of each of some calls fails (A4); else `NEVER`."""
+        """Return the failure instant (ms) of each call's first analysis (A4), or `NEVER`."""
         failed_at: NDArray[np.int64] = self._table["failed_at"][calls]
         return failed_at
 
     def _there(self, calls: NDArray[np.int64], at: int) -> Messages:
-        """The results of some calls that are there at an instant; `call` is a place among these."""
+        """Return existing results of some calls at an instant; `call` is an index into `calls`."""
         again = self._again[np.isin(self._again.call, calls)]
         order = np.argsort(calls)
         place = order[np.searchsorted(calls, again.call, sorter=order)]
@@ -222,7 +224,7 @@ IN_PROGRESS = "IN_PROGRESS"
 
 
 class CampaignPlace(TypedDict):
-    """Where a campaign stands: the positions of its organization and its own."""
+    """Position of a campaign: the index of its organization, and its index there."""
 
     organization: int
     campaign: int
@@ -236,7 +238,7 @@ class SortedIds:
     """
 
     def __init__(self, ids: NDArray[np.bytes_]) -> None:
-        """`ids` (S36) are those of the recipients, in upload order."""
+        """Take the ids (S36) of the recipients, in upload order."""
         digits = ids.tobytes().replace(b"-", b"").decode()
         octets = np.frombuffer(bytes.fromhex(digits), dtype="S16")
         self._recipients = np.argsort(octets).astype(np.int32)
@@ -251,10 +253,10 @@ class SortedIds:
 
 
 class CampaignView:
-    """What can be read of one campaign; everything is shown as it stands at the instant `at` (ms).
+    """Read access to one campaign; every value is as of the instant `at` (ms).
 
-    `identifier` is the campaign's id, `created_at` the instant of the upload (F2). `part` of the
-    trace, `calls` and `analyses` are what it is read from.
+    `identifier` is the campaign's id, `created_at` the instant of the upload (F2). The data come
+    from `part` of the trace, from `calls` and from `analyses`.
     """
 
     def __init__(self, trace: Trace, campaign: Campaign) -> None:
@@ -274,7 +276,7 @@ class CampaignView:
 
     @property
     def place(self) -> CampaignPlace:
-        """Where the campaign stands."""
+        """Position of the campaign."""
         block = self.campaign.block
         return CampaignPlace(organization=block.organization, campaign=block.position)
 
@@ -305,7 +307,7 @@ class CampaignView:
         return None
 
     def recipient_position(self, identifier: str) -> int | None:
-        """The position of whoever was uploaded with an id, in upload order; None if nobody was."""
+        """Return the upload index of the recipient with an id, or None."""
         return self._recipient_ids.find(identifier)
 
     @cached_property
@@ -333,11 +335,11 @@ class CampaignView:
 
     @property
     def total_recipients(self) -> int:
-        """How many recipients the list has; those removed as duplicates have left it (D3)."""
+        """Number of recipients on the list, without those removed as duplicates (D3)."""
         return self._people.count - len(self._removed)
 
     def is_listed(self, recipient: int) -> bool:
-        """Whether a recipient was not removed as a duplicate (D3)."""
+        """True unless a recipient was removed as a duplicate (D3)."""
         row = np.searchsorted(self._removed, recipient)
         return bool(row == len(self._removed) or self._removed[row] != recipient)
 
@@ -436,13 +438,13 @@ class CampaignView:
         return [*zip(self.calls.changed_at[calls].tolist(), calls.tolist(), strict=True)]
 
     def expired(self, call: int, at: int) -> int:
-        """What retention, or a deletion, has removed of a call by an instant, as bits."""
+        """Return the data of a call removed by retention or deletion at an instant, as bits."""
         return int(self.flags(self.calls.ended_at[[call]], at)[0])
 
     # -- the rest ---------------------------------------------------------------------------------
 
     def flags(self, ended_at: NDArray[np.int64], at: int) -> NDArray[np.int8]:
-        """What retention has removed of calls with these ends (D2), a deletion of all (C8)."""
+        """Return the removed data of calls by their ends: by retention (D2) or deletion (C8)."""
         if self.campaign.deleted:
             return np.full(len(ended_at), ALL_EXPIRED, dtype=np.int8)
         return expired(self._retention, ended_at, at)
@@ -531,7 +533,7 @@ class Account:
         return None
 
     def catch_up(self) -> None:
-        """Take in what has happened, so that nobody who asks for anything has to wait for it."""
+        """Update all views with new events, so that later requests need not wait for it."""
         if self.block.campaigns:
             for view in self.views:
                 view.catch_up()

@@ -22,17 +22,17 @@ MOST_SPEED = 1_000_000
 """A running clock goes at most so many times as fast as real time."""
 
 Ended = Literal["there", "stopped", "limit", "idle", "clockEnd", "never"]
-"""How an advance ended: at its goal, on the way, or without a chance to come there."""
+"""Reason for the end of an advance: goal reached, interrupted, or goal unreachable."""
 
 
 class Condition(Protocol):
-    """What an advance waits for."""
+    """Condition that ends an advance."""
 
     def is_met(self) -> bool:
-        """Whether it is so now, or has been since it was asked for the last time."""
+        """True if the condition holds now, or has held since the last check."""
 
     def is_hopeless(self) -> bool:
-        """Whether it can't come any more."""
+        """True if the condition can no longer be met."""
 
 
 TICK = 0.02  # seconds between two moves of a running clock
@@ -59,12 +59,12 @@ class VirtualClock:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is anything that requests might keep from going on."""
+        """True if work is pending that long requests could delay."""
         return self.advancing or self.speed is not None or self._core.sender.busy
 
     @property
     def speed_reached(self) -> float | None:
-        """How many times as fast as real time it has really run of late; None while it doesn't."""
+        """Measured recent speed relative to real time, or None while the clock does not run."""
         if self.speed is None or len(self._ticks) < 2:
             return None
         (began, start), (now, at) = self._ticks[0], self._ticks[-1]
@@ -72,7 +72,7 @@ class VirtualClock:
 
     @property
     def advancing(self) -> bool:
-        """Whether it is being moved by hand."""
+        """True while a request advances the clock."""
         return self.advance is not None
 
     # -- moved by hand ----------------------------------------------------------------------------
@@ -90,9 +90,9 @@ class VirtualClock:
         return await self.advance_to(self._core.at + span)
 
     async def advance_to_next_event(self) -> bool:
-        """Move to where a call, a campaign or a limit changes next, a POST or a payload is due.
+        """Move to the next change of a call, campaign or limit, or the next due POST or payload.
 
-        Where nothing happens any more the clock ends up where it is idle.
+        Without further events, the clock stops where it is idle.
         """
         core, last = self._core, self._last()
         with _Advance(self) as advance:
@@ -175,7 +175,7 @@ class VirtualClock:
         self.close()
 
     def close(self) -> None:
-        """Don't move by itself any more."""
+        """Stop the running clock."""
         self._require_no_fault()
         if self._runner is not None:
             self._runner.cancel()
@@ -289,10 +289,10 @@ class _Advance:
         return self
 
     def stop(self, refusal: Refused | None = None) -> None:
-        """Have it end where the clock stands, also while it waits for POSTs, or with a refusal.
+        """End the advance at the current instant, also while it waits for POSTs.
 
-        Whoever calls this has his turn between two instants: nothing is left half done. The clock
-        may be moved again at once.
+        `refusal` is raised in the waiting request. The caller runs between two instants, so nothing
+        is left half done. The clock may be moved again at once.
         """
         self.stopped = True
         self._refusal = refusal
@@ -305,7 +305,7 @@ class _Advance:
         error: BaseException | None,
         _trace: TracebackType | None,
     ) -> bool:
-        """Whether what ended it was `stop` alone, which is no failure (see `asyncio.timeout`)."""
+        """Return True to suppress a cancellation that `stop` caused (see `asyncio.timeout`)."""
         if self._clock.advance is self:
             self._clock.advance = None
         stops = self.stopped and isinstance(error, asyncio.CancelledError)
@@ -317,7 +317,7 @@ class _Advance:
 
 
 def replaced() -> Refused:
-    """What is told to who waits for what came of a run that is given up."""
+    """Return the error for clients that wait on a run that was reset or restored."""
     text = "The sandbox was reset or restored meanwhile; nothing is left of this"
     return Refused(409, "STATE_REPLACED", [text])
 

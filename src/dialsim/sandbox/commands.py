@@ -41,7 +41,7 @@ class _Command(BaseModel, ABC):
     )
 
     concerns_calling: ClassVar[bool] = True
-    """Whether it may bring about something in the engine, and so is a turn of its own (T4)."""
+    """True if the command can cause engine events and so takes a turn (T4)."""
 
     @abstractmethod
     def carry_out(self, core: SandboxCore) -> None:
@@ -94,7 +94,7 @@ class SteerCampaign(_CampaignCommand):
 
 
 class ReanalyzeCall(_CampaignCommand):
-    """Have one call analyzed again (A5); calls are numbered from 0 as they were created."""
+    """Analyze one call again (A5); calls are numbered from 0 in order of creation."""
 
     kind: Literal["reanalyzeCall"] = "reanalyzeCall"
     call: int
@@ -194,7 +194,7 @@ class AddAgent(_Command):
 
 
 class OrganizationChanges(Combined):
-    """What is to be changed; what is left out stays, and null is no value but for the URL."""
+    """Changed settings. Omitted settings stay; null is allowed for the URL alone."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -258,7 +258,7 @@ class ChangeOrganization(_Command):
 
 
 class ScriptNumber(_Command):
-    """Have the next calls to a phone number follow a script; None: they follow none (P6)."""
+    """Assign a script to the next calls of a phone number; None removes the script (P6)."""
 
     kind: Literal["scriptNumber"] = "scriptNumber"
     tel: str
@@ -319,7 +319,7 @@ class ClearFaults(_FaultCommand):
 
 
 class ResendWebhook(_CampaignCommand):
-    """Have a result sent once more, to the organization's URL of now; as `PostKey` names it."""
+    """Send a result again, to the organization's current URL; `PostKey` identifies the result."""
 
     kind: Literal["resendWebhook"] = "resendWebhook"
     recipient: int
@@ -333,7 +333,10 @@ class ResendWebhook(_CampaignCommand):
 
 
 class TriggerResult(_Command):
-    """Make a result of a chosen kind, of an organization by position; no call of its own tells."""
+    """Create a result of a chosen kind for an organization, given its index.
+
+    The simulation contains no call for the result.
+    """
 
     kind: Literal["triggerResult"] = "triggerResult"
     concerns_calling: ClassVar[bool] = False
@@ -347,7 +350,7 @@ class TriggerResult(_Command):
 
 
 class SetSpeed(_Command):
-    """Have the clock run by itself, so many times as fast as real time, or (None) by hand."""
+    """Run the clock at a multiple of real time, or (None) stop it."""
 
     kind: Literal["setSpeed"] = "setSpeed"
     concerns_calling: ClassVar[bool] = False
@@ -359,10 +362,9 @@ class SetSpeed(_Command):
 
 
 class _SnapshotCommand(_Command):
-    """Something done to snapshots; a journal tells of it, a run does not.
+    """Command that changes snapshots. The journal contains it, the run does not.
 
-    So nothing is carried out: whoever replays a journal takes such an entry for the place that it
-    has there.
+    `carry_out` does nothing: a replay reads the entry as the position of the snapshot.
     """
 
     concerns_calling: ClassVar[bool] = False
@@ -387,7 +389,7 @@ class DropSnapshot(_SnapshotCommand):
 
 
 class Restore(_SnapshotCommand):
-    """Be in the state of a snapshot again, by name; None: in that of the start."""
+    """Restore the state of a snapshot, given its name, or (None) the initial state."""
 
     kind: Literal["restore"] = "restore"
     name: str | None
@@ -413,4 +415,4 @@ Command = Annotated[
     | Restore,
     Field(discriminator="kind"),
 ]
-"""Any command; pydantic reads it back from what `model_dump` wrote."""
+"""Any command, in the form that `model_dump` writes and pydantic parses."""

@@ -45,14 +45,14 @@ _LOG = logging.getLogger("dialsim.sandbox")
 
 MOST_SNAPSHOTS = 100
 
-PATIENCE = 0.01  # seconds for which others wait at the most, stretches being short
+PATIENCE = 0.01  # seconds: upper limit of the wait of other requests, as stretches are short
 _STEP = 60_000
-"""So much virtual time (ms) is worked off before the clock sees whether others wait."""
+"""Virtual time (ms) between two checks for waiting requests."""
 NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
 
 
 class Record(NamedTuple):
-    """What happened at an instant (ms) and follows from nothing before: a command, or a POST."""
+    """External event at an instant (ms): a command or the response to a POST."""
 
     at: int
     what: Command | Post
@@ -69,22 +69,22 @@ class Snapshot(NamedTuple):
 
 
 class SandboxCore:
-    """A scenario that is served: its simulation, its organizations' accounts and keys, its clock.
+    """State of a served scenario: simulation, accounts, API keys and clock.
 
-    Whatever changes it is a command, and goes through `carry_out`, or the clock, which goes through
-    `work_on` and `move_to`. What that brings about in an instant is done when they return (T4), but
-    for the POSTs, which have left then and are under way with the `sender`.
+    Every change is a command, executed by `carry_out`, or a clock step, executed by `work_on` and
+    `move_to`. All consequences within the instant are complete on return (T4). Only POSTs may still
+    be under way, with the `sender`.
 
-    With a journal nothing happens that isn't kept. A command is kept before it is carried out. What
-    can't be known before, a step of the clock and what came of a POST, is kept before anything
-    follows from it: where the journal can't be written, the clock stands still, no POST leaves, and
-    commands raise `NotKept`, until it can.
+    With a journal, every change is written to the journal. A command is written before its
+    execution. A clock step and the response to a POST cannot be known before; they are written
+    before anything follows from them. While the journal cannot be written, the clock stands still,
+    no POST leaves, and commands raise `NotKept`.
 
-    `taken` are the texts that identify organizations and agents, which additions must not repeat.
-    `named_urls` are the webhook URLs that clients of the control plane have set.
-    `records` has what happened, in that order, `snapshots` the states that can be restored, by
-    name. `epoch` counts the restores and resets: whoever waited through one finds another run, but
-    the same log of `requests`.
+    `taken` are the texts that identify organizations and agents; additions must not repeat them.
+    `named_urls` are the webhook URLs set by clients of the control plane. `records` are the
+    external events in order. `snapshots` are the states that can be restored, by name. `epoch`
+    counts restores and resets: a client that waits through one finds another run, but the same log
+    of `requests`.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class SandboxCore:
 
     @property
     def scenario(self) -> Scenario:
-        """What is served."""
+        """Served scenario."""
         return self.simulation.log.world.scenario
 
     def carry_out(self, command: Command) -> None:
@@ -177,7 +177,7 @@ class SandboxCore:
             command.carry_out(self)
 
     def replay(self, record: Record) -> None:
-        """Have happen once more what is next in a replay, at its instant."""
+        """Repeat the next event of a replay at its instant."""
         at, what = record
         if isinstance(what, Post):  # changes nothing of the calls: they need not be up to date
             self.outbox.recorded(what)
@@ -213,7 +213,7 @@ class SandboxCore:
 
     @property
     def at(self) -> int:
-        """The instant (ms) up to which, itself included, everything has happened."""
+        """Current instant (ms); all events up to and including it have happened."""
         return self.simulation.at
 
     def next_event_at(self) -> int | None:
@@ -256,7 +256,10 @@ class SandboxCore:
 
     @property
     def held(self) -> bool:
-        """Whether the clock must wait for POSTs, or had better: bodies are made many at a time."""
+        """True if the clock must, or should, wait for POSTs.
+
+        Waiting pays because bodies are made in batches.
+        """
         if not self.outbox.is_due:
             return False
         ahead = self._ahead()
@@ -276,7 +279,7 @@ class SandboxCore:
         return event if due is None else due if event is None else min(event, due)
 
     def _read_on(self) -> None:
-        """Have all views take in what has happened: a million calls are no work for a request."""
+        """Update all views now, because a million calls are too much work for one request."""
         for account in self.accounts:
             account.catch_up()
 
@@ -297,9 +300,9 @@ class SandboxCore:
         return struck
 
     def _let_leave(self) -> None:
-        """Have POSTs leave that may, if all that led to them is kept.
+        """Send the due POSTs once the journal contains everything that led to them.
 
-        They meet the faults in the order in which they leave.
+        Faults strike POSTs in the order in which they leave.
         """
         while self.journal is None or self.journal.error is None:
             leaving, self._leaving = self._leaving, []
@@ -351,7 +354,7 @@ class SandboxCore:
         return kind(self.scenario.service, self.destinations, report)
 
     def _came_back(self, epoch: int, delivery: Delivery, response: int) -> None:
-        """A POST has come to its end; others may leave now."""
+        """Record the response to a POST and send the POSTs that waited for it."""
         if epoch != self.epoch:  # it left in a run that is given up
             return
         self.outbox.came_back(delivery, response)
@@ -362,7 +365,7 @@ class SandboxCore:
         self._let_leave()
 
     def _stepped(self) -> None:
-        """The clock has come to where it stands now, and others may look."""
+        """Publish the current instant of the clock to views and the journal."""
         self._read_on()
         self._note(self.step())
         self._require_journal()
@@ -371,7 +374,7 @@ class SandboxCore:
     # -- the journal ------------------------------------------------------------------------------
 
     def step(self) -> Entry:
-        """What tells that the clock has come to where it stands now."""
+        """Return the journal entry that records the current position of the clock."""
         return Entry(self.at, EntryKind.STEP, b"%d" % self.simulation.log.size())
 
     def _note(self, entry: Entry) -> None:
@@ -381,7 +384,7 @@ class SandboxCore:
             self._see_to(self.journal)
 
     def _see_to(self, journal: Journal) -> None:
-        """Have what the journal is owed written as soon as it can be."""
+        """Start to write the pending journal entries as soon as possible."""
         if journal.error is not None and (self._settling is None or self._settling.done()):
             self._settling = asyncio.create_task(self._settle(journal))
 
@@ -488,7 +491,7 @@ class SandboxCore:
             self._record(SetSpeed(speed=None))
 
     def _keep(self, command: Command) -> None:
-        """Have a command in the journal, if there is one; raises `NotKept`."""
+        """Write a command to the journal, if any; raises `NotKept`."""
         if self.journal is not None:
             try:
                 self.journal.keep(_entry_of(command, self.at))
@@ -537,7 +540,7 @@ class SandboxCore:
         raise Refused(404, "ORGANIZATION_NOT_FOUND", ["Organization not found"])
 
     def webhook_url(self, organization: int) -> str | None:
-        """Where the results of an organization, by position, are sent now."""
+        """Return the current webhook URL of an organization, given its index."""
         changes = reversed(self.simulation.log.urls)
         return next(row.url for row in changes if row.organization == organization)
 

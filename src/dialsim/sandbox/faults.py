@@ -20,7 +20,7 @@ from dialsim.scenario.units import PositiveDuration, format_duration
 MOST_FAULTS = 100
 
 WhichPost = tuple[int, ...]
-"""What tells POSTs of the webhook apart: the parts of the key, and the number (see `Post`)."""
+"""Key of a webhook POST: the parts of the result's key, and the number (see `Post`)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,17 +41,17 @@ class InjectedFault:
 
     @property
     def left(self) -> int | None:
-        """How many it is still to strike; None where only time ends it."""
+        """Number of strikes left, or None if only time ends the fault."""
         return None if self.order.next is None else self.order.next - self.struck
 
     def is_over(self, at: int) -> bool:
-        """Whether it strikes nothing any more at an instant (ms)."""
+        """True if the fault has ended at an instant (ms)."""
         return self.left == 0 or (self.until is not None and at >= self.until)
 
     def may_strike_post(self, post: Post, follows: bool) -> bool:
-        """Whether it strikes webhooks, this POST among them.
+        """True if the fault may strike this webhook POST.
 
-        `follows`: there was another result about the same person before.
+        `follows`: an earlier result of the same recipient exists.
         """
         how, (organization, campaign) = self.order.webhooks, post.key[:2]
         return (
@@ -63,7 +63,7 @@ class InjectedFault:
         )
 
     def may_strike_answer(self, organization: int, path: str) -> bool:
-        """Whether it strikes answers, those to this request of an organization among them."""
+        """True if the fault may strike the answer to this request of an organization."""
         return (
             self.order.api is not None
             and self.organization in (None, organization)
@@ -72,7 +72,7 @@ class InjectedFault:
 
 
 class Encounter(NamedTuple):
-    """What a webhook or a request has to face: the faults it meets, and the one that strikes it."""
+    """Faults that a webhook or a request meets, and the fault that strikes it."""
 
     met: tuple[int, ...] = ()
     struck: InjectedFault | None = None
@@ -124,10 +124,10 @@ class InjectedFaults:
             del self._faults[self.find(number).number]
 
     def for_post(self, post: Post, before: Callable[[], PostKey | None]) -> Encounter:
-        """What a POST of the webhook has to face; nothing is counted yet.
+        """Return the faults of a webhook POST without counting a strike.
 
-        One that is under way has faced it already. `before` gives the result about the same person
-        that was sent before, if any was; it is asked where that matters.
+        A POST under way has met its faults already. `before` returns the key of the previous result
+        of the same recipient, or None; it is called only for faults that need the key.
         """
         if which_post(post) in self._fates:
             return Encounter()
@@ -139,11 +139,11 @@ class InjectedFaults:
         return self._encounter(may_strike, post.at)
 
     def fate(self, post: Post) -> WebhookFault | None:
-        """What happens to a POST under way, however often it is begun; None: nothing special."""
+        """Return the fault of a POST under way, the same for each attempt to send it, or None."""
         return self._fates.get(which_post(post))
 
     def held_until(self, post: WhichPost) -> int | None:
-        """When (ms) a POST leaves that is delayed; None for any other."""
+        """Return the departure (ms) of a delayed POST, or None."""
         return self._held.get(post)
 
     def ended(self, post: Post) -> None:
@@ -152,7 +152,7 @@ class InjectedFaults:
         self._held.pop(which_post(post), None)
 
     def for_answer(self, organization: int, path: str, at: int) -> Encounter:
-        """What the answer to a request of an organization has to face; nothing is counted yet."""
+        """Return the faults of an answer to an organization's request without counting a strike."""
         return self._encounter(lambda fault: fault.may_strike_answer(organization, path), at)
 
     def count(
@@ -190,32 +190,32 @@ class InjectedFaults:
 
 
 def which_post(post: Post) -> WhichPost:
-    """What tells a POST from all others, also after a restart."""
+    """Return the key of a POST, which stays the same after a restart."""
     return (*post.key, post.number)
 
 
 WebhookFault = Literal["timeout", "refuse", "late", "twice", "delayed", "stale"]
-"""What may happen to a POST of the webhook.
+"""Kinds of webhook faults.
 
 `timeout`: nothing reaches the receiver, and the service waits in vain; `refuse`: the connection is
 refused; `late`: the receiver gets the POST, but its answer counts as too late; `twice`: the
-receiver gets it twice; `delayed`: it leaves later, as it was, and others overtake it; `stale`: the
-receiver gets it, and then once more the result before it about the same person.
+receiver gets the POST twice; `delayed`: the POST leaves later, unchanged, and other POSTs overtake
+it; `stale`: the receiver gets the POST, and then the previous result of the same recipient again.
 """
 ApiFault = Literal["error", "drop", "slow", "slowBody"]
-"""What may happen to an answer.
+"""Kinds of answer faults.
 
-An error comes in its place, or none, the connection being dropped; or the same answer comes later,
-as a whole or in pieces.
+An error or a dropped connection replaces the answer, or the same answer arrives later, as a whole
+or in pieces.
 """
 ErrorStatus = Literal[401, 429, 500, 502, 503, 504]
 
 MOST_STRIKES = 1_000_000
 LONGEST_DELAY = 60_000
-"""The most (ms, of real time) by which an answer is delayed."""
+"""Longest delay of an answer (ms of real time)."""
 LONGEST_HOLD = 86_400_000
-"""The most (ms, of virtual time) by which a webhook is delayed."""
-_MAY_SAY_WHEN = (429, 503)  # statuses with a Retry-After
+"""Longest delay of a webhook (ms of virtual time)."""
+_MAY_SAY_WHEN = (429, 503)  # statuses that allow Retry-After
 
 
 ApiPath = Annotated[str, patterned(r"/api(/\S*)?", "must be a path that begins with /api")]
@@ -301,7 +301,7 @@ class FaultOrder(Combined):
 
     @classmethod
     def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
-        """There is one kind of fault, with what belongs to it."""
+        """Yield an error unless exactly one kind of fault is given, with fitting settings."""
         named = {name for name, value in given.items() if value is not None}
         if not named & {"next", "lasts"}:
             yield "next or lasts must be given"
@@ -310,7 +310,7 @@ class FaultOrder(Combined):
             return
         [what] = named & {"webhooks", "api"}
         how = given[what]
-        # of what is no kind at all, any might be meant
+        # an unknown kind may be a misspelling of any kind
         meant = [how] if how in _KINDS[what] else _KINDS[what]
         fitting = {what, *(f"{what} {kind}" for kind in meant)}
         for name, kinds in _GOES_WITH.items():

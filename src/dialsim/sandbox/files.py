@@ -34,10 +34,10 @@ _SHORTEST_PERIOD, _PITCHES = 16, 32  # in samples: tones from 170 to 500 Hz
 
 
 def recording(call_id: str, talk_ms: int, silent: bool) -> bytes:
-    """A call's recording: WAV, mono, 16 bits, 8 kHz.
+    """Return a call's recording: WAV, mono, 16 bits, 8 kHz.
 
-    It is as long as the conversation was, up to `LONGEST_MS`: one tone, which differs from call to
-    call, or silence where nobody spoke.
+    The recording is as long as the conversation, up to `LONGEST_MS`: one tone per call, or silence
+    if neither side spoke.
     """
     count = min(talk_ms, LONGEST_MS) * RATE // 1_000
     samples = np.zeros(count, dtype="<i2") if silent else _tone(call_id, count)
@@ -179,7 +179,7 @@ class CallFiles:
 
 
 def has_recording(view: CampaignView, call: int) -> bool:
-    """Whether there is something to be heard of a call, or was before it was removed."""
+    """True if a call has a recording, or had one before its removal."""
     view.catch_up()
     recorded = view.analyses.outcome(call) is not AnalysisOutcome.NOT_RECORDED
     return bool(view.calls[call].has_talked and recorded)
@@ -199,7 +199,7 @@ def record_url(view: CampaignView, call: int, at: int) -> str | None:
 
 
 def _is_male(view: CampaignView, entry: CallEntry) -> bool:
-    """Whether the agent spoke with a male voice; one that is not known is female."""
+    """True if the agent spoke with a male voice; an unknown voice counts as female."""
     world = view.part.trace.world
     key = None if entry.voice < 0 else world.voice_keys[entry.voice]
     return any(voice.voice_key == key and voice.gender == "male" for voice in world.scenario.voices)

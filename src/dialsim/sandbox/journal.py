@@ -1,15 +1,15 @@
-"""The journal: a file that keeps all that happened to a sandbox, so that it can be gone on with.
+"""The journal: a file with every external event of a sandbox, so that the sandbox can resume.
 
-It is an SQLite database with the scenario, the files that the scenario names, and one entry for
-everything that is not a consequence of what came before: commands, steps of the clock, and how
-POSTs came out. Entries are numbered without gaps, and each carries a check sum over itself and the
-one before, so that what a disk or an editor has changed is noticed.
+The file is an SQLite database with the scenario, the files that the scenario names, and one entry
+for every event that does not follow from earlier events: commands, steps of the clock, and
+responses to POSTs. Entries are numbered without gaps. The checksum of each entry covers the entry
+and the previous checksum, so changes by a disk or an editor are detected.
 
-While a sandbox runs, what came last stands in a second file, SQLite's write-ahead log (`-wal`).
-Someone who copies the main file alone has a whole database that lacks its end. It is told from a
-whole journal by a mark, the number of entries there must be: in the main file that is always `N+`,
-more than there are, until the journal is closed; read together with the log it is `N`. So no
-checkpoint of SQLite's own may write the main file, which would bring the wrong mark along.
+While a sandbox runs, the latest entries are in a second file, SQLite's write-ahead log (`-wal`). A
+copy of the main file alone is a valid database that lacks the latest entries. A mark reveals such a
+copy: the required number of entries. The mark of the main file is `N+`, more than the file
+contains, until the journal is closed; read together with the log, the mark is `N`. Therefore no
+checkpoint of SQLite's own may write the main file, because it would copy the wrong mark.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite has beside a database
 
 
 class EntryKind(StrEnum):
-    """What an entry tells."""
+    """Kind of a journal entry."""
 
     COMMAND = "command"
     STEP = "step"  # the body is how long the log was, see `Trace.size`
@@ -73,7 +73,7 @@ _KINDS = {kind.value: kind for kind in EntryKind}
 
 
 class Entry(NamedTuple):
-    """What happened at an instant (ms); `body` depends on the kind."""
+    """Journal entry: an event at an instant (ms); `body` depends on the kind."""
 
     at: int
     kind: EntryKind
@@ -91,7 +91,7 @@ class _Row(NamedTuple):
 
 
 class _Tail(NamedTuple):
-    """Where a journal ends; `step` is the last entry, if that is a step kept just now."""
+    """End of a journal; `step` is the last entry if that entry is a step just written."""
 
     n: int
     sum: int
@@ -104,7 +104,7 @@ _Statement = tuple[str, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a journal is of: a scenario as text, the files it names, and how it was run."""
+    """Subject of a journal: a scenario as text, its files, and the settings of the run."""
 
     text: str
     name: str
@@ -115,11 +115,11 @@ class Subject:
 
 
 class Journal:
-    """A journal that is open; one sandbox at a time writes to it.
+    """Open journal; one sandbox at a time writes to the journal.
 
-    What cannot be undone but can't be written either is owed: `note` and `take_back` never fail,
-    and what they are told goes to the file before anything else does. `error` is why it is not
-    there yet; None where nothing is owed. `has_log`: when it was opened it had not been closed.
+    An irreversible event that cannot be written stays pending: `note` and `take_back` never fail,
+    and their entries are written before any other. `error` is the reason for the delay, or None if
+    nothing is pending. `has_log`: the journal had not been closed when it was opened.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, lock: FileLock | None) -> None:
@@ -134,7 +134,7 @@ class Journal:
         self._undo: _Statement | None = None  # takes the last entry back
         self._owed: list[_Statement] = []
         self._pages = 0  # written to the log since it was begun anew, about
-        self._more = False  # whether the mark may tell that more is to come
+        self._more = False  # True if the mark may announce further entries
 
     @classmethod
     def create(cls, path: Path, subject: Subject) -> Journal:
@@ -200,7 +200,7 @@ class Journal:
 
     @property
     def subject(self) -> Subject:
-        """What the journal is of."""
+        """Subject of the journal."""
         about = self._about()
         with _explained(self.path):
             listed = self._database.execute("SELECT name, content FROM files")
@@ -283,7 +283,7 @@ class Journal:
         return JournalError(f"{self.path} is damaged: {part} is not as it was written")
 
     def _mark(self) -> tuple[int, bool]:
-        """How many entries there must be, and whether there must be more."""
+        """Return the required number of entries, and True if further entries must exist."""
         text = self._about().get("entries", "missing")
         count = text.removesuffix("+")
         if not (count.isascii() and count.isdecimal()):
@@ -303,11 +303,11 @@ class Journal:
     # -- writing ----------------------------------------------------------------------------------
 
     def keep(self, entry: Entry) -> None:
-        """Have an entry on file behind the others; `entries` was read to its end before.
+        """Append an entry to the file; `entries` must have been read to the end before.
 
-        When this returns, the entry outlives the program, whatever its end. It takes the place of a
-        step right before it: that the clock came so far, it tells as well. Raises JournalError
-        where it can't be written, and then it is not in the journal.
+        On return, the entry survives any termination of the program. The entry replaces a step
+        right before, because every entry also records the position of the clock. Raises
+        JournalError if the entry cannot be written; the journal does not contain the entry then.
         """
         self.settle()
         before = self._tail
@@ -327,9 +327,9 @@ class Journal:
             self.settle()
 
     def take_back(self, instead: Entry | None = None) -> None:
-        """Remove the last entry: what it tells was refused, and has not happened.
+        """Remove the last entry, whose command was refused.
 
-        A step that the entry took the place of stands there again, or `instead` does.
+        Restores a step that the entry replaced, or writes `instead`.
         """
         assert self._undo is not None  # it was kept, or read, just now
         self._owed.append(self._undo)
@@ -340,7 +340,7 @@ class Journal:
             self.settle()
 
     def settle(self) -> None:
-        """Have everything on file that is owed; raises JournalError where it can't be written."""
+        """Write all pending entries; raises JournalError if that fails."""
         try:
             with _explained(self.path, "written"):
                 if not self._writing:
@@ -359,9 +359,9 @@ class Journal:
                 self._checkpoint()  # all is in the log: there will be another time
 
     def close(self) -> None:
-        """Have everything on file, the main one alone, and close it.
+        """Write all entries into the main file and close the journal.
 
-        Raises JournalError where something that is owed can't be written.
+        Raises JournalError if a pending entry cannot be written.
         """
         try:
             if self._owed:
@@ -401,12 +401,12 @@ class Journal:
                 database.execute(*statement)
             database.execute("COMMIT")
         except BaseException:
-            with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
+            with suppress(sqlite3.Error):  # SQLite may have rolled back already
                 database.execute("ROLLBACK")
             raise
 
     def _begin_to_write(self) -> None:
-        """Open the file for writing, and have the main file tell that more is to come."""
+        """Open the file for writing, and set the main file's mark to `N+`."""
         assert self._lock is not None  # it was opened to be gone on with
         self._database.close()
         self._database = _connect(self.path)
@@ -464,7 +464,7 @@ def copy_journal(path: Path, target: Path) -> int:
 
 @contextmanager
 def _explained(path: Path, purpose: str = "used") -> Iterator[None]:
-    """Turn what SQLite says into what it means for the user of a journal."""
+    """Translate SQLite errors into errors for users of a journal."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -491,10 +491,10 @@ def _check_header(path: Path) -> None:
 
 
 def _lock(path: Path) -> FileLock:
-    """Have a file for one sandbox alone; others may read it.
+    """Lock a journal for one sandbox; other processes may read it.
 
-    The lock is a file of its own: SQLite has locks on the journal itself, which on some systems get
-    in the way of another.
+    The lock is a separate file, because on some systems a lock on the journal itself interferes
+    with SQLite's own locks.
     """
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         missing = "No such file or directory" if not path.parent.exists() else "Permission denied"
@@ -510,7 +510,7 @@ def _lock(path: Path) -> FileLock:
 
 
 def _unlock(lock: FileLock) -> None:
-    if os.name != "nt":  # where nobody can remove an open file, filelock removes it
+    if os.name != "nt":  # Windows cannot remove an open file: filelock does
         Path(lock.lock_file).unlink(missing_ok=True)  # first: who locks it now sees that it is gone
     lock.release()
 
@@ -520,7 +520,7 @@ def _beside(path: Path) -> list[Path]:
 
 
 def _has_log(path: Path) -> bool:
-    """Whether there is a write-ahead log; SQLite leaves none where a journal was closed."""
+    """True if a write-ahead log exists; SQLite leaves none after a journal was closed."""
     log, *_ = _beside(path)
     return log.exists() and log.stat().st_size > 0
 
@@ -535,9 +535,10 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _connect_to_read(path: Path, has_log: bool) -> sqlite3.Connection:
-    """Open a file so that all is read as of one moment, and nothing is changed, also not on close.
+    """Open a file for reading at one moment, unchanged also by closing.
 
-    Without a log nobody writes to it: then it is read as it is, also where no file can be made.
+    Without a log, no process writes to the file. The file is then opened as immutable, which works
+    also in read-only folders.
     """
     how = "mode=ro" if has_log else "mode=ro&immutable=1"
     with _explained(path, "read"):
@@ -548,7 +549,7 @@ def _connect_to_read(path: Path, has_log: bool) -> sqlite3.Connection:
             isolation_level=None,
             check_same_thread=False,
         )
-        # a flipped bit may have made bytes of a text that are none: check sums tell
+        # a flipped bit may have produced invalid UTF-8: check sums detect it
         database.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
         try:
             database.execute("BEGIN")
@@ -595,6 +596,6 @@ def _sum(before: int, at: int, kind: str, body: bytes) -> int:
 
 
 def _place(name: str) -> int:
-    """The place of an override among the others; -1 for what is none."""
+    """Return the index of an override; -1 for any other name."""
     head, _, number = name.partition(" ")
     return int(number) if head == "override" else -1

@@ -30,12 +30,12 @@ class LiveEngine(Simulation):
 
     @property
     def at(self) -> int:
-        """The instant up to which, itself included, everything has happened."""
+        """Current instant; all events up to and including it have happened."""
         return self._clock.now
 
     @property
     def log(self) -> Trace:
-        """What has happened so far, without looking ahead at whether anything is left to happen."""
+        """Trace so far. Reading the trace does not check for remaining events."""
         return self._trace
 
     @property
@@ -56,7 +56,7 @@ class LiveEngine(Simulation):
         self._clock.work_off(instant)
 
     def surroundings(self, organization: int) -> Surroundings:
-        """What a campaign must fit that is added now to an organization, by position."""
+        """Return the constraints on a campaign added now to an organization, given its index."""
         return self._trace.world.surroundings(organization, self.at)
 
     def dialler(self, organization: int) -> Dialler:
@@ -68,7 +68,7 @@ class LiveEngine(Simulation):
         return self._diallers[organization].campaigns[campaign]
 
     def give_script(self, tel: str, script: Script | None) -> None:
-        """Have the next calls to a number follow a script; None: they follow none (P6)."""
+        """Assign a script to the next calls of a number; None removes the script (P6)."""
         self._scripted.set(tel, script)
 
     def add_organization(self, settings: Organization) -> OrganizationBlock:
@@ -95,10 +95,10 @@ class BegunCampaign:
 
 @dataclass(frozen=True, slots=True)
 class RemainingRun:
-    """What is still to come: a scenario that begins now, and those of its campaigns under way.
+    """Rest of a run: a scenario that begins now, and its campaigns under way.
 
-    A forecast replicates it. What has happened stands in the histories of the people (P8), so that
-    the sandbox itself is not needed, and the compiled engine can run it.
+    A forecast replicates the rest of the run. The histories of the people contain the past (P8), so
+    the compiled engine can run the rest without the sandbox.
     """
 
     scenario: Scenario
@@ -106,12 +106,12 @@ class RemainingRun:
 
 
 def remaining_run(simulation: LiveEngine) -> Callable[[], RemainingRun]:
-    """What is still to come of a run from now on, to be worked out when it is called.
+    """Return a function that builds the rest of a run from now on.
 
-    That may be done by another thread, whatever has happened to the run meanwhile. Campaigns that
-    are over, and drafts that nothing will start, are left out. Calls under way are made again, and
-    scripts of numbers (P6) are forgotten. A paused campaign stays so until the scenario's timeline
-    resumes it.
+    Another thread may call the function, even after the run has continued. Campaigns that are over,
+    and drafts that nothing will start, are left out. Calls under way are made again, and scripts of
+    numbers (P6) are forgotten. A paused campaign stays paused until the scenario's timeline resumes
+    it.
     """
     trace = simulation.trace.snapshot()
     places = range(len(trace.world.organizations))
@@ -219,7 +219,7 @@ def _campaign(part: CampaignTrace, block: CampaignBlock, now: int) -> CampaignMo
 
 
 def _people(part: CampaignTrace, people: People) -> PeopleTable:
-    """The people who are on a campaign's list, with what is known of each by now."""
+    """Return the people on a campaign's list, each with their history until now."""
     removed = set(() if part.scheduled is None else part.scheduled.removed)
     who = [recipient for recipient in range(people.count) if recipient not in removed]
     history = _histories(part, people)
@@ -242,7 +242,7 @@ def _people(part: CampaignTrace, people: People) -> PeopleTable:
 
 
 def _histories(part: CampaignTrace, people: People) -> dict[int, Past]:
-    """By recipient, where whoever was called by now stands."""
+    """Return the history of each recipient called so far."""
     calls = Calls(part)
     histories = dict(people.history)
     numbers, has_end = part.trace.world.numbers, HAS_END[calls.last_kind]

@@ -1,4 +1,4 @@
-"""The outbox: which POSTs of results leave when, and what comes of them (rules W, T4 step 9)."""
+"""The outbox: schedule of the POSTs of results, and their responses (rules W, T4 step 9)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _MOST_AT_ONCE = 65_536
 
 
 class Promises(NamedTuple):
-    """What is to come by itself: results, and the instants (ms) of other changes by analyses."""
+    """Scheduled events: results, and the instants (ms) of other changes by analyses."""
 
     messages: Messages
     changes: NDArray[np.int64]
 
 
 class CampaignOutbox:
-    """What one campaign has to tell its organization's receiver.
+    """Results of one campaign for its organization's receiver.
 
-    Calls are told apart by their positions.
+    Calls are identified by index.
     """
 
     def __init__(self, trace: Trace, view: CampaignView) -> None:
@@ -51,7 +51,7 @@ class CampaignOutbox:
         self._rows_of_reanalyses = 0
 
     def has_news(self) -> bool:
-        """Whether any result may have been promised since the last time."""
+        """True if new results may have been scheduled since the last call."""
         calls = self.view.calls
         return (
             calls.ends > self._ends_seen
@@ -60,13 +60,13 @@ class CampaignOutbox:
         )
 
     def news(self) -> Promises:
-        """What has been promised since the last time, by calls that ended, and by re-analyses.
+        """Return the results scheduled since the last call, from ended calls and re-analyses.
 
-        There may be more by calls that ended; `has_news` says so.
+        The batch of ended calls is limited; `has_news` is true while calls remain.
         """
         self.view.catch_up()
         calls, analyses = self.view.calls, self.view.analyses
-        # where nobody waits for results, a million calls may have ended by then
+        # without a receiver, a million calls may have ended by then
         ended = calls.ended(self._ends_seen)[:_MOST_AT_ONCE]
         first = analyses.firsts(ended)
         messages = first[first.ready_at != NEVER]
@@ -81,9 +81,9 @@ class CampaignOutbox:
         return Promises(messages, np.concatenate(changes))
 
     def due(self, promised: Sequence[tuple[int, int]]) -> Messages:
-        """The results, by call and number of the result, that are still to be told of.
+        """Return the results, by call and result number, that are still to be sent.
 
-        A later re-analysis may have taken one back: a fallback doesn't overwrite a good result.
+        A later re-analysis may have replaced a result: a fallback does not overwrite a good result.
         """
         self.view.catch_up()
         analyses = self.view.analyses
@@ -133,7 +133,7 @@ _NO_CALL = -1
 
 
 class _Place(NamedTuple):
-    """Where a result belongs: a call by its position."""
+    """Position of a result: organization, campaign, call index and result number."""
 
     organization: int
     campaign: int
@@ -142,7 +142,7 @@ class _Place(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A result that is promised, or (without a call) another change that comes by itself."""
+    """Scheduled result, or (without a call) another scheduled change."""
 
     at: int
     place: _Place
@@ -150,11 +150,12 @@ class _Entry(NamedTuple):
 
 @dataclass(slots=True)
 class Delivery:
-    """A result on its way to a URL. `tries` of its POSTs (W2) have failed by now.
+    """Delivery of a result to a URL. `tries` of its POSTs (W2) have failed so far.
 
-    The next POST is due at `at` (ms), and `turn` is as in `Post`. `row` is that of the newest POST
-    in the log. One that is `resent` was asked for, and is made once. `fault` is what happens to its
-    POST on purpose; `stale` is the body that comes behind it then. `over`: no POST follows.
+    The next POST is due at `at` (ms), and `turn` is as in `Post`. `row` is the row of the newest
+    POST in the log. A `resent` delivery was requested by a client and is tried once. `fault` is the
+    injected fault of its POST; `stale` is the body sent after the POST then. `over`: no POST
+    follows.
     """
 
     key: PostKey
@@ -171,21 +172,20 @@ class Delivery:
 
 
 class Outbox:
-    """The results of all organizations, from when they are promised until they are told of.
+    """Results of all organizations, from their scheduling to their delivery.
 
-    Nothing that becomes of a result changes who is called when. So the engine may be ahead: what
-    falls due while it works is collected when it stops, with bodies that show the state of each
-    result's own instant. POSTs then leave in the order of the instants at which they are due, but
-    not before it is certain that nothing is due earlier. The one thing that a POST under way may
-    bring about is that it is due again, a known wait later at the earliest (W2): up to there others
-    may leave meanwhile. That is conservative synchronization with a lookahead (Chandy and Misra
-    1979, Bryant 1977). So POSTs have the same instants, bodies and order as if each were waited for
-    before time goes on, which is what happens with `in_order`.
+    Results never influence the calls. So the engine may run ahead: results that fall due meanwhile
+    are collected when the engine stops, with bodies that show the state at each result's own
+    instant. POSTs then leave in the order of their due instants, but not before it is certain that
+    nothing is due earlier. A POST under way can cause only its own retry, after a known minimum
+    wait (W2); up to that instant other POSTs may leave. This is conservative synchronization with a
+    lookahead (Chandy and Misra 1979, Bryant 1977). So POSTs have the same instants, bodies and
+    order as if the clock waited for each POST, which `in_order` does.
 
-    Campaigns of an organization that has a URL are followed. What the others have to tell is looked
-    at only when somebody asks: their payloads are kept, which is to say that they can be made at
-    any time. `happened` counts what has fallen due, `changes` what was written to the log, `told`
-    the POSTs that have left and the payloads that were seen to be kept, by campaign.
+    The outbox follows campaigns of organizations with a URL. Results of other organizations are
+    read only on request: their payloads are kept, that is, they can be made at any time. `happened`
+    counts results that have fallen due, `changes` counts writes to the log, `told` counts POSTs
+    sent and payloads kept, by campaign.
     """
 
     def __init__(self, simulation: LiveEngine, accounts: Sequence[Account]) -> None:
@@ -224,7 +224,7 @@ class Outbox:
     # -- what lies ahead --------------------------------------------------------------------------
 
     def next_due(self) -> int | None:
-        """The next instant (ms) at which something is due, of what is known to be promised."""
+        """Return the next due instant (ms) among the known results and retries."""
         entry = self._entries[0].at if self._entries else None
         retry = self._later[0].at if self._later else None
         return min((at for at in (entry, retry) if at is not None), default=None)
@@ -235,7 +235,7 @@ class Outbox:
             self._learn(organization)
 
     def stretch(self, ahead: int) -> int:
-        """Up to where (ms) the engine may work, whose next event is at `ahead`, without a look."""
+        """Return the instant (ms) up to which the engine may run; its next event is at `ahead`."""
         self._read_urls()
         if self._in_order and any(url is not None for url in self._urls):
             return ahead
@@ -251,9 +251,9 @@ class Outbox:
         return max(due, default=None)
 
     def collect(self) -> None:
-        """Have all ready to leave that is due by now (T4 step 9).
+        """Prepare all POSTs that are due by now (T4 step 9).
 
-        Bodies are made before any of them leaves.
+        All bodies are made before the first POST leaves.
         """
         self._catch_up()
         now, due = self._simulation.at, list[_Place]()
@@ -276,18 +276,18 @@ class Outbox:
 
     @property
     def is_due(self) -> bool:
-        """Whether anything is due by now that has not left, or is under way."""
+        """True if a due POST has not left yet or is under way."""
         return bool(self._due or self._under_way)
 
     @property
     def front(self) -> int:
-        """The first instant (ms) at which anything may still leave, of what is due by now."""
+        """First instant (ms) at which a POST that is due by now may still leave."""
         due = self._due[0].at if self._due else self._simulation.at + 1
         return min(due, self._certain())
 
     @property
     def limit(self) -> int:
-        """The last instant (ms) to which the clock may go on before more has left or come back."""
+        """Last instant (ms) to which the clock may go before more POSTs leave or return."""
         if not self.is_due:
             return FOREVER
         return self._simulation.at if self._in_order else self.front + self.stride
@@ -299,7 +299,7 @@ class Outbox:
         return Post(delivery.key, number, delivery.at, delivery.turn, delivery.resent)
 
     def write_down(self, delivery: Delivery, post: Post) -> None:
-        """Have a POST in the log, as under way."""
+        """Write a POST to the log, as under way."""
         delivery.row = self.log.append(post)
         self.told[delivery.key[:2]] += 1
         self.changes += 1
@@ -320,14 +320,15 @@ class Outbox:
         return kept
 
     def hold(self, delivery: Delivery, until: int) -> None:
-        """Have a delivery leave later (ms), as it is."""
+        """Postpone a delivery to an instant (ms), unchanged."""
         delivery.at = until
         self._wait(delivery)
 
     def send_again(self, key: PostKey, body: bytes) -> None:
-        """Have a result that was sent or kept before leave once more, with the next `collect`.
+        """Send a result again with the next `collect`.
 
-        It goes to the organization's URL of now; refused with 409 if there is none.
+        The POST goes to the organization's current URL. Refused with 409 if the organization has no
+        URL.
         """
         self._read_urls()
         url = self._urls[key.organization]
@@ -340,9 +341,9 @@ class Outbox:
         self._asked_for.append(self.asked_last)
 
     def came_back(self, delivery: Delivery, response: int) -> None:
-        """Note what came of the POST under way, an HTTP status or a code in its place (W2).
+        """Record the response to a POST: an HTTP status, or a code instead of a status (W2).
 
-        A failed one is made again, at the same URL and with the same body, while tries remain.
+        A failed POST is repeated with the same URL and body while tries remain.
         """
         self.log.answer(delivery.row, response)
         self._under_way.remove(delivery.row)
@@ -370,9 +371,9 @@ class Outbox:
             self._asked_for.remove(asked)
 
     def restore(self, held_until: Callable[[WhichPost], int | None]) -> None:
-        """Go on where what was recorded ends: no result is forgotten, none told of too often.
+        """Restore the deliveries from the log: each result is delivered as often as required.
 
-        `held_until` is when (ms) a POST leaves that a fault delays.
+        `held_until` returns the departure (ms) of a POST that a fault delays.
         """
         self._read_urls()
         for organization in range(len(self._accounts)):
@@ -391,7 +392,7 @@ class Outbox:
         stream: CampaignStream,
         held_until: Callable[[WhichPost], int | None],
     ) -> None:
-        """Have what was due by now, and is not over, due again."""
+        """Schedule the unfinished deliveries of a campaign again."""
         calls, messages = stream.calls, stream.messages
         to = urls(trace, position[0], sequence(trace, messages.sent_at, messages.turn))
         due, tries = unfinished(messages, stream.posts)
@@ -451,7 +452,7 @@ class Outbox:
             heappush(self._entries, _Entry(at, _Place(organization, campaign, _NO_CALL, 0)))
 
     def _first_deliveries(self, box: CampaignOutbox, places: Sequence[_Place]) -> None:
-        """Have results of one campaign wait to be told of; without a URL they are kept (W6)."""
+        """Schedule the first POSTs of one campaign's results; without a URL, keep them (W6)."""
         trace, place = self._simulation.log, places[0]
         messages = box.due([(place.call, place.result) for place in places])
         sent = sequence(trace, messages.sent_at, messages.turn)
@@ -468,7 +469,7 @@ class Outbox:
             self._wait(Delivery(key, url, body, turn, at))
 
     def _wait(self, delivery: Delivery) -> None:
-        """Have a delivery wait for its instant, and then for its turn to leave."""
+        """Queue a delivery for its instant and its turn."""
         turns, at = self._simulation.log.turns, delivery.at
         # a turn orders what happens on the very instant of its command, and nothing later
         turn = delivery.turn if delivery.turn and turns[delivery.turn - 1] >= at else 0
@@ -488,7 +489,7 @@ class Outbox:
 
 
 class _Waiting(NamedTuple):
-    """A delivery among others, in the order in which they leave; `number` tells equals apart."""
+    """Queue entry of a delivery, in order of departure; `number` breaks ties."""
 
     at: int
     turn: int

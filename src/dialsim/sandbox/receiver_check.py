@@ -63,7 +63,7 @@ class PostAnswer(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What a receiver did in one situation."""
+    """Behaviour of a receiver in one situation."""
 
     situation: str
     outcome: str

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from dialsim.sandbox.core import SandboxCore
 
 MOST_REQUESTS = 2_000
-"""How many requests are kept; for a further one the oldest is forgotten."""
+"""Number of requests kept; further requests replace the oldest."""
 MOST_LOGGED_BYTES = 16_384
-"""How much is kept of a body."""
+"""Bytes kept of a body."""
 
 # asked for by whoever operates the sandbox, not by clients of the service
 _UNLOGGED = ("/", "/openapi.json", "/favicon.ico")
@@ -41,11 +41,11 @@ class Captured:
 
     @property
     def cut(self) -> bool:
-        """Whether only the beginning is kept."""
+        """True if only the beginning of the body is kept."""
         return self.size > len(self.kept)
 
     def shown(self) -> Any:
-        """The body, secrets masked: what JSON says, else a text; None: nothing, or no text."""
+        """Return the body with secrets masked: JSON, else text; None for empty or binary bodies."""
         if not self.kept:
             return None
         if not self.cut:
@@ -111,7 +111,7 @@ class RequestLog:
 
     @property
     def forgotten(self) -> int:
-        """How many were forgotten, for want of room, since the log was last cleared."""
+        """Number of requests dropped from the full log since the log was last cleared."""
         return self.count - self._cleared - len(self._requests)
 
     def begin(self, scope: Scope, at: int) -> LoggedRequest:
@@ -149,7 +149,7 @@ class RequestLog:
 
 
 class RequestLogging:
-    """Logs requests of clients, with their answers; those of the control plane are left out."""
+    """Middleware that logs requests of clients and their answers, except control requests."""
 
     def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
         self._app = app
@@ -160,7 +160,7 @@ class RequestLogging:
         if scope["type"] != "http" or _is_unlogged(scope["path"]):
             await self._app(scope, receive, send)
             return
-        # who sent it is a position among those of now: a restore may have others meanwhile
+        # the sender is an index into today's accounts: a restore may replace the list meanwhile
         log, accounts = self._core.requests, self._core.accounts
         request, began = log.begin(scope, self._core.at), time.perf_counter()
 
@@ -199,9 +199,9 @@ _WILD = re.compile(r"(\{[^{}/]*\}|\*\*|\*)")
 
 
 def path_pattern(path: str) -> re.Pattern[str]:
-    """What matches a path in which `*`, or a name in braces, is any text without a slash.
+    """Return a pattern in which `*`, or a name in braces, matches any text without a slash.
 
-    `**` is any text at all: `/api/campaign/{id}/pause`, `/api/call/*`, `/api/**`.
+    `**` matches any text: `/api/campaign/{id}/pause`, `/api/call/*`, `/api/**`.
     """
     parts = _WILD.split(path)
     texts = (re.escape(part) if place % 2 == 0 else _wild(part) for place, part in enumerate(parts))
@@ -213,7 +213,7 @@ def _wild(part: str) -> str:
 
 
 def has_status(status: int | None, wanted: str) -> bool:
-    """Whether a status is one such as `404`, of a class such as `4xx`, or `none` at all."""
+    """True if a status matches `wanted`: a status (`404`), a class (`4xx`), or `none`."""
     shown = "none" if status is None else str(status)
     return wanted in (shown, f"{shown[0]}xx")
 
@@ -243,7 +243,7 @@ def chosen(
 # -- secrets ---------------------------------------------------------------------------------------
 
 MASK = "xxxxxxxx"
-"""What stands in the place of a secret that has no form of its own."""
+"""Replacement of a secret without a format of its specific kind."""
 
 _SECRETS = ("authorization", "cookie", "key", "token", "secret", "password", "signature")
 # an API key is a prefix, an underscore and 32 characters (interface, section 5)
@@ -269,7 +269,7 @@ def masked_value(value: str) -> str:
 
 
 def masked(value: Any) -> Any:
-    """What JSON says, secrets masked: texts under the names of secrets, and API keys anywhere."""
+    """Return JSON with secrets masked: texts under secret names, and API keys anywhere."""
     if isinstance(value, dict):
         return {
             name: masked_value(one) if isinstance(one, str) and _is_secret(name) else masked(one)

@@ -35,10 +35,10 @@ def begin(
 
 
 def resume(path: Path, destinations: Destinations | None = None) -> SandboxCore:
-    """Return the sandbox of a journal, as it stood when the last entry was kept.
+    """Return the sandbox of a journal, in the state of the last entry.
 
-    It goes on with the journal. Raises JournalError for a journal that can't be used, among them
-    one that this version of dialsim does not replay to the state that it tells of.
+    The sandbox continues the journal. Raises JournalError for an unusable journal, including one
+    that this version of dialsim replays to a different state than recorded.
     """
     journal = Journal.reopen(path)
     try:
@@ -55,7 +55,7 @@ def resume(path: Path, destinations: Destinations | None = None) -> SandboxCore:
 
 
 def read(path: Path) -> Result:
-    """What has happened in the sandbox that a journal is of; the journal is left as it is."""
+    """Return the run of a journal without changing the journal."""
     begun = time.perf_counter()
     journal = Journal.read(path)
     try:
@@ -114,10 +114,10 @@ class _Told(NamedTuple):
 
 
 def _replay(journal: Journal, destinations: Destinations | None = None) -> tuple[SandboxCore, bool]:
-    """The sandbox as the entries tell; whether the last one is a command that was refused.
+    """Return the replayed sandbox, and True if the last entry is a refused command.
 
-    A command is kept before it is carried out, and a sandbox may be killed before it has removed
-    one that was refused. Anywhere else what is in the journal was carried out.
+    A command is written before its execution, and a sandbox may be killed before it has removed a
+    refused command. Every earlier entry was executed.
     """
     subject = journal.subject
     told, snapshots = _read(journal)
@@ -150,9 +150,9 @@ def _repeat(core: SandboxCore, at: int, what: Command | Post | int | None) -> No
 
 
 def _read(journal: Journal) -> tuple[list[_Told], dict[str, Snapshot]]:
-    """The entries that lead to where the journal ends, and the snapshots there are by then.
+    """Return the entries that lead to the journal's end, and the snapshots at that point.
 
-    What was given up by a restore or a reset stands in the journal still, and leads nowhere.
+    Entries that a restore or a reset has undone stay in the journal, and are left out here.
     """
     told: list[_Told] = []
     taken: dict[str, list[_Told]] = {}
@@ -178,7 +178,7 @@ def _read(journal: Journal) -> tuple[list[_Told], dict[str, Snapshot]]:
 
 
 def _is_running(told: list[_Told]) -> bool:
-    """Whether the clock runs by itself after some entries."""
+    """True if the clock runs after some entries."""
     speeds = [one.what.speed for one in told if isinstance(one.what, SetSpeed)]
     return bool(speeds) and speeds[-1] is not None
 

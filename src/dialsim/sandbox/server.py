@@ -1,8 +1,8 @@
-"""The server: the application on a port of this machine, from this thread or one of its own.
+"""The server: the application on a port of this machine, in this thread or its own thread.
 
-uvicorn's own limits are not used where ours are stricter: `limit_concurrency` would answer without
-the error envelope and shut out the control plane too, and `timeout_keep_alive` alone drops no
-client that sends its request, or takes its answer, byte by byte.
+uvicorn's own limits are unused where stricter limits apply here: `limit_concurrency` would answer
+without the error envelope and block the control plane too, and `timeout_keep_alive` alone drops no
+client that sends its request, or reads its answer, byte by byte.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ _NO_HTTP = Refused(400, "BAD_REQUEST", ["This is no valid HTTP request"])
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long (s) a client may take over a request's head, its body, and its answer.
+    """Time limits (s) for a request's head, its body, and its answer.
 
-    `idle` is how long a connection is kept without being asked anything, `pause` the longest wait
-    for the next piece of a body, `linger` the longest time for which a body goes on when it has
-    been answered already, `answer` the longest time in which a client takes nothing of what it is
-    sent.
+    `idle` is the longest time without a request on a connection, `pause` the longest wait for the
+    next piece of a body, `linger` the longest time for which a body may continue after the answer,
+    `answer` the longest time in which a client reads nothing of its answer.
     """
 
     idle: int = 75
@@ -55,17 +54,16 @@ class Patience:
 
     @property
     def tick(self) -> float:
-        """How often a connection is looked at."""
+        """Interval (s) between checks of a connection."""
         return min(self.head, self.pause, self.body, self.linger, self.answer) / 4
 
 
 class Connection(H11Protocol):
-    """One client's connection. Whoever is too slow is dropped without an answer.
+    """Connection of one client. Slow clients are dropped without an answer.
 
-    A head that is too long gets 431, what is no HTTP 400. Of connections beyond `most` at a time
-    only requests to the control plane are answered, all others get 503: were they taken by clients
-    that wait for slow answers, nobody could end the fault. Those beyond twice as many are not
-    listened to at all.
+    A head that is too long gets 431, invalid HTTP gets 400. Beyond `most` connections, only control
+    requests are answered and all others get 503: if clients with slow answers could take every
+    connection, the fault could not be ended. Beyond twice `most`, connections are not read.
     """
 
     patience = Patience()
@@ -101,7 +99,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what a client says."""
+        """Receive data of a client."""
         self._heard = self.loop.time()
         if self.timeout_keep_alive_task is not None and self.conn.their_state is h11.IDLE:
             self._begun = self._heard  # the first word of a further request
@@ -198,10 +196,10 @@ class Connection(H11Protocol):
 
 
 def _is_ambiguous(scope: Scope) -> bool:
-    """Whether a body's length is said so that a proxy in front may understand another request.
+    """True if a proxy in front may read a request's body length differently.
 
-    That is one with `Content-Length` beside `Transfer-Encoding`, or chunked in HTTP/1.0 (RFC 9112,
-    section 6.1).
+    This holds for `Content-Length` beside `Transfer-Encoding`, and for chunked bodies in HTTP/1.0
+    (RFC 9112, section 6.1).
     """
     names = {name for name, _ in scope["headers"]}
     if b"transfer-encoding" not in names:
@@ -210,7 +208,7 @@ def _is_ambiguous(scope: Scope) -> bool:
 
 
 def _date() -> tuple[bytes, bytes]:
-    """The header that says when an answer was made, in real time (RFC 9110, section 6.6.1)."""
+    """Return the Date header of an answer, in real time (RFC 9110, section 6.6.1)."""
     return b"date", formatdate(usegmt=True).encode()
 
 
@@ -220,10 +218,10 @@ def _too_long(headers: int, size: int) -> Refused:
 
 
 class Supervision:
-    """The application, watched: `faults` are those of ours, which were answered with 500.
+    """Wrapper of the application; `faults` are unexpected errors, which were answered with 500.
 
-    Once `stopping` is set, requests that are cancelled or still come in are answered with 503, and
-    answers that are under way, such as streams, end where they are.
+    Once `stopping` is set, cancelled and new requests are answered with 503, and answers under way,
+    such as streams, end at once.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -260,7 +258,7 @@ class Supervision:
 
 BACKLOG = 2_048
 GRACE_SECONDS = 1
-"""What a client has for taking its last answer."""
+"""Time for a client to read its last answer."""
 _MOMENT = 0.01  # seconds in which an accepted socket has become a connection, and one is closed
 
 
@@ -270,9 +268,9 @@ def serve(
     token: ControlToken | None = None,
     tls: Certificate | None = None,
 ) -> None:
-    """Serve on a listening socket until interrupted or terminated, and print where.
+    """Serve on a listening socket until interrupted or terminated, and print the address.
 
-    The journal is closed then; raises JournalError where it can't be told all that has happened.
+    Closes the journal at the end. Raises JournalError if pending entries cannot be written.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what Ctrl-C does
     try:
@@ -288,10 +286,10 @@ def serve(
 
 
 class Server(uvicorn.Server):
-    """A server that breaks off what is under way when it is to stop; others wait for its end.
+    """Server that cancels requests under way when it stops; uvicorn waits for their end.
 
-    `faults` are those of ours so far, each answered with 500. `up` is set when it serves.
-    `settings` are further ones of uvicorn.
+    `faults` are the unexpected errors so far, each answered with 500. `up` is set once the server
+    accepts requests. `settings` are further settings of uvicorn.
     """
 
     def __init__(self, app: ASGIApp, up: Event | None = None, **settings: Any) -> None:
@@ -301,7 +299,7 @@ class Server(uvicorn.Server):
 
     @property
     def stopping(self) -> bool:
-        """Whether it winds up."""
+        """True once the server is shutting down."""
         return self._supervision.stopping
 
     @property
@@ -328,9 +326,9 @@ class Server(uvicorn.Server):
         await asyncio.sleep(_MOMENT)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let clients take their last answers: uvicorn itself waits a tenth of a second at least.
+        """Let clients read their last answers: uvicorn itself waits at least a tenth of a second.
 
-        Whoever hasn't taken them in time is hung up on.
+        Clients that are not done in time are disconnected.
         """
         for server in self.servers:
             server.close()
@@ -373,7 +371,7 @@ class Server(uvicorn.Server):
 def configuration(
     app: ASGIApp, connection: type[Connection] = Connection, **more: Any
 ) -> uvicorn.Config:
-    """How the application is served; `more` are further settings of uvicorn."""
+    """Return the uvicorn configuration; `more` are further settings."""
     return uvicorn.Config(
         app,
         http=connection,
@@ -381,7 +379,7 @@ def configuration(
         log_level="warning",
         access_log=False,  # what is asked for is no secret, but who asks is
         server_header=False,
-        date_header=False,  # uvicorn's is made by its ticks, of which `Server` has none
+        date_header=False,  # uvicorn updates its date in ticks, which `Server` does not have
         proxy_headers=False,  # who asks, by what address, makes no difference
         **more,
     )
@@ -440,7 +438,7 @@ class ServerThread:
 
     @property
     def alive(self) -> bool:
-        """Whether it serves."""
+        """True while the server accepts requests."""
         return self._thread.is_alive() and not self._server.stopping
 
     def start(self) -> None:
@@ -458,7 +456,10 @@ class ServerThread:
         self._thread.join()
 
     def ask(self, question: Callable[[], T]) -> T:
-        """What `question` returns in the server's thread, where nothing moves meanwhile."""
+        """Call `question` in the server's thread and return its result.
+
+        No other code of the sandbox runs during the call.
+        """
         answer: Future[T] = Future()
 
         def reply() -> None:
@@ -479,7 +480,7 @@ class ServerThread:
     def _serve(self) -> None:
         try:
             asyncio.run(self._serve_until_stopped())
-        except BaseException as error:  # told to whoever uses the sandbox
+        except BaseException as error:  # raised in the thread that uses the sandbox
             self.failure = error
         finally:
             self._listener.close()

@@ -60,7 +60,7 @@ def read_page(text: str | None) -> PageNumber:
 
 
 def count_pages(total: int) -> int:
-    """How many pages a list has."""
+    """Return the number of pages of a list."""
     return -(-total // PAGE_SIZE)
 
 
@@ -97,7 +97,7 @@ class CallRow(WireModel):
 
 
 class CallTable:
-    """Rows are made when they are asked for, from what is known by now of each call."""
+    """Table of calls. Rows are built on request, from the current state of each call."""
 
     def __init__(self, view: CampaignView) -> None:
         self._view = view
@@ -185,15 +185,15 @@ class TransitionTable:
         self._analyses = view.analyses
 
     def count(self, at: int) -> int:
-        """How many changes there are by now, which is the instant `at` (ms)."""
+        """Return the number of changes up to the instant `at` (ms)."""
         return len(self._log) + len(self._analyses.changes(at).at)
 
     def rows(self, start: int, stop: int, at: int) -> CallRows:
-        """Some of the changes there are by now; their number alone says how long it takes."""
+        """Return some of the changes up to `at`. The time taken depends on their number alone."""
         analyses = self._analyses.changes(at)
 
         def place(change: int) -> int:
-            """Where a change by an analysis stands among all."""
+            """Return the index of an analysis change among all changes."""
             return self._log.count_until(int(analyses.at[change])) + change
 
         everything = range(len(analyses.at))
@@ -263,7 +263,7 @@ class WebhookRow(WireModel):
 
 
 class _Told(NamedTuple):
-    """What a row of the list tells of: a message of a campaign's part of the stream."""
+    """Subject of a list row: a message of a campaign's part of the stream."""
 
     place: Position
     part: CampaignStream
@@ -285,7 +285,7 @@ class _List(NamedTuple):
     stream: Stream
 
     def told(self, row: int) -> _Told:
-        """What a row tells of."""
+        """Return the subject of a row."""
         place = int(self.stream.place[row])
         message = int(self.stream.posts.message[row])
         return _Told(self.places[place], self.stream.parts[place], message)
@@ -392,7 +392,7 @@ class WebhookTable:
         return next(row for row in rows if self._list().told(row).key == post.key)
 
     def key(self, n: int) -> PostKey:
-        """The result that number `n` (from 1) of the list tells of; 404 if there is none."""
+        """Return the key of the result in row `n` (from 1); 404 if the row does not exist."""
         listed = self._list()
         if not 1 <= n <= len(listed.stream.posts):
             raise Refused(404, "WEBHOOK_NOT_FOUND", ["Webhook not found"])

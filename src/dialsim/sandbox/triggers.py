@@ -1,8 +1,8 @@
-"""Triggered results: one result of a chosen kind, now, from a call outside of the simulation.
+"""Triggered results: one result of a chosen kind, now, from a call outside the simulation.
 
-The call is made in a simulation of its own: the same organization, agent and service, one person
-with a script, and a clock set so that the result is sent at the sandbox's instant. So its body is
-made as every other. The sandbox's own calls, lines and chances are left as they are.
+The call is made in a separate simulation: the same organization, agent and service, one person with
+a script, and a clock set so that the result is sent at the sandbox's instant. So its body is made
+like every other body. The calls, lines and random numbers of the sandbox are not affected.
 """
 
 from __future__ import annotations
@@ -129,10 +129,10 @@ class Triggers:
         self._latest: deque[Triggered] = deque(maxlen=MOST_TRIGGERED)
 
     def add(self, order: TriggerOrder, account: Account, engine: LiveEngine) -> None:
-        """Make the result of an order, of an account of the sandbox with this engine.
+        """Create the ordered result for an account of the sandbox with this engine.
 
-        Raises Refused for an agent that is unknown and for a call of which no result is sent,
-        ScenarioError for a person that doesn't fit the agent.
+        Raises Refused for an unknown agent and for a call without a result, ScenarioError for a
+        person that does not fit the agent.
         """
         made = _made(order, account, engine, self.count + 1)
         self.count += 1
@@ -248,7 +248,7 @@ def _campaign(settings: Organization, order: TriggerOrder) -> dict[str, Any]:
     if person.customer_name is not None:
         block["customerName"] = person.customer_name
     people = [block]
-    if order.status == "CANCELLED":  # somebody has the only dial for long
+    if order.status == "CANCELLED":  # another recipient occupies the only line for long
         people = [{"tel": _IN_THE_WAY, "agentParams": params, "script": script}, block]
     return {"name": CAMPAIGN, "agent": agent.name, "recipients": people}
 

@@ -88,7 +88,7 @@ class OrganizationRecord:
 
 @dataclass(frozen=True, slots=True)
 class TriggeredRecord:
-    """A result that was triggered, the `n`th, and what came of its POST (see `WebhookRecord`)."""
+    """The `n`th triggered result, and the outcome of its POST (see `WebhookRecord`)."""
 
     n: int
     at: datetime

@@ -45,7 +45,7 @@ _WEBHOOKS = f"{PREFIX}/webhooks"
 
 
 class Sandbox:
-    """The service's interface, really served over HTTP by a thread of this process.
+    """The service's interface, served over HTTP by a thread of this process.
 
     ```python
     with dialsim.Sandbox("scenarios/first-campaign.yaml") as sandbox:
@@ -53,11 +53,11 @@ class Sandbox:
         sandbox.clock.advance(hours=3)
     ```
 
-    Without `with`, in a notebook say, there are `start` and `stop`. Commands are those of
-    `Simulation`, under the same names: campaigns are named `January`, or `Acme/January` where the
-    name alone is ambiguous, and `Refused` is raised with the service's text where a rule forbids
-    the command. Threads may share a sandbox; in an event loop that must go on meanwhile, call what
-    waits by `asyncio.to_thread`.
+    Without `with`, for example in a notebook, call `start` and `stop`. The commands of `Simulation`
+    have the same names here: campaigns are named `January`, or `Acme/January` if the name alone is
+    ambiguous, and `Refused` is raised with the service's text if a rule forbids the command.
+    Threads may share a sandbox. In an event loop that must not block, call waiting methods through
+    `asyncio.to_thread`.
     """
 
     def __init__(
@@ -69,12 +69,13 @@ class Sandbox:
         port: int = 0,
         webhook_url: str | None = None,
     ) -> None:
-        """`overrides` are texts `PATH=VALUE`, as for `load`; `seed` defaults to the scenario's.
+        """Prepare a sandbox. `overrides` are texts `PATH=VALUE`, as for `load`.
 
-        Port 0 takes a free one. With a `webhook_url` the results of all organizations go there,
-        whatever the scenario says; "keep" sends none. Without one, results for the scenario's
-        URLs are sent to loopback addresses and kept otherwise. Raises ScenarioError as `load`
-        does, DialsimError where packages are missing.
+        `seed` defaults to the scenario's seed. Port 0 takes a free port. With a `webhook_url`, the
+        results of all organizations go to that URL instead of the scenario's URLs; "keep" sends
+        none. Without a `webhook_url`, results for the scenario's URLs are sent to loopback
+        addresses and kept otherwise. Raises ScenarioError as `load` does, DialsimError for missing
+        packages.
         """
         require_extra("Sandbox")
         self._scenario = _read(scenario, overrides)
@@ -90,9 +91,9 @@ class Sandbox:
     # -- from start to stop -----------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Serve from now on, with the clock at clock.start; `with` does this by itself.
+        """Start to serve, with the clock at clock.start; `with` calls this method.
 
-        Raises DialsimError if the port can't be had, or the sandbox has been started before.
+        Raises DialsimError if the port is not available or the sandbox has been started before.
         """
         from dialsim.sandbox.client.session import Session
 
@@ -132,7 +133,7 @@ class Sandbox:
 
     @property
     def url(self) -> str:
-        """Where it is served: `http://127.0.0.1:PORT`."""
+        """URL of the served interface: `http://127.0.0.1:PORT`."""
         return self._running.url
 
     @property
@@ -152,12 +153,12 @@ class Sandbox:
 
     @property
     def faults(self) -> RemoteFaults:
-        """What goes wrong on purpose: `faults.strike_webhooks("timeout", 3)`, `faults.clear()`."""
+        """Injected faults: `faults.strike_webhooks("timeout", 3)`, `faults.clear()`."""
         return self._running.faults
 
     @property
     def scripts(self) -> dict[str, str]:
-        """What is left of the scripts of `script`, by number, written as there."""
+        """Remaining steps of the scripts set by `script`, by number, in the same notation."""
         return {left["tel"]: left["script"] for left in self._ask("GET", _PEOPLE)}
 
     @property
@@ -178,16 +179,16 @@ class Sandbox:
     def webhooks(self) -> Sequence[WebhookRecord]:
         """POSTs made so far and payloads kept, in the order in which they left.
 
-        Of a long list only the pages that are looked at are asked for: its length, `webhooks[-1]`
-        and `webhooks[:10]` take as long as those of a short one.
+        Only the required pages of a long list are requested: its length, `webhooks[-1]` and
+        `webhooks[:10]` take as long as for a short list.
         """
         return RemoteWebhooks(self._running.client)
 
     @property
     def requests(self) -> RemoteRequests:
-        """What clients asked for, the oldest first: `requests[-1]`, `requests.filter("POST")`.
+        """Requests of clients, oldest first: `requests[-1]`, `requests.filter("POST")`.
 
-        The latest 2,000. Those that `schedule` and `pause` make are among them.
+        Contains the latest 2,000 requests, including the requests made by `schedule` and `pause`.
         """
         return self._running.requests
 
@@ -221,8 +222,8 @@ class Sandbox:
     def export(self, file: str | os.PathLike[str], *, api_keys: bool = False) -> Path:
         """Save the run so far as a new zip file: the folder of `dialsim run --out` (`result`).
 
-        API keys that the scenario gives are masked in it unless `api_keys`. Raises DialsimError
-        where the file is there already or can't be written.
+        Masks API keys given in the scenario unless `api_keys` is true. Raises DialsimError if the
+        file exists or cannot be written.
         """
         place = Path(file)
         draft = place.with_name(f".{place.name}.part")
@@ -243,10 +244,10 @@ class Sandbox:
     def add_organization(
         self, organization: Mapping[str, object], like: str | None = None
     ) -> OrganizationRecord:
-        """Add an organization, a tenant of its own with its own key, for as long as this one runs.
+        """Add an organization, a separate tenant with a new key, until this sandbox stops.
 
-        `organization` is a block as in a scenario file, without campaigns. What it leaves out is as
-        in the organization `like`, if one is named: agents, numbers, limit.
+        `organization` is a block as in a scenario file, without campaigns. Omitted settings are
+        taken from the organization `like`, if given: agents, numbers, limit.
         """
         block = {**organization, **({} if like is None else {"like": like})}
         added = self._ask("POST", _ORGANIZATIONS, block)
@@ -264,10 +265,10 @@ class Sandbox:
         *,
         csv: bytes | str | None = None,
     ) -> str:
-        """Add a campaign behind those of an organization; returns its id (C11).
+        """Add a campaign after the campaigns of an organization; return its id (C11).
 
-        `campaign` is a block as in a scenario file; `csv`, the content of a CSV, may take the place
-        of its `recipients`. Without `schedule` it is a DRAFT.
+        `campaign` is a block as in a scenario file; `csv`, the content of a CSV, may replace its
+        `recipients`. Without `schedule` the campaign is a DRAFT.
         """
         block = {"organization": self._organization(organization), **campaign}
         if csv is None:
@@ -303,7 +304,7 @@ class Sandbox:
         self._ask("POST", f"{PREFIX}/calls/{call}/reanalyze")
 
     def resend_webhook(self, n: int) -> WebhookRecord:
-        """Send a webhook again, by its place in the list (`webhooks[…].n`); what came of it."""
+        """Send a webhook again, given its number (`webhooks[…].n`), and return its record."""
         return WebhookRecord.read(self._running.client.wait(f"{_WEBHOOKS}/{n}/resend"))
 
     def trigger(
@@ -317,11 +318,11 @@ class Sandbox:
         re_analysis: bool = False,
         url: str | None = None,
     ) -> TriggeredRecord:
-        """Send one result, now, to the organization's URL or another; what came of it.
+        """Send one result now, to the organization's URL or another, and return its record.
 
-        How its call ended says a `status` ("NO_ANSWER"), or in more detail the first step of a
-        `script` ("answered 5s 60s silent"). The call is outside of the simulation: the interface
-        shows it by its id, but nothing else does.
+        `status` ("NO_ANSWER") sets the end of its call; the first step of a `script` ("answered 5s
+        60s silent") sets it in more detail. The call is outside the simulation: the interface shows
+        the call by its id, but nowhere else.
         """
         order = {
             "status": status,
@@ -351,9 +352,9 @@ class Sandbox:
         return str(self._change(organization, {"regenerateApiKey": True})["apiKey"])
 
     def script(self, tel: str, script: str | None) -> None:
-        """Have the next calls to a number, by whomever, do what a script says, step by step (P6).
+        """Assign a script to the next calls of a number, in any campaign, step by step (P6).
 
-        It takes the place of what is left of an earlier one, None of all.
+        The script replaces the rest of an earlier script. None removes the script.
         """
         self._ask("POST", _PEOPLE, {"tel": tel, "script": script})
 
@@ -424,7 +425,7 @@ class Sandbox:
         self._ask("POST", f"{PREFIX}/reset")
 
     def fork(self) -> Sandbox:
-        """Another sandbox that begins in the state of now, to try something without a trace here.
+        """Return another sandbox that starts in the current state, for trials without effect here.
 
         ```python
         with sandbox.fork() as other:
@@ -432,8 +433,8 @@ class Sandbox:
             other.clock.advance(until="idle")
         ```
 
-        It has a port of its own, and links to its files lead there. Its webhooks don't leave: each
-        counts as answered with 200. It has no snapshots, and its clock stands still.
+        The new sandbox has a separate port, and links to its files lead there. Its webhooks are not
+        sent: each counts as answered with 200. It has no snapshots, and its clock stands still.
         """
         other = Sandbox(self._scenario, seed=self._seed)
         other._state = self._running.state()
@@ -442,9 +443,9 @@ class Sandbox:
     def forecast(
         self, replications: int = 100, *, seed: int | None = None, jobs: int | None = None
     ) -> Forecast:
-        """How the campaigns go on from now, by many runs; nothing changes here.
+        """Forecast the campaigns from now on, by many runs, without changing the sandbox.
 
-        Arguments and errors are those of `dialsim.forecast`.
+        Arguments and errors are the same as for `dialsim.forecast`.
         """
         from dialsim.experiments.forecast import forecast
 

@@ -126,7 +126,7 @@ class RemoteClock:
 
     @property
     def now(self) -> datetime:
-        """The instant up to which, itself included, everything has happened."""
+        """Current instant; all events up to and including it have happened."""
         return _datetime(self._state()["now"])
 
     @property
@@ -137,7 +137,7 @@ class RemoteClock:
 
     @property
     def speed(self) -> float | None:
-        """How many times faster than real time the clock runs; None while it stands still."""
+        """Speed of the clock relative to real time; None while the clock stands still."""
         speed: float | None = self._state()["speed"]
         return speed
 
@@ -152,11 +152,11 @@ class RemoteClock:
         seconds: float = 0,
         milliseconds: float = 0,
     ) -> datetime:
-        """Move the clock, as `Simulation.advance` does; returns the new `now`.
+        """Move the clock, as `Simulation.advance` does; return the new `now`.
 
-        When it returns, everything up to there has happened, and every webhook due was delivered
-        or given up. Raises DialsimError with the server's text where it can't be done, and where
-        somebody stops the clock on the way: `now` is where it stands then.
+        On return, everything up to `now` has happened, and every due webhook was delivered or given
+        up. Raises DialsimError with the server's text if the clock cannot move, or if another
+        client stops the clock on the way: `now` is then the instant of the stop.
         """
         span = timedelta(
             days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
@@ -199,11 +199,11 @@ class RemoteClock:
         return self.now
 
     def run(self, speed: float = 1) -> None:
-        """Have the clock run by itself, `speed` times as fast as real time."""
+        """Run the clock at `speed` times real time."""
         self._client.ask("PUT", f"{PREFIX}/clock", {"mode": "running", "speed": speed})
 
     def stop(self) -> datetime:
-        """Have the clock stand still, and end an advance under way; returns where it stands."""
+        """Stop the clock and any advance under way; return the current instant."""
         return _datetime(self._client.ask("PUT", f"{PREFIX}/clock", {"mode": "manual"})["now"])
 
     def __repr__(self) -> str:
@@ -258,9 +258,10 @@ class FaultRecord:
 
 
 class RemoteFaults:
-    """What goes wrong on purpose: faults are added here, and counted as they strike.
+    """Collection of injected faults: add faults here and read how often they struck.
 
-    Iteration lists all that were not cleared, the oldest first; `faults[3]` is the one with id 3.
+    Iteration lists all faults that were not cleared, oldest first; `faults[3]` is the fault with id
+    3.
     """
 
     def __init__(self, client: ControlClient) -> None:
@@ -277,14 +278,14 @@ class RemoteFaults:
         organization: str | None = None,
         campaign: str | None = None,
     ) -> FaultRecord:
-        """Have something happen to the next POSTs of the webhook, `times` of them.
+        """Inject a fault into the next POSTs of the webhook, `times` of them.
 
         `timeout`: nothing arrives, and the service waits 10 s; `refuse`: the connection is refused;
-        `late`: the POST arrives, but its answer counts as too late; `twice`: it arrives twice;
-        `delayed`: it leaves after a `delay` of virtual time, as it was, and others overtake it;
-        `stale`: it arrives, and then once more the result before it about the same person. It goes
-        on for `times` POSTs, by default one, or as long as it `lasts` in virtual time. Below a
-        `share` of 1 it is left to chance, POST by POST, which are struck.
+        `late`: the POST arrives, but its answer counts as too late; `twice`: the POST arrives
+        twice; `delayed`: the POST leaves after a `delay` of virtual time, unchanged, and others
+        overtake it; `stale`: the POST arrives, and then the previous result of the same person
+        again. The fault applies to `times` POSTs, by default one, or as long as it `lasts` in
+        virtual time. With a `share` below 1, each POST is struck at random with that probability.
         """
         return self._add(
             webhooks=how,
@@ -310,13 +311,13 @@ class RemoteFaults:
         organization: str | None = None,
         path: str | None = None,
     ) -> FaultRecord:
-        """Have something happen to the answers to the next requests, `times` of them.
+        """Inject a fault into the answers to the next requests, `times` of them.
 
-        `error`: the answer is an error, of `status` 503 unless said otherwise, a 429 or 503 with a
-        `Retry-After` if one is given; `drop`: the connection is dropped. Nothing is done then,
-        unless it is `executed`. `slow`: the answer comes after a `delay` of real time, such as
-        `2s`; `slowBody`: its body comes in pieces over that time. `path` is how the paths begin
-        that are struck; `times`, `lasts` and `share` as for webhooks.
+        `error`: the answer is an error, with `status` 503 by default, and with a `Retry-After` on
+        429 or 503 if one is given; `drop`: the connection is dropped. The request is then not
+        executed, unless `executed` is true. `slow`: the answer comes after a `delay` of real time,
+        such as `2s`; `slowBody`: its body comes in pieces over that time. `path` is the beginning
+        of the affected paths; `times`, `lasts` and `share` are as for webhooks.
         """
         return self._add(
             api=how,
@@ -357,12 +358,12 @@ class RemoteFaults:
 
 
 def _times(times: int | None, lasts: str | None) -> int | None:
-    """One, where nothing says how often or how long."""
+    """Return one as the default if neither a number nor a duration is given."""
     return 1 if times is None and lasts is None else times
 
 
 _REQUESTS = f"{PREFIX}/requests"
-_NEAREST = 3  # near misses that are told
+_NEAREST = 3  # near misses in an error message
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,7 +478,7 @@ class RemoteRequests(Sequence[RequestRecord]):
 
 
 class Wanted(NamedTuple):
-    """What a request must be; None stands for anything (see `RemoteRequests.filter`)."""
+    """Required properties of a request; None accepts any value (see `RemoteRequests.filter`)."""
 
     method: str
     path: str
@@ -496,7 +497,7 @@ class Wanted(NamedTuple):
         return "\n".join(f"  {line}" for line in lines)
 
     def misses(self, request: RequestRecord) -> Iterator[str]:
-        """What is otherwise about a request, in words; nothing for one that is wanted."""
+        """Yield the differences of a request from the requirement, as texts."""
         if request.method != self.method.upper():
             yield f"method is {request.method}, not {self.method.upper()}"
         if not path_pattern(self.path).fullmatch(request.path):
@@ -510,7 +511,7 @@ class Wanted(NamedTuple):
             yield from (f"{one}{cut}" for one in differences(self.body, request.body))
 
     def distance(self, request: RequestRecord) -> float:
-        """How far a request is from what is wanted; a wrong path weighs most."""
+        """Return the distance of a request from the requirement; a wrong path weighs most."""
         likeness = SequenceMatcher(None, self.path, request.path).ratio()
         path = 0 if path_pattern(self.path).fullmatch(request.path) else 2 + 6 * (1 - likeness)
         others = [miss for miss in self.misses(request) if not miss.startswith("path ")]
@@ -521,7 +522,7 @@ _MISSING = object()
 
 
 def differences(wanted: object, found: object, place: str = "body") -> Iterator[str]:
-    """Where a value is not as wanted, in words; a mapping that is wanted is contained in it."""
+    """Yield the differences of a value, as texts; a required mapping may be a subset."""
     if isinstance(wanted, Mapping):
         if not isinstance(found, Mapping):
             yield f"{place} is {_shown(found)}, not an object"
@@ -622,11 +623,11 @@ class Session:
         return self._thread.ask(lambda: self._core.state)
 
     def remaining(self) -> Scenario:
-        """What is still to come, as a scenario that begins now."""
+        """Return the rest of the run, as a scenario that begins now."""
         return self._thread.ask(lambda: remaining_run(self._core.simulation))().scenario
 
     def snapshot(self) -> Trace:
-        """What has happened so far, for keeps."""
+        """Return a permanent copy of the trace so far."""
 
         def take() -> Trace:
             return self._core.simulation.trace.snapshot()

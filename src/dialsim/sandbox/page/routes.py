@@ -92,7 +92,7 @@ KINDS = {
     "webhooks=stale": "Webhooks: followed by the person's result before",
     "webhooks=delayed&delay=5m": "Webhooks: 5 min late, overtaken by others",
 }
-"""What can be asked for by the form; the control plane takes any status, delay and path."""
+"""Faults that the form offers; the control plane accepts any status, delay and path."""
 
 SHARES = {"": "each of them", "0.5": "every other, by chance", "0.1": "one in ten, by chance"}
 
@@ -103,7 +103,7 @@ _SCRIPTS = (
     "failed 0s",
     "answered 5s 60s silent",
 )
-"""What is proposed for the script of a number."""
+"""Suggested scripts of a number."""
 
 _WHOLE = ("maxConcurrentCalls", "maxAttempts", "retryInterval")
 """Fields that hold whole numbers."""
@@ -112,9 +112,9 @@ Handler = Callable[[Request], Awaitable[str]]
 
 
 class PageRoutes:
-    """Serves the page; whatever its buttons do is a command or a move of the control plane's clock.
+    """Routes of the page; its buttons use the commands and the clock of the control plane.
 
-    They are answered with what is to be said of them, as HTML: why they were refused, say.
+    Answers are HTML messages, such as the reason for a refusal.
     """
 
     def __init__(self, core: SandboxCore) -> None:
@@ -296,7 +296,7 @@ class PageRoutes:
 
 
 def _part(path: str, handler: Handler, method: str = "GET") -> Route:
-    """A route whose answer is a part of the page, or says there why it was refused."""
+    """Return a route that answers with a part of the page, or with the reason for a refusal."""
 
     async def serve(request: Request) -> Response:
         try:
@@ -309,7 +309,7 @@ def _part(path: str, handler: Handler, method: str = "GET") -> Route:
 
 
 def _block(form: Mapping[str, str]) -> dict[str, JsonValue]:
-    """A form as the body of a request: its fields that are filled in, and those of `more`."""
+    """Return a form as a request body: its non-empty fields, and the fields of `more`."""
     block: dict[str, JsonValue] = {
         name: _value(name, text) for name, text in form.items() if text and name != "more"
     }
@@ -330,7 +330,7 @@ def _json(name: str, text: str) -> JsonValue:
 
 
 def _value(name: str, text: str) -> JsonValue:
-    """What a field stands for; what is no number is left for the check."""
+    """Parse a field; text that is not a number is left to validation."""
     if name == "callingAllowed":
         return text == "true"
     return _number(text) if name in _WHOLE else text

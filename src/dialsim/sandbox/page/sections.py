@@ -1,7 +1,7 @@
-"""The parts of the page that live, what they count, and the stream that keeps a tab up to date.
+"""The live parts of the page, their counts, and the stream that keeps a tab up to date.
 
-Counts are kept up at the cost of what is new in the log: progress of campaigns, and the slots of
-organizations minute by minute, with a chart of them: SVG made of steps, and the same in words.
+Counts are updated from new log rows alone: progress of campaigns, and the lines of organizations
+minute by minute, with a chart: an SVG made of steps, and a text version.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ if TYPE_CHECKING:
 
 _REACHED = ENDED[CallStatus.COMPLETED]
 KEPT = 8 * 24 * 60
-"""How many minutes are kept: enough for a week and what is left of a day."""
+"""Number of minutes kept: a week and the rest of a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignProgress:
-    """How many people of a campaign stand where; the last four add up to `people`.
+    """Numbers of people in each state of a campaign; the last four add up to `people`.
 
-    `under_way` are in a call (Q1), `queued` those of the waiting whose call is in the queue.
-    Nobody waits once the campaign has its final status: then they were left out.
+    `under_way` are in a call (Q1), `queued` are the waiting people whose call is in the queue. A
+    campaign with its final status has no waiting people: they are then left out.
     """
 
     people: int
@@ -112,7 +112,7 @@ class Board:
             use.take_in(np.concatenate(changed_at), np.concatenate(gains), self._core.simulation.at)
 
     def progress(self, view: CampaignView) -> CampaignProgress:
-        """What a campaign has come to."""
+        """Return the progress of a campaign."""
         kinds, people = self._kinds[_position(view)], view.total_recipients
         done = view.campaign.people_done - (view.campaign.block.people.count - people)
         reached = int(kinds[_REACHED])
@@ -133,7 +133,7 @@ class Board:
         return self._uses[organization]
 
     def _before(self, view: CampaignView) -> int:
-        """Who was reached before the scenario began (R3); they count once it is scheduled."""
+        """Return the number of people reached before the start (R3), once scheduled."""
         position = _position(view)
         if position not in self._reached_before:
             history = view.campaign.block.people.history
@@ -204,7 +204,7 @@ class LiveSlotUse:
         return SlotColumns(at, peak, mean)
 
     def _stretch(self, kept: NDArray[np.int64], first: int, count: int) -> NDArray[np.int64]:
-        """The rows of `count` minutes from a minute on; 0 for what is not kept."""
+        """Return the rows of `count` minutes from a minute on; 0 for minutes not kept."""
         stretch = np.zeros(count, dtype=np.int64)
         rows = np.arange(first, first + count) - self._first
         known = (rows >= 0) & (rows < len(kept))
@@ -212,7 +212,7 @@ class LiveSlotUse:
         return stretch
 
     def _make_room(self, start: int, last: int) -> None:
-        """Have a row for every minute up to `last`; those long gone are given up."""
+        """Add rows for every minute up to `last`, and drop old minutes."""
         if start - self._first > 2 * KEPT:
             keep_from = start - KEPT
             self.used = self._stretch(self.used, keep_from, KEPT)
@@ -278,7 +278,7 @@ def _steps(values: NDArray[np.int64] | NDArray[np.float64], top: int, *, closed:
 
 
 OWN = f"{PREFIX}/page"
-"""Where everything lives that the page asks for."""
+"""Path prefix of all requests of the page."""
 
 
 def render(template: str, **values: object) -> str:
@@ -343,15 +343,15 @@ OPTION_LABELS = {
     "agent-options": "Agents",
     "campaign-options": "Campaigns",
 }
-"""What there is to choose from in forms, each a section of its own."""
+"""Choices of the forms, each a separate section."""
 
 _MOST_LISTED = 500  # of those to choose from; the newest, of organizations
 _MOST_SCRIPTS = 100
-_HEARTBEAT = 15  # seconds after which a silent stream says that it is alive
+_HEARTBEAT = 15  # seconds between keep-alive messages of a silent stream
 _SHARE = 4  # a tab waits this many times as long as its rendering took, so that others have a turn
 _LONGEST = 2  # seconds
 _MOST_SEARCHES = 16  # of tabs that are open at a time
-_UNTOLD = 2  # seconds within which a change shows that no row of the trace tells of
+_UNTOLD = 2  # seconds between renderings for changes without a row of the trace
 
 _ACTIONS = {
     CampaignStatus.DRAFT: ("Cancel",),
@@ -359,7 +359,7 @@ _ACTIONS = {
     CampaignStatus.RUNNING: ("Pause", "Cancel"),
     CampaignStatus.PAUSED: ("Resume", "Cancel"),
 }
-"""What may be done to a campaign (C4 to C6)."""
+"""Commands allowed for each status of a campaign (C4 to C6)."""
 
 _POSTS = {
     "timeout": "webhooks are lost on the way",
@@ -436,7 +436,7 @@ class Sections:
         return f"{View(campaigns=page).url()}#campaign-{block.organization}-{block.position}-title"
 
     def look_up(self, text: str) -> list[PagePlace]:
-        """The people whom somebody looks for; they are kept for the tabs that list them."""
+        """Return the people that match a search, and keep them for tabs that list them."""
         if len(self._found) >= _MOST_SEARCHES:
             del self._found[next(iter(self._found))]
         self._found[text] = find_people(self._core, text)
@@ -509,7 +509,7 @@ class Sections:
         return render("scripts", scripts=shown, more=len(scripts) - len(shown))
 
     def _options(self, view: View) -> dict[str, str]:
-        """What forms offer; the organizations that were added last are likeliest to be wanted."""
+        """Return the choices of the forms, with the most recent organizations first."""
         accounts = self._core.accounts[-_MOST_LISTED:]
         organizations = [(account.block.name, account.block.name) for account in accounts]
         agents = [
@@ -555,7 +555,7 @@ def _event(name: str, html: str) -> bytes:
 
 
 def fault_text(core: SandboxCore, fault: InjectedFault) -> str:
-    """What a fault does to whom."""
+    """Return a description of a fault and its target."""
     what = _what(fault.order)
     if fault.organization is None:
         return what

@@ -1,4 +1,4 @@
-"""A view: what one tab of the page looks at, as its address says, and the lists that it shows."""
+"""A view: the selection of one tab of the page, held in its address, and its lists."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PATH = f"{PREFIX}/"
 
 
 class ChartSpan(NamedTuple):
-    """How much virtual time the charts show: `columns` of so many minutes."""
+    """Virtual time span of the charts, as `columns` and minutes per column."""
 
     label: str
     minutes: int
@@ -75,11 +75,11 @@ class PagePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is chosen; a text that is empty chooses nothing.
+    """Selection of a tab; an empty text selects nothing.
 
-    `span` is a key of SPANS, or empty for the one that fits; `campaigns` the page of the list, from
-    1; `campaign` (a place of two parts) and `status` say which calls are shown; `person` is a place
-    of three parts, `find` what somebody looks for.
+    `span` is a key of SPANS, or empty for the span that fits; `campaigns` the page of the list,
+    from 1; `campaign` (a position of two parts) and `status` select the listed calls; `person` is a
+    position of three parts, `find` the search text.
     """
 
     span: str = ""
@@ -117,21 +117,22 @@ class View:
         return PATH + self.query(**changes)
 
     def others(self, *names: str) -> dict[str, str]:
-        """What a form that chooses `names` must carry along."""
+        """Return the hidden fields of a form that changes `names`."""
         usual = {field.name: field.default for field in fields(self)}
         carried = {name: v for name, v in asdict(self).items() if name not in names}
         return {name: str(v) for name, v in carried.items() if v != usual[name]}
 
 
 MOST_CALLS = 50
-"""How many of the latest calls are listed."""
+"""Number of latest calls listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallLine:
-    """One call; `place` finds it, `shown` is what the interface says of it (section 2.5).
+    """Listed call; `place` identifies it, `shown` is its status in the interface (section 2.5).
 
-    `changed_at` (ms) is its last change by the engine, `attempt` 0 until it has ended as one (P5).
+    `changed_at` (ms) is its last change by the engine. `attempt` is 0 until the call has ended as
+    an attempt (P5).
     """
 
     place: PagePlace
@@ -187,7 +188,7 @@ def view_at(core: SandboxCore, place: PagePlace) -> CampaignView | None:
 
 
 MOST_WEBHOOKS = 50
-"""How many of the latest webhooks are listed."""
+"""Number of latest webhooks listed."""
 
 _PARTS = 6  # of a webhook's place: its key's five and its number
 _ENDS_BACK = (
@@ -213,7 +214,7 @@ class WebhookLine:
 
     @property
     def outcome(self) -> str:
-        """What came of it, in a word or two."""
+        """Short text of the outcome."""
         if self.response == NOT_SENT:
             return "kept"
         if self.response == UNDER_WAY:
@@ -222,7 +223,7 @@ class WebhookLine:
 
     @property
     def fate(self) -> str:
-        """What came of it, as a kind: `delivered`, `failed`, `kept` or `under-way`."""
+        """Kind of the outcome: `delivered`, `failed`, `kept` or `under-way`."""
         if self.response == NOT_SENT:
             return "kept"
         if self.response == UNDER_WAY:
@@ -231,14 +232,14 @@ class WebhookLine:
 
     @property
     def place(self) -> tuple[int, ...]:
-        """What finds it again, see `find_webhook`."""
+        """Position of the webhook, for `find_webhook`."""
         return (*self.key, self.number)
 
 
 def find_webhook(core: SandboxCore, text: str) -> Row:
-    """What the control plane says of the webhook at a place, written `0.2.17.1.0.1`.
+    """Return the control plane's record of a webhook, given a position such as `0.2.17.1.0.1`.
 
-    Reads the whole list. Raises Refused, 404, if there is none.
+    Reads the whole list. Raises Refused with 404 for an unknown position.
     """
     numbers = [int(part) for part in text.split(".") if is_number(part)]
     if len(numbers) == _PARTS and view_at(core, PagePlace(*numbers[:2])) is not None:
@@ -306,26 +307,26 @@ def _call_line(core: SandboxCore, campaign_view: CampaignView, key: PostKey) -> 
 
 
 MOST_REQUESTS = 50
-"""How many of the latest requests are listed."""
+"""Number of latest requests listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLine:
-    """A request of a client; `organization` is a name, empty where no key told."""
+    """Request of a client; `organization` is a name, empty for a request without a known key."""
 
     request: LoggedRequest
     organization: str
 
     @property
     def outcome(self) -> str:
-        """What came of it, in a word or two."""
+        """Short text of the outcome."""
         if self.request.status is not None:
             return str(self.request.status)
         return "under way" if self.request.took is None else "dropped"
 
     @property
     def fate(self) -> str:
-        """What came of it, as a kind: `delivered`, `failed` or `under-way`, as of webhooks."""
+        """Kind of the outcome: `delivered`, `failed` or `under-way`, as for webhooks."""
         status = self.request.status
         if status is None:
             return "under-way" if self.request.took is None else "failed"
@@ -411,10 +412,10 @@ def _events(
 
 
 def find_people(core: SandboxCore, text: str) -> list[PagePlace]:
-    """The recipients with a phone number or an id, or the one whom the call of an id is to.
+    """Return the recipients with a phone number or an id, or the recipient of a call id.
 
-    Looks at every recipient, and gives at most MOST_FOUND. A number whose owner's personal data has
-    been removed finds nobody (D1).
+    Searches all recipients and returns at most MOST_FOUND. A number whose owner's personal data
+    have been removed matches no recipient (D1).
     """
     if is_uuid(text):
         return _by_id(core, text)
