@@ -388,12 +388,12 @@ def replay(
     form: str,
     force: bool,
 ) -> None:
-    """Have the people of a scenario do what a log says of them: what differs is scheduling alone.
+    """Replay the people of a log in a scenario, so that only the scheduling can differ.
 
-    LOG is a folder of `dialsim run`, or the webhooks that a receiver stored. The first call that
-    the model makes at another instant is named, with the rule that decides about it. The settings
-    that are estimated are order, sharing, queueTimeout, queueLimit, releaseInterval and
-    callsPerSecond; those that the log can't tell are named.
+    LOG is a folder of `dialsim run`, or the webhooks that a receiver stored. The command prints the
+    first call that the model makes at another instant, with the rule that decides about the call.
+    It estimates order, sharing, queueTimeout, queueLimit, releaseInterval and callsPerSecond, and
+    lists settings that the log does not determine.
     """
     from dialsim.evidence.engine_settings import engine_yaml, estimate, estimate_lines
     from dialsim.evidence.record import RecordedCalls

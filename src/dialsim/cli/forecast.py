@@ -149,12 +149,12 @@ def pull(
     allow_http: bool,
     force: bool,
 ) -> None:
-    """Read where a running campaign stands from the service at URL.
+    """Read the state of a running campaign from the service at URL.
 
-    Its recipients are read page by page and written with their histories, as a scenario whose
-    clock starts now: `dialsim forecast` goes on from there. What the service doesn't tell is said
-    in comments of the scenario, and printed. A command that is stopped goes on where it was, if it
-    is given again within a quarter of an hour.
+    The recipients are read page by page and written with their histories, as a scenario whose clock
+    starts now: `dialsim forecast` goes on from there. Values that the service does not return are
+    listed in comments of the scenario, and printed. A stopped command continues its download if it
+    is repeated within a quarter of an hour.
     """
     from dialsim.evidence import pull as pulling
     from dialsim.evidence.service import ServiceClient, read_api_key

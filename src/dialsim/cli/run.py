@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @what_if_option
 def report(folder: Path, what_if: int | None) -> None:
-    """Make report.html anew in a folder that `dialsim … --out` wrote.
+    """Rebuild report.html in a folder that `dialsim … --out` wrote.
 
-    A run is simulated again from the scenario in the folder, and must come to the same summary;
-    many runs are taken from the folder as they are, those that measured what would help as well.
+    A run is simulated again from the scenario in the folder, and must give the same summary. The
+    results of many runs are read from the folder, including the measured improvements.
     """
     from dialsim.report.writing import rebuild
 

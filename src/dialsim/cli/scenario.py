@@ -592,9 +592,9 @@ Examples:
 @click.option("--yes", is_flag=True, help="Ask nothing: what is not said gets its default.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 def new(out: Path, yes: bool, force: bool, **given: Any) -> None:
-    """Write a commented scenario file, ready to run and to be changed by hand.
+    """Write a commented scenario file that runs at once and can be edited.
 
-    On a terminal it asks for what the options don't say.
+    On a terminal, the command asks for values that the options do not set.
     """
     from dialsim.scenario.document import read_bytes
     from dialsim.scenario.list_doctor import clean_list

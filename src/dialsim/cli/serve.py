@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     epilog="Example: dialsim journal copy team.journal backup.journal",
 )
 def journal() -> None:
-    """What can be done to the file in which `dialsim serve --journal` keeps a sandbox."""
+    """Copy the file in which `dialsim serve --journal` keeps a sandbox."""
 
 
 @journal.command(epilog="Example: dialsim journal copy team.journal backup.journal")
@@ -236,11 +236,11 @@ def _core(
 @click.argument("url")
 @click.option("--yes", is_flag=True, help="Send to another machine than this one.")
 def check_receiver(url: str, yes: bool) -> None:
-    """Send made-up results to a webhook receiver, and print a table of what it did.
+    """Send made-up results to a webhook receiver, and print a table of its behaviour.
 
     Results come twice, in another order, late, analysed again, masked, with unknown fields, over
     slow and broken connections, and with a wrong secret at the end of the path. Exit status: 0 the
-    receiver passed, 1 it failed a check, 2 wrong use or nothing listens there.
+    receiver passed, 1 it failed a check, 2 wrong use or no connection.
     """
     from dialsim.sandbox.access import hostname, is_loopback
     from dialsim.sandbox.receiver_check import check_receiver as check
@@ -288,11 +288,10 @@ def studio(
 ) -> None:
     """Open a page with sliders for lines, windows, attempts and the rest of a scenario.
 
-    The answer follows each change: when it is done and how sure that is, whom it reaches, what it
-    costs, what holds it back. Nothing is written unless you save it. Without a SCENARIO the page
-    begins with a list of people and a few questions. SCENARIO may also be the folder that `dialsim
-    pull` wrote, or a zip file that a studio saved. Everybody who opens the page has their own
-    session.
+    The answer follows each change: the finish and its certainty, the people reached, the cost, and
+    the bottleneck. Nothing is written unless you save it. Without a SCENARIO the page begins with a
+    list of people and a few questions. SCENARIO may also be the folder that `dialsim pull` wrote,
+    or a zip file that a studio saved. Each visitor has a separate session.
     """
     from dialsim.sandbox.access import require_extra
     from dialsim.studio import PACKAGES
