@@ -67,7 +67,7 @@ _CUSTOMER = ("ได้ครับ", "สะดวกครับ", "ขอค�
 
 
 class Turn(WireModel):
-    """What one of the two said; times are ms from the answer."""
+    """Turn of the agent or the customer; times are ms from the answer."""
 
     speaker: Literal["agent", "customer"]
     start_ms: int
@@ -76,7 +76,7 @@ class Turn(WireModel):
 
 
 class Transcript(WireModel):
-    """A conversation as text; no turns where nobody spoke."""
+    """Text of a conversation, without turns if neither side spoke."""
 
     call_id: UuidText
     session_id: str

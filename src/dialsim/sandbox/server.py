@@ -380,7 +380,7 @@ def configuration(
         access_log=False,  # what is asked for is no secret, but who asks is
         server_header=False,
         date_header=False,  # uvicorn updates its date in ticks, which `Server` does not have
-        proxy_headers=False,  # who asks, by what address, makes no difference
+        proxy_headers=False,  # the address of a client makes no difference
         **more,
     )
 

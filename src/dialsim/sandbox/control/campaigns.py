@@ -223,7 +223,7 @@ class CallQuery(PageQuery):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all rows are wanted."""
+        """True if the query selects all rows."""
         return self.status is None and self.recipient is None and self.tel is None
 
 
@@ -310,8 +310,8 @@ class CampaignOperations(Operations):
     def delete_campaign(self, id: CampaignId) -> CampaignState:
         """Delete a campaign.
 
-        The interface doesn't show it any more, and nobody is dialled (C8). Here it can be read
-        still.
+        The interface no longer shows the campaign, and no further call starts (C8). The control
+        plane still shows it.
         """
         return self._steer("delete", id)
 

@@ -84,7 +84,7 @@ _STATUSES = sorted({*CampaignStatus, *CallStatus})
 
 
 class MoveJson(Combined):
-    """How the clock is to be moved: one of `to`, `by` and `until`."""
+    """Move of the clock: one of `to`, `by` and `until`."""
 
     model_config = ConfigDict(
         title="Move", json_schema_extra={"oneOf": [given("to"), given("by"), given("until")]}
@@ -118,7 +118,7 @@ class MoveJson(Combined):
 
     @classmethod
     def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
-        """There is exactly one way to go, with what belongs to it."""
+        """Yield an error unless exactly one kind of move is given, with fitting settings."""
         named = {name for name, value in given.items() if value is not None}
         if len(named & {"to", "by", "until"}) != 1:
             yield "one of to, by and until must be given"
@@ -167,7 +167,7 @@ _TAKES = {
     "status": frozenset({"campaign", "call", "status", "within"}),
     "webhooks": frozenset({"campaign", "count", "within"}),
 }
-"""What goes with the conditions."""
+"""Settings of each condition."""
 
 _Status = TypeVar("_Status", CampaignStatus, CallStatus)
 
@@ -189,7 +189,7 @@ class CampaignStands:
         self._seen = len(self._changes)
 
     def is_met(self) -> bool:
-        """Whether it is."""
+        """True if the status holds now, or has held since the last check."""
         block, since = self._view.campaign.block, self._seen
         self._seen = len(self._changes)
         return self._view.campaign.status is self._status or any(
@@ -199,12 +199,12 @@ class CampaignStands:
         )
 
     def is_hopeless(self) -> bool:
-        """Whether it has another status for good."""
+        """True if the campaign has a different final status."""
         return self._view.campaign.status.final
 
 
 class CallStands:
-    """That a call is, or has been in between, in a status."""
+    """Condition that a call is, or was since the last check, in a status."""
 
     def __init__(self, core: SandboxCore, identifier: str, status: CallStatus) -> None:
         self._view, self._call = core.call(identifier)
@@ -214,7 +214,7 @@ class CallStands:
         self._seen = len(self._log)
 
     def is_met(self) -> bool:
-        """Whether it is."""
+        """True if the status holds now, or has held since the last check."""
         self._view.catch_up()
         one = np.array([self._call])
         if self._view.analyses.standing(one, self._core.at).status[0] == self._status:
@@ -226,33 +226,33 @@ class CallStands:
         return bool((TO_STATUS[rows.kind[own]] == self._status).any())
 
     def is_hopeless(self) -> bool:
-        """Whether it can't be seen before nothing is left to happen."""
+        """Return False, because later events may change the status of the call."""
         return False
 
 
 class WebhookCount:
-    """That so many more webhooks have left or were kept, of a campaign by position, or of all."""
+    """Condition on the number of further webhooks sent or kept, of one campaign or of all."""
 
     def __init__(self, core: SandboxCore, count: int, place: tuple[int, int] | None) -> None:
         self._outbox, self._place = core.outbox, place
         self._goal = self._now() + count
 
     def is_met(self) -> bool:
-        """Whether there are."""
+        """True once the number of webhooks is reached."""
         return self._now() >= self._goal
 
     def is_hopeless(self) -> bool:
-        """Whether there is nothing that could send any: it is not known before."""
+        """Return False, because future webhooks are not known in advance."""
         return False
 
     def _now(self) -> int:
-        self._outbox.look_ahead()  # payloads that are kept are learned of as well
+        self._outbox.look_ahead()  # kept payloads count too, and only this call finds them
         told, place = self._outbox.told, self._place
         return sum(told.values()) if place is None else told[place]
 
 
 class Mode(Combined):
-    """How the clock goes: moved by hand, or by itself at a speed."""
+    """Mode of the clock: moved by requests, or running at a speed."""
 
     mode: Literal["manual", "running"]
     speed: Annotated[Number, Field(gt=0, le=MOST_SPEED)] | None = Field(
@@ -261,12 +261,12 @@ class Mode(Combined):
 
     @classmethod
     def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
-        """What stands still has no speed."""
+        """Yield an error if a speed is given for a clock that stands still."""
         if given.get("mode") == "manual" and given.get("speed") is not None:
             yield "speed must be left out where mode is manual"
 
     def carry_out(self, clock: VirtualClock) -> None:
-        """Have the clock go so from now on."""
+        """Set the mode of the clock."""
         if self.mode == "running":
             clock.run(1 if self.speed is None else self.speed)
         else:
@@ -286,11 +286,11 @@ class ClockOperations(Operations):
 
     @operation("PUT", f"{PREFIX}/clock", fail.CLOCK_BUSY)
     def set_clock(self, body: Mode) -> ClockState:
-        """Have the clock run, or stand still.
+        """Run or stop the clock.
 
         A running clock waits for webhooks where it is too far ahead of them, and stops at
-        clock.end; speedReached says how fast it really is. With mode manual it stands still at
-        once: an advance that is under way ends there, too.
+        clock.end; speedReached is its measured speed. With mode manual the clock stops at once,
+        which also ends an advance under way.
         """
         body.carry_out(self.core.clock)
         return ClockState.of(self.core)
@@ -309,10 +309,10 @@ class ClockOperations(Operations):
     async def advance_clock(self, body: MoveJson) -> AdvancedClock:
         """Move the clock.
 
-        Answers when everything up to there has happened, webhooks delivered or lost included,
-        however long that takes. Until idle it goes on for 366 days of virtual time at the most.
-        PUT /_dialsim/clock with mode manual ends it on the way, which it says in stopped. Where a
-        condition doesn't come it is 200, too, and ended says why.
+        The answer comes when everything up to the new instant has happened, webhooks delivered or
+        lost included, however long that takes. Until idle, the clock moves at most 366 days of
+        virtual time. PUT /_dialsim/clock with mode manual ends the move early; the answer then has
+        stopped set. A condition that is never met also gets 200, with the reason in ended.
         """
         ended = await body.carry_out(self.core)
         state = dict(ClockState.of(self.core))

@@ -1,4 +1,4 @@
-"""What happens, for programs: a stream of server-sent events, or page by page."""
+"""Events for programs: a stream of server-sent events, or page by page."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from dialsim.scenario.fields import Text
 
 STREAM = "text/event-stream"
 PAGE = 500
-"""So many events are sent at once, or stand on a page."""
+"""Events per chunk of the stream, and per page."""
 MOST_STREAMS = 64
 _INTERVAL = 0.05  # seconds between two looks at what is new
-_HEARTBEAT = 15.0  # seconds after which a silent stream says that it is alive
+_HEARTBEAT = 15.0  # seconds between keep-alive messages of a silent stream
 _ROW_BITS = 40
 _CAMPAIGNS, _POSTS, _FIRST_TABLE = 0, 1, 2
 
@@ -96,11 +96,11 @@ class EventPage(WireModel):
 
 
 class EventLog:
-    """All that happened in one run, numbered from 1 in the order in which it was seen.
+    """Events of one run, numbered from 1 in the order in which they were seen.
 
-    Nothing but this order is kept: events are read from the trace when they are asked for, so that
-    whoever is slow, or comes back, gets them all, and nothing piles up for anybody. What is new is
-    put in order of time; a POST is new when it has come back.
+    Only this order is stored. Events are read from the trace on request, so slow or returning
+    clients get all events, and no client has a queue in memory. New events are sorted by time; a
+    POST is new when its response has arrived.
     """
 
     def __init__(self, core: SandboxCore) -> None:
@@ -123,7 +123,7 @@ class EventLog:
             instants.append(at)
             codes.append(np.int64(source << _ROW_BITS) | rows.astype(np.int64))
 
-        # within an instant a campaign changes before its calls do, but ends behind them (C3)
+        # within an instant a campaign changes before its calls do, but ends after them (C3)
         known = self._read[_CAMPAIGNS]
         changes = trace.campaigns[known:]
         self._read[_CAMPAIGNS] += len(changes)
@@ -167,7 +167,7 @@ class EventLog:
         return f"{self.run}-{number}"
 
     def place(self, identifier: str) -> int | None:
-        """How many events there are up to an id; None for one of another run, or none."""
+        """Return the number of events up to an id; None for an unknown id or another run."""
         run, _, number = identifier.rpartition("-")
         if identifier == "0":
             return 0
@@ -179,7 +179,7 @@ class EventLog:
 
     def _find_views(self) -> None:
         listed = [view for account in self._core.accounts for view in account.views]
-        for view in listed:  # added ones come behind those of all organizations
+        for view in listed:  # added campaigns come after the campaigns of the scenario
             if not any(view is known for known in self._views):
                 self._views.append(view)
                 self._read.append(0)
@@ -248,7 +248,7 @@ class EventLog:
 
 
 class EventQuery(WireModel):
-    """From where on events are wanted."""
+    """Starting point of a list of events."""
 
     after: Annotated[Text, Field()] | None = Field(
         default=None,
@@ -273,7 +273,7 @@ class _Stream(StreamingResponse):
 
 
 class EventOperations(Operations):
-    """Tells programs what happens."""
+    """Operations that publish events to programs."""
 
     def __init__(self, core: SandboxCore) -> None:
         super().__init__(core)
@@ -318,7 +318,7 @@ class EventOperations(Operations):
         self._streams -= 1
 
     async def _stream(self, after: str | None) -> AsyncIterator[bytes]:
-        """Events as they happen; a slow client is sent them later, and holds up nobody."""
+        """Yield events as they happen; a slow client gets them later and delays no other client."""
         yield b"retry: 1000\n\n"
         log = self._caught_up()
         known = len(log) if after is None else log.place(after)
@@ -344,7 +344,7 @@ class EventOperations(Operations):
             await asyncio.sleep(_INTERVAL)
 
     def _chunk(self, log: EventLog, place: int) -> tuple[bytes, int]:
-        """The next events as they are sent, and the place behind them; many ask for the same."""
+        """Return the next events as bytes, and the index after them; clients share the bytes."""
         stop = min(place - place % PAGE + PAGE, len(log))
         key = log.run, place << 32 | stop
         if key not in self._chunks:

@@ -218,7 +218,7 @@ class OrganizationOperations(Operations):
     def script_number(self, body: ScriptedNumber) -> ScriptedNumber:
         """Script a phone number.
 
-        The next calls to the number do what the script says (P6).
+        The next calls to the number follow the script (P6).
         """
         self.core.carry_out(ScriptNumber(tel=body.tel, script=body.script))
         return ScriptedNumber(tel=body.tel, script=self.core.simulation.scripts.get(body.tel))

@@ -1,4 +1,4 @@
-"""The run over HTTP: reset and snapshots, its folder so far, and forecasts of how it goes on."""
+"""The run over HTTP: reset and snapshots, export of the run so far, and forecasts."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ _CHUNK = 1 << 18
 
 
 class ExportQuery(WireModel):
-    """What the export is to hold beside the run."""
+    """Options of an export."""
 
     api_keys: Annotated[Literal["true", "false"], WithJsonSchema({"type": "boolean"})] | None = (
         Field(default=None, description="Leave the API keys in the scenario.", examples=[False])
@@ -150,7 +150,7 @@ FEWEST, MOST = 19, 1_000
 
 
 class ForecastOrder(WireModel):
-    """How many runs a forecast is made of."""
+    """Options of a forecast."""
 
     replications: Annotated[Whole, Field(ge=FEWEST, le=MOST), NullAsAbsent()] = Field(
         default=100, description="How many runs.", examples=[100]
@@ -177,7 +177,7 @@ class ReachJson(WireModel):
 
 
 class ForecastPart(WireModel):
-    """What is to be expected of a campaign, or of all together."""
+    """Forecast of a campaign, or of all campaigns together."""
 
     people: int
     reached: int = Field(description="How many people are reached already.")
@@ -189,7 +189,7 @@ class ForecastPart(WireModel):
 
 
 class CampaignForecast(ForecastPart):
-    """What is to be expected of a campaign that has begun and is not over."""
+    """Forecast of a campaign that has begun and is not over."""
 
     id: UuidText
     organization: str = Field(description="Its name.")
@@ -198,7 +198,7 @@ class CampaignForecast(ForecastPart):
 
 
 class ForecastAnswer(WireModel):
-    """What came of the runs from this instant on."""
+    """Forecast from the current instant on."""
 
     at: InstantText = Field(description="The instant from which they go on.")
     replications: int
@@ -210,7 +210,7 @@ class ForecastAnswer(WireModel):
 
 
 class RunOperations(Operations):
-    """Packs the run so far, takes it back to where it was, and says how it goes on."""
+    """Operations that export, reset, restore and forecast the run."""
 
     def __init__(self, core: SandboxCore) -> None:
         super().__init__(core)

@@ -141,7 +141,7 @@ class RequestPage(TablePage):
 
 
 class ClearedRequests(WireModel):
-    """What became of the log."""
+    """State of the log after clearing."""
 
     cleared: int = Field(description="How many requests were in it.")
 
@@ -185,7 +185,7 @@ class WebhookPage(TablePage):
 
 
 class TriggeredResult(WireModel):
-    """A result that was triggered, and what came of its POST."""
+    """Triggered result and the outcome of its POST."""
 
     n: int = Field(description="1, 2, … of the sandbox.")
     at: InstantText
@@ -224,7 +224,10 @@ class FaultState(WireModel):
 
 
 def injection(order: FaultOrder, core: SandboxCore) -> InjectFault:
-    """The command of an order, whom it strikes being known; raises Refused for who is unknown."""
+    """Build the fault command for a resolved target.
+
+    Raises Refused for an unknown organization or campaign.
+    """
     unknown: list[str] = []
     organization = campaign = owner = None
     if order.organization is not None:
@@ -269,9 +272,9 @@ class TrafficOperations(Operations):
         links={"itself": link("getFault", "id", "id"), "itsEnd": link("clearFault", "id", "id")},
     )
     def add_fault(self, body: FaultOrder) -> FaultState:
-        """Have something go wrong.
+        """Inject a fault.
 
-        Strikes the next ones that it meets, and is spent.
+        The fault strikes the next requests or webhooks that it matches, up to its limit.
         """
         self.core.carry_out(injection(body, self.core))
         return FaultState.of(self.core.faults.newest())

@@ -72,10 +72,10 @@ async def read_bytes(request: Request, most: int = MOST_BYTES) -> bytes:
 async def read_json(
     request: Request, most: int = MOST_BYTES, unsupported: Answer = UNSUPPORTED
 ) -> object:
-    """The decoded body; none at all is an empty object.
+    """Return the decoded body; a missing body is an empty object.
 
-    One that is not said to be JSON is refused as `unsupported` says. NaN and infinities are no
-    JSON, and neither is anything but UTF-8.
+    A body with another type than JSON is refused with `unsupported`. NaN, infinities and text that
+    is not UTF-8 are no JSON.
     """
     body = await read_bytes(request, most)
     if not body:
@@ -88,10 +88,9 @@ async def read_json(
 
 
 def require_media_type(request: Request, *known: str, unsupported: Answer = UNSUPPORTED) -> str:
-    """The type of the body, one of those known; any other is refused, and named.
+    """Return the type of the body; any type not in `known` is refused by name.
 
-    So that no body is taken for what its sender doesn't say it is, nothing is guessed: a type is
-    needed, text is UTF-8, and nothing is packed.
+    The type is never guessed: it is required, text is UTF-8, and packed bodies are refused.
     """
     header, types = request.headers.get("content-type", ""), " or ".join(known)
     said = Message()
@@ -112,7 +111,7 @@ def require_media_type(request: Request, *known: str, unsupported: Answer = UNSU
 
 
 async def refuse_body(request: Request) -> None:
-    """Refuse a body that nobody asks for; an empty object is as good as none."""
+    """Refuse an unexpected body; an empty object counts as no body."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -141,11 +140,11 @@ def query_of(request: Request) -> dict[str, str]:
 
 
 def refuse_query(request: Request) -> None:
-    """Refuse parameters of a query that nobody asks for, in the words for unknown properties."""
+    """Refuse unexpected query parameters, with the text for unknown properties."""
     if request.query_params:
         raise invalid(*(f"property {name} should not exist" for name in request.query_params))
 
 
 def is_number(text: str) -> bool:
-    """Whether a text of an address is a whole number that is not absurdly large."""
+    """True if a text of an address is a whole number of moderate length."""
     return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS

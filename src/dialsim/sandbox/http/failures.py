@@ -1,4 +1,4 @@
-"""How operations may fail: statuses, codes, and texts as examples of them (section 7, and ours)."""
+"""Failures of operations: statuses, codes and example texts (section 7, and dialsim's own)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FailureKind(NamedTuple):
 
     @classmethod
     def of(cls, refused: Refused) -> Self:
-        """How a refusal of the engine is answered."""
+        """Return the failure that answers a refusal of the engine."""
         return cls(refused.status, refused.code, refused.message)
 
     def refused(self) -> Refused:
@@ -59,13 +59,13 @@ ASKED_FOR = (
     FailureKind(503, "SERVICE_UNAVAILABLE", "Service unavailable", marked=True),
     FailureKind(504, "GATEWAY_TIMEOUT", "Gateway timeout", marked=True),
 )
-"""What operators can have happen to requests of the interface; a fault of ours is among them."""
+"""Failures that operators can inject into requests; an internal error is among them."""
 NOT_KEPT = FailureKind(
     507,
     "NOT_KEPT",
     "It is not done, as it can't be kept: team.journal can't be written: database or disk is full",
 )
-"""How every operation that changes anything may fail in a sandbox with a journal."""
+"""Failure of every changing operation in a sandbox with a journal."""
 NO_TOKEN = FailureKind(401, "CONTROL_TOKEN_REQUIRED", "The control token is required")
 WRONG_TOKEN = FailureKind(401, "INVALID_CONTROL_TOKEN", "Invalid control token")
 ELSEWHERE = FailureKind(403, "FORBIDDEN", "The control plane answers this machine alone")
@@ -75,9 +75,9 @@ NOT_JSON = FailureKind(
     415, "UNSUPPORTED_MEDIA_TYPE", 'Content-Type must be application/json, not "text/plain"'
 )
 GUARDED = (NO_TOKEN, WRONG_TOKEN, ELSEWHERE, INVALID_BODY, OUR_FAULT)
-"""How every request of the control plane may fail."""
+"""Failures of every request of the control plane."""
 BODY = (TOO_LARGE_HERE, NOT_JSON)
-"""How one with a body may fail besides."""
+"""Further failures of a request with a body."""
 BEFORE_NOW = FailureKind(
     400, "VALIDATION_FAILED", "to must not be before now, 2026-01-05T02:00:00.000Z"
 )
@@ -136,11 +136,11 @@ EXPIRED = FailureKind(410, "LINK_EXPIRED", "The link expired at 2026-01-05T03:00
 NO_RECORDING = FailureKind(404, "RECORDING_NOT_FOUND", "Recording not found")
 REMOVED = FailureKind(410, "FILE_REMOVED", "The recording was removed")
 KEYED = (NO_KEY, *ASKED_FOR)
-"""How every request under /api may fail."""
+"""Failures of every request under /api."""
 
 
 def invalid_id(name: str) -> FailureKind:
-    """What an identifier in a path that is no UUID is answered with (section 4)."""
+    """Return the failure for a path identifier that is not a UUID (section 4)."""
     return FailureKind(400, "INVALID_ID", f"{name} must be a valid UUID")
 
 

@@ -1,4 +1,4 @@
-"""What the interface answers and sends (sections 2, 4 and 6.4), as the description tells it."""
+"""Models of the interface's answers and webhooks (sections 2, 4 and 6.4), with descriptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ closed = with_config(
 
 
 def named(name: str) -> str:
-    """What the description calls a model: `Call` for `CallJson`, which no other class is called."""
+    """Return a model's name in the description: `Call` for `CallJson`. Names must be unique."""
     return name.removesuffix("Json")
 
 
@@ -151,7 +151,7 @@ class RecipientPage(TypedDict):
 
 @closed
 class FunnelJson(TypedDict):
-    """How far the conversation came."""
+    """Progress of the conversation."""
 
     funnel_flow: Annotated[
         list[str] | None, Field(description="All steps in order; null where removed.")
@@ -163,7 +163,7 @@ class FunnelJson(TypedDict):
 
 @closed
 class FixedAttributes(TypedDict):
-    """What every analysis has."""
+    """Attributes of every analysis."""
 
     call_summary: Annotated[
         str | None, Field(description="Short summary, mostly Thai; null where removed.")
@@ -221,7 +221,7 @@ class CalledPerson(TypedDict):
 
 @closed
 class DataExpired(TypedDict):
-    """What retention has removed; all of it once the campaign is deleted."""
+    """Data removed by retention; all are removed once the campaign is deleted."""
 
     audio: bool
     personal_data: bool
@@ -286,7 +286,7 @@ class CatalogJson(TypedDict):
 
 @closed
 class Failure(TypedDict):
-    """How every error is answered."""
+    """Error answer."""
 
     success: Literal[False]
     status_code: Annotated[int, Field(ge=400, le=599, description="The HTTP status.")]
@@ -343,7 +343,7 @@ class CampaignSettings(TypedDict):
 
 @closed
 class Payload(TypedDict):
-    """What there is to know of a call."""
+    """Result of a call."""
 
     is_re_analysis: Annotated[
         bool, Field(description="true for another result of a call that was sent before.")

@@ -1,20 +1,19 @@
-"""Operations: one method of one path, declared once, and the OpenAPI description of many.
+"""Operations: methods of paths, each declared once, and their OpenAPI description.
 
 A method of an `Operations` class that is marked by `@operation` is an operation. Its route, the
 check of its requests and its part of the OpenAPI description follow from the declaration: name and
-texts from the method's name and docstring, what a request carries from the parameters, what is
-answered from the return type. Parameters are read in their order, so that the first one that is
-wrong is told:
+texts from the method's name and docstring, the request from the parameters, the answer from the
+return type. Parameters are checked in their order, so that the first wrong one is reported:
 
-- `caller`: the position of the organization whose API key came along;
+- `caller`: the index of the organization that the API key belongs to;
 - `query`: a model of the query's parameters;
-- `body`: a model of the JSON body, and `sent`: that body as it came;
-- `request`: the request itself, for what no model describes;
+- `body`: a model of the JSON body, and `sent`: that body as received;
+- `request`: the request itself, for input without a model;
 - any other: a part of the path, its type annotated with a `PathParameter`.
 
-FastAPI was weighed. It would declare the same, but the texts of what is wrong, their order, and the
-refusal of bodies and parameters that nobody asks for are the interface's and ours: each of its own
-would have to be replaced, and it would be one more dependency.
+FastAPI was rejected. It would need the same declarations, but the texts of errors, their order, and
+the refusal of unexpected bodies and parameters are prescribed here: each of its own would have to
+be replaced, and FastAPI would be one more dependency.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class PathParameter:
 
 
 class Success(NamedTuple):
-    """What an operation of the interface answers where it has more than one message."""
+    """Answer of an operation that has more than one message."""
 
     message: str
     data: dict[str, Any]
@@ -130,22 +129,22 @@ class Operation:
 
     @property
     def of_the_interface(self) -> bool:
-        """Whether the service has it, too; the others are the sandbox's own."""
+        """True for operations of the real service, false for operations of the sandbox alone."""
         return self.path.startswith(("/api/", "/voice-demo/"))
 
     @property
     def has_key(self) -> bool:
-        """Whether an API key must come with a request."""
+        """True if a request needs an API key."""
         return self.path.startswith("/api/")
 
     @property
     def is_control(self) -> bool:
-        """Whether it is one of the control plane, where nothing is taken that isn't asked for."""
+        """True for control operations, which refuse everything that they do not expect."""
         return is_control(self.path)
 
     @property
     def failures(self) -> list[FailureKind]:
-        """How it may fail: by what it takes and changes, and in its own ways."""
+        """Possible failures: by the parts of the request, by the changes, and specific failures."""
         kinds: list[FailureKind] = []
         if self.has_key:
             kinds += fail.KEYED
@@ -184,7 +183,7 @@ class Operation:
         return bare(result, self.status)
 
     async def _read(self, core: SandboxCore, request: Request) -> dict[str, Any]:
-        """What the handler is given."""
+        """Return the arguments of the handler."""
         names = [*inspect.signature(self.handler).parameters][1:]
         if self.is_control and "request" not in names:
             if self.query is None:
@@ -210,7 +209,7 @@ class Operation:
                 text = request.path_params[wire]
                 given[name] = self.in_path[wire].read(core, wire, text)
         if self.has_key and self.method == "POST" and self.body is None:
-            await read_bytes(request)  # nobody asks for a body; one that is sent is not too large
+            await read_bytes(request)  # reads an unexpected body only to enforce the size limit
         return given
 
     def _read_query(self, request: Request) -> WireModel:
@@ -307,7 +306,7 @@ def require_uuid(name: str, text: str) -> str:
 
 
 def identifier(noun: str, name: str = "id", *failures: FailureKind) -> PathParameter:
-    """The part of a path that is the id of something; whether it is there is not looked at."""
+    """Return the path parameter for an id, without a check that the object exists."""
     return PathParameter(
         f"The {noun}'s id.",
         {"type": "string", "format": "uuid", "pattern": UUID_PATTERN},
@@ -326,7 +325,7 @@ def number(about: str, *failures: FailureKind) -> PathParameter:
 
 
 def number_in(text: str) -> int:
-    """The number in a path, 0 for what is none."""
+    """Return the number in a path, 0 for other texts."""
     return int(text) if is_number(text) else 0
 
 
@@ -520,7 +519,7 @@ def _tag(operation: Operation) -> str:
 
 
 def _security(operation: Operation) -> list[dict[str, list[str]]]:
-    """What must come with a request, as OpenAPI says it; an empty object stands for nothing."""
+    """Return the OpenAPI security of a request; an empty object allows requests without a key."""
     if operation.has_key:
         return [{"apiKey": []}]
     return [{}, {"controlToken": []}] if operation.is_control else []

@@ -63,9 +63,9 @@ class InterfaceOperations(Operations):
     def pause_campaign(self, caller: int, id: CampaignId) -> Success:
         """Pause a campaign.
 
-        Nobody is dialled any more until the campaign is resumed; calls that ring or are in
-        conversation go on. Only SCHEDULED and RUNNING campaigns can be paused; pausing a PAUSED
-        one changes nothing. No body is asked for.
+        No call starts until the campaign is resumed; calls that ring or are in conversation go on.
+        Only SCHEDULED and RUNNING campaigns can be paused; pausing a PAUSED campaign changes
+        nothing. The request needs no body.
         """
         view = self._campaign(caller, id)
         data = _state(view, CampaignStatus.PAUSED)
@@ -154,10 +154,10 @@ class InterfaceOperations(Operations):
     ) -> JsonObject:
         """Start a campaign.
 
-        Gives a DRAFT campaign its schedule and prepares a call for each recipient; it can be
-        done once. Besides its shape a body is checked against what no schema can tell: whether
-        the campaign is DRAFT, days exist and spans end after they begin, voices, caller ids and
-        SIP accounts are known, the organization may call, and duplicates can be removed.
+        Gives a DRAFT campaign its schedule and prepares a call for each recipient; it can be done
+        once. Besides its schema, a body must meet conditions that no schema can express: the
+        campaign is DRAFT, days exist and spans end after they begin, voices, caller ids and SIP
+        accounts are known, the organization may call, and duplicates can be removed.
         """
         if self.core.scenario.service.strict:
             check_strictly(sent)
@@ -200,9 +200,9 @@ _CHANGED = tuple(f"Campaign status updated to {status} successfully" for status 
 
 
 class GuessedOperations(InterfaceOperations):
-    """What the interface names without showing it (end of section 4), as we guess it.
+    """Operations that the interface names without an example (end of section 4), as guessed here.
 
-    Paths, envelopes and texts are made after those that are shown.
+    Paths, envelopes and texts follow the examples of other operations.
     """
 
     @operation(
@@ -231,8 +231,8 @@ class GuessedOperations(InterfaceOperations):
     def cancel_open_campaign(self, caller: int, id: CampaignId) -> Success:
         """Cancel a campaign that is not over.
 
-        Nobody is dialled any more; calls that ring or are in conversation go on (C6). No body is
-        asked for.
+        No further call starts; calls that ring or are in conversation go on (C6). The request needs
+        no body.
         """
         return self._steer(caller, id, "cancel")
 
