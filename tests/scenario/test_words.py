@@ -347,7 +347,7 @@ REFUSED = {
     "Debt.end=30 Feb 10:00": f'{DEBT}.endDateTime must name a day that exists, which "30 Feb '
     '10:00" does not',
     "Debt.retryInterval=2x": f"{DEBT}.retryInterval must be a duration such as 250ms, 45s, 10m, "
-    '1h30m or 2d, not "2x"; or milliseconds',
+    '1h30m or 2d, not "2x"; or milliseconds, or next calling day',
 }  # fmt: skip
 
 

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 from dialsim.errors import ExperimentError
 from dialsim.interface.instants import duration_text, format_instant, short_text
 from dialsim.scenario.units import (
+    NEXT_CALLING_DAY,
     format_duration,
+    is_next_day,
     looks_like_date,
     parse_duration,
     parse_offset_instant,
@@ -536,6 +538,8 @@ def setting_text(path: str, value: SettingValue) -> str:
     key = path.rpartition(".")[2]
     key = _ALIASES.get(key, key)
     said = amount_text(key, value)
+    if is_next_day(value):
+        return f"retries on the {NEXT_CALLING_DAY}"
     if key in COUNTED and said[:1].isdigit():
         return f"{said} {COUNTED[key][said != '1']}"
     return f"{_WORDED[key]} {said}" if key in _WORDED else f"{key}={value}"

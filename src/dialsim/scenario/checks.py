@@ -14,22 +14,28 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from pydantic import ValidationError
+
 from dialsim.errors import ValidationFailed
 from dialsim.interface.agent import DEFAULT_VOICES
 from dialsim.interface.instants import (
+    DAY,
     LAST_INSTANT,
+    MINUTE,
     THAI_OFFSET,
     format_instant,
     parse_instant_or_epoch,
 )
 from dialsim.interface.model import Fault
 from dialsim.interface.schedule import (
+    LEAST_RETRY_INTERVAL,
     CallingAccount,
     ScheduleRequest,
     check_conditions,
     check_duplicate_alert,
     read_schedule,
 )
+from dialsim.scenario.calendar import DayClasses
 from dialsim.scenario.campaign import (
     Campaign,
     GeneratedRecipients,
@@ -51,7 +57,13 @@ from dialsim.scenario.fields import (
 from dialsim.scenario.organization import Agent, Organization, check_fields
 from dialsim.scenario.problems import Problem, Problems, Remark, told
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.units import era_fault, has_offset, instant_meant, parse_duration
+from dialsim.scenario.units import (
+    era_fault,
+    has_offset,
+    instant_meant,
+    is_next_day,
+    parse_duration,
+)
 
 
 def check_references(root: Cursor, problems: Problems) -> None:
@@ -326,6 +338,10 @@ def _read(
     # Corrected first, so that a Buddhist year gives one error and not a second about the order of
     # dates.
     values, sound = _in_common_era(body, problems)
+    on_next_day = is_next_day(body.at("retryInterval").value)
+    if on_next_day:
+        # The windows must be read before the interval can be computed. A day is always long enough.
+        put(values, ("retryInterval",), DAY)
     try:
         request = read_schedule(values)
     except ValidationFailed as rejected:
@@ -342,8 +358,39 @@ def _read(
     except ValidationFailed as rejected:
         _note(rejected, body, root, problems)
         sound = False
+    if on_next_day:
+        plan = root.at(*body.path[:-1], "plan")
+        request = request.model_copy(
+            update={"retry_interval": _next_day_interval(request, plan.value)}
+        )
     # A request with a corrected year is only read to find its other faults.
     return request if sound else None
+
+
+def _next_day_interval(request: ScheduleRequest, plan: object) -> int:
+    """Return the smallest retry interval that leads past the last window of every day, in ms.
+
+    A call may end right after it was dialled in the first minute of a day, so the interval is the
+    time from the first opening of a day to its last closing, on the day where this is longest.
+    """
+    if plan is None:
+        days = [
+            [(span.start_minute, span.end_minute) for item in request.time_windows
+             if item.day_of_week == day for span in item.time]
+            for day in range(1, 8)
+        ]  # fmt: skip
+    else:
+        try:
+            classes = DayClasses.model_validate(plan)
+        except ValidationError:
+            # The faults of the plan are reported with those of the other models.
+            return DAY
+        of_holidays = classes.holiday or ()
+        days = [
+            [*part] for part in (classes.weekday, classes.saturday, classes.sunday, of_holidays)
+        ]
+    longest = max((max(end for _, end in day) - min(day)[0] for day in days if day), default=0)
+    return max(longest * MINUTE, LEAST_RETRY_INTERVAL)
 
 
 def _note(rejected: ValidationFailed, body: Cursor, root: Cursor, problems: Problems) -> None:

@@ -41,7 +41,7 @@ from dialsim.scenario.fields import made_up_phone
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.scenario import known_keys
 from dialsim.scenario.service import calling_begins
-from dialsim.scenario.units import parse_duration
+from dialsim.scenario.units import NEXT_CALLING_DAY, is_next_day, parse_duration
 from dialsim.scenario.week import (
     Week,
     instant_in_words,
@@ -337,10 +337,12 @@ class _Wish:
         if key in _INSTANTS or keys[-2:-1] == ("clock",):
             return self._instant(text)
         if key == "retryInterval":
+            if is_next_day(text):
+                return NEXT_CALLING_DAY
             try:
                 return parse_duration(text)
             except ValueError as error:
-                raise self._refuse(f"{error}; or milliseconds") from None
+                raise self._refuse(f"{error}; or milliseconds, or {NEXT_CALLING_DAY}") from None
         percent = _PERCENT.fullmatch(text.strip())
         if percent and (key in _SHARE_KEYS or _SHARES & {*keys[-2:-1]}):
             # 12 digits remove the error of the division: 33.3 % is 0.333 and not

@@ -27,7 +27,7 @@ from dialsim.scenario.fields import Model, Text, Whole
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Remark
 from dialsim.scenario.service import Clock, Costs, EngineSettings, Service, Values
-from dialsim.scenario.units import DURATION_PATTERN, format_duration
+from dialsim.scenario.units import DURATION_PATTERN, NEXT_CALLING_DAY, format_duration
 from dialsim.templates import templates
 
 
@@ -263,6 +263,9 @@ def json_schema() -> dict[str, Any]:
     # Required in the models after reading, optional in a file.
     schema["required"].remove("clock")
     del schema["$defs"]["Clock"]["required"]
+    # A file may also name the interval in words; a request on the wire may not.
+    interval = schema["$defs"]["ScheduleRequest"]["properties"]["retryInterval"]
+    interval["anyOf"].append({"const": NEXT_CALLING_DAY})
     about = {
         "title": "Dialsim scenario",
         "description": "What a simulation of dialsim starts from.",

@@ -63,6 +63,15 @@ _DATE = re.compile(
 )
 
 
+NEXT_CALLING_DAY = "next calling day"
+"""Retry interval in words: the smallest one without two calls of a recipient on one day."""
+
+
+def is_next_day(value: object) -> bool:
+    """Return True for the words `next calling day`."""
+    return isinstance(value, str) and " ".join(value.lower().split()) == NEXT_CALLING_DAY
+
+
 def parse_duration(text: str) -> int:
     """Parse a duration into milliseconds: `250ms`, `45s`, `1h30m`, `1.5h`, `2d`, `PT10M`, `0`.
 
