@@ -68,10 +68,7 @@ def with_public_url(scenario: Scenario, url: str) -> Scenario:
 
 
 def with_webhook_url(scenario: Scenario, url: str) -> Scenario:
-    """The scenario with the results of all its organizations sent to one URL.
-
-    Raises DialsimError if it is none.
-    """
+    """Return the scenario with the results of all its organizations sent to one URL."""
     try:
         webhook = Webhook.model_validate({"url": url})
     except ValidationError as error:
@@ -92,7 +89,7 @@ def with_webhook_url(scenario: Scenario, url: str) -> Scenario:
 
 
 def _as_overridden(scenario: Scenario, overrides: list[str]) -> Scenario:
-    """The same scenario, saying of itself that it has these overrides too."""
+    """Return the scenario with further overrides recorded in it."""
     origin = scenario.origin
     if origin is None:
         return scenario
@@ -124,19 +121,15 @@ class KeyRing:
         self._digests = [_digest(key.encode()) for key in keys]
 
     def add(self, key: str) -> None:
-        """Take in the key of one more organization."""
+        """Add the key of another organization."""
         self._digests.append(_digest(key.encode()))
 
     def replace(self, organization: int, key: str) -> None:
-        """Give an organization, by position, another key; its old one is unknown from now on."""
+        """Replace the key of an organization, given its index; the old key becomes unknown."""
         self._digests[organization] = _digest(key.encode())
 
     def owner(self, key: bytes) -> int | None:
-        """The position of the organization whose key it is; None for an unknown key.
-
-        Takes as long for a key that is nearly right as for any other, and for the last
-        organization as for the first.
-        """
+        """Return the index of the organization with a key; None for an unknown key."""
         digest, owner = _digest(key), None
         for position, known in enumerate(self._digests):
             if hmac.compare_digest(digest, known):
@@ -198,7 +191,7 @@ def checked_host(host: str, token: ControlToken | None) -> str:
 
 
 def hostname(url: str) -> str | None:
-    """The host that a URL names, without its port; None if it can't be read."""
+    """Return the host of a URL, without its port; None for an invalid URL."""
     try:
         return urlsplit(url).hostname
     except ValueError:

@@ -66,7 +66,7 @@ class FairShare:
         self._app = app
         self._core = core
         self._turn = asyncio.Lock()
-        self._next = 0.0  # when the next one is begun, at the earliest
+        self._next = 0.0  # earliest start of the next request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -81,7 +81,7 @@ class FairShare:
             await self._app(scope, receive, send)
         finally:
             ended = monotonic()
-            # what takes longer has waited for something else: its body, a fault, the clock
+            # longer requests waited for something else: a body, a fault, the clock
             self._next = ended + min(ended - begun, PATIENCE)
 
 
@@ -151,7 +151,7 @@ def _held_back(send: Send, delay: int) -> Send:
 
 
 PIECES = 10
-"""In how many pieces the body of an answer comes that is slow."""
+"""Number of pieces in which the body of a slow answer is sent."""
 
 
 def _in_pieces(send: Send, delay: int) -> Send:
@@ -167,7 +167,7 @@ def _in_pieces(send: Send, delay: int) -> Send:
             body = body[size:]
             try:
                 await asyncio.sleep(delay / 1000 / PIECES)
-            except CancelledError:  # the request has been carried out: it is answered all the same
+            except CancelledError:  # the request has been executed: it must be answered
                 stopping = True
         await send({**message, "body": body} if body else message)
 
@@ -183,7 +183,7 @@ DROP = "dialsim.drop"
 
 
 async def _drop(scope: Scope, receive: Receive) -> None:
-    """Break a connection off, and wait until it is gone."""
+    """Close a connection, and wait until it is gone."""
     scope[DROP]()
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -254,7 +254,10 @@ class ControlGuard:
         await self._app(scope, receive, send)
 
     def _answer(self, request: Request) -> Response | None:
-        """The guard's own answer; None lets the request pass. Raises Refused where it may not."""
+        """Return the guard's answer, or None to let the request pass.
+
+        Raises Refused for a forbidden request.
+        """
         if self._token is None:
             if not (_is_addressed_here(request) and _is_of_our_pages(request)):
                 raise ELSEWHERE.refused()

@@ -66,11 +66,7 @@ class CallStatuses:
 
 
 class LiveAnalyses:
-    """The analyses of one campaign's calls, known from the end of each conversation on.
-
-    First analyses are made in batches, each conversation's once. Re-analyses are rare: all of them
-    are worked out anew when one more is asked for. `reanalyses` counts them.
-    """
+    """Analyses of one campaign's calls, each determined at the end of the conversation."""
 
     def __init__(self, part: CampaignTrace, calls: Calls) -> None:
         self._part = part
@@ -94,7 +90,7 @@ class LiveAnalyses:
         self._again = self.firsts(np.empty(0, dtype=np.int64))  # none, so far; by (call, result)
 
     def update(self) -> None:
-        """Analyze what has ended since the last time; the calls come first."""
+        """Analyze the calls that ended since the last update, then the re-analyses."""
         calls = self._calls
         if len(calls) > len(self._table):
             table = np.zeros(max(len(calls), 2 * len(self._table)), dtype=self._row)
@@ -192,11 +188,11 @@ class LiveAnalyses:
     # -- what is owed to the receiver -------------------------------------------------------------
 
     def firsts(self, calls: NDArray[np.int64]) -> Messages:
-        """The first results of some calls, at `NEVER` where there is none to come (W1)."""
+        """Return the first results of some calls, at `NEVER` for calls without a result (W1)."""
         return first_messages(calls, self._calls.ended_at[calls], self.of(calls), self._delay)
 
     def again(self, call: int) -> Messages:
-        """The results of one call's re-analyses, in the order in which they were begun."""
+        """Return the results of one call's re-analyses, in the order of their start."""
         start, stop = np.searchsorted(self._again.call, [call, call + 1])
         return self._again[np.arange(start, stop)]
 
@@ -245,7 +241,7 @@ class SortedIds:
         self._octets = octets[self._recipients]
 
     def find(self, identifier: str) -> int | None:
-        """The recipient of an id in the form of a UUID, upper and lower case being one."""
+        """Return the recipient of an id in UUID form, ignoring case."""
         octets = np.array(UUID(identifier).bytes, dtype="S16")
         row = int(np.searchsorted(self._octets, octets))
         is_known = row < len(self._octets) and self._octets[row] == octets
@@ -281,7 +277,7 @@ class CampaignView:
         return CampaignPlace(organization=block.organization, campaign=block.position)
 
     def catch_up(self) -> None:
-        """Take in what has happened since the last time; everything below reads what is known."""
+        """Read new events; every other method reads only events read here."""
         state = len(self.campaign.log), len(self.part.trace.reanalyses)
         if state == self._state:
             return
@@ -350,7 +346,7 @@ class CampaignView:
         return self._kept[rows] if len(self._removed) else rows
 
     def who_has(self, tel: str) -> NDArray[np.int64]:
-        """The recipients with a phone number as it was uploaded."""
+        """Return the recipients with a phone number as uploaded."""
         having = [who for who, known in enumerate(self._people.tels()) if known == tel]
         return np.array(having, dtype=np.int64)
 
@@ -392,7 +388,7 @@ class CampaignView:
         ]
 
     def recipient(self, recipient: int, at: int) -> Body:
-        """One recipient as JSON."""
+        """Return one recipient as JSON."""
         return self.recipients(np.array([recipient]), at)[0]
 
     # -- calls ------------------------------------------------------------------------------------
@@ -483,7 +479,7 @@ class Account:
 
     @property
     def views(self) -> list[CampaignView]:
-        """The views of all campaigns there are by now, in the order of the scenario."""
+        """Return the views of all current campaigns, in the order of the scenario."""
         self._open_views()
         return self._views
 
@@ -498,7 +494,7 @@ class Account:
     def agents(self) -> list[dict[str, object]]:
         """Agents, newest first (interface, section 4.1)."""
         seed, organization = self._simulation.log.world.seed, self.block.position
-        agents = self.block.settings.agents  # those that are added come last
+        agents = self.block.settings.agents  # added campaigns come last
         for position in range(len(self._agents), len(agents)):
             agent = agents[position]
             identifier = agent.id or agent_id(seed, organization, position)
@@ -506,20 +502,20 @@ class Account:
         return self._agents[::-1]  # F4: the last in the file first
 
     def campaign(self, identifier: str) -> CampaignView | None:
-        """The campaign of an id; None if there is none, or it was deleted (C8)."""
+        """Return the campaign with an id; None for an unknown or deleted campaign (C8)."""
         self._open_views()
         view = self._by_campaign_id.get(identifier.lower())
         return None if view is None or view.campaign.deleted else view
 
     def recipient(self, identifier: str) -> tuple[CampaignView, int] | None:
-        """The campaign and number of a recipient; None for one not listed any more (C8, D3)."""
+        """Return a recipient's campaign and index; None for a recipient not listed (C8, D3)."""
         found = self.uploaded(identifier)
         if found is None or found[0].campaign.deleted or not found[0].is_listed(found[1]):
             return None
         return found
 
     def uploaded(self, identifier: str) -> tuple[CampaignView, int] | None:
-        """The campaign and number of whoever was uploaded at any time."""
+        """Return the campaign and index of a recipient uploaded at any time."""
         for view in self.views:
             if (recipient := view.recipient_position(identifier)) is not None:
                 return view, recipient

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 LONGEST_TO_IDLE = 366 * 86_400_000
-"""The most virtual time (ms) that waiting for idleness takes: it never runs for ever."""
+"""Longest virtual time (ms) of an advance until idle, so that it always ends."""
 MOST_SPEED = 1_000_000
-"""A running clock goes at most so many times as fast as real time."""
+"""Highest speed of a running clock, relative to real time."""
 
 Ended = Literal["there", "stopped", "limit", "idle", "clockEnd", "never"]
 """Reason for the end of an advance: goal reached, interrupted, or goal unreachable."""
@@ -36,8 +36,8 @@ class Condition(Protocol):
 
 
 TICK = 0.02  # seconds between two moves of a running clock
-_LONGEST_TICK = 0.1  # seconds that one move makes up for: who was busy for longer doesn't jump
-_LOOKED_BACK = 5  # seconds over which it is measured how fast the clock really goes
+_LONGEST_TICK = 0.1  # seconds caught up in one move: long pauses cause no jump
+_LOOKED_BACK = 5  # seconds over which the speed of the clock is measured
 
 
 class VirtualClock:
@@ -154,7 +154,7 @@ class VirtualClock:
         self.go_on()
 
     def stop(self) -> None:
-        """Stand still from now on, and end an advance here; POSTs that are under way go on."""
+        """Stop the clock and end an advance; POSTs under way continue."""
         self._require_no_fault()
         if self.advance is not None:
             self.advance.stop()
@@ -168,7 +168,7 @@ class VirtualClock:
             self._runner = asyncio.create_task(self._run())
 
     def give_up(self) -> None:
-        """Stand still, as the run is given up: an advance that is under way is refused (409)."""
+        """Stop the clock for a reset or restore: an advance under way is refused (409)."""
         if self.advance is not None:
             self.advance.stop(replaced())
         self.speed = None
@@ -231,14 +231,14 @@ class VirtualClock:
     # -- the rest ---------------------------------------------------------------------------------
 
     async def _work_off(self, last: int) -> None:
-        """Carry out all events up to an instant, and let others have their turn now and then."""
+        """Execute all events up to an instant, with pauses for other tasks."""
         await self.settle()
         while self._core.work_on(last):
             await asyncio.sleep(0)
             await self.settle()
 
     async def settle(self) -> None:
-        """Wait until no POST is under way, or due by now."""
+        """Wait until no POST is under way or due."""
         self._core.catch_up()
         await self._core.sender.settled()
 
@@ -269,7 +269,7 @@ class VirtualClock:
 
 
 class _Advance:
-    """Holds the clock while it is advanced, by the task that begins it."""
+    """Lock on the clock during an advance, for the task that starts the advance."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.stopped = False

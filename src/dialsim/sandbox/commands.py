@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class _Command(BaseModel, ABC):
-    """Something done at one instant."""
+    """Command, executed at one instant."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64"
@@ -45,10 +45,10 @@ class _Command(BaseModel, ABC):
 
     @abstractmethod
     def carry_out(self, core: SandboxCore) -> None:
-        """Carry the command out; raises `Refused` where a rule forbids it, and changes nothing."""
+        """Execute the command; raises `Refused`, without any change, if a rule forbids it."""
 
     def without_sources(self) -> Self:
-        """The command as it is kept to be replayed: without what it was read from."""
+        """Return the command as stored for a replay, without its source text."""
         return self
 
 
@@ -271,7 +271,7 @@ class ScriptNumber(_Command):
 
 
 class _FaultCommand(_Command):
-    """Something done to the faults that were asked for; the engine knows nothing of them."""
+    """Command that changes the injected faults, which the engine does not use."""
 
     concerns_calling: ClassVar[bool] = False
 

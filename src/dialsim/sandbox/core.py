@@ -1,4 +1,4 @@
-"""The sandbox core: all that a sandbox keeps, and the one way in which it changes."""
+"""The sandbox core: the state of a sandbox, and the only code that changes it."""
 
 from __future__ import annotations
 
@@ -59,10 +59,7 @@ class Record(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A state that a sandbox was in: what had happened by an instant (ms), in that order.
-
-    The rules say everything else, so to replay the records is to be in that state again.
-    """
+    """State of a sandbox at an instant (ms): its external events up to then, in order."""
 
     at: int
     records: tuple[Record, ...]
@@ -134,10 +131,7 @@ class SandboxCore:
         *,
         silent: bool = False,
     ) -> Self:
-        """A sandbox in a state that another one of this scenario and seed was in.
-
-        POSTs that were under way then are due again.
-        """
+        """Return a sandbox in the state of another sandbox with this scenario and seed."""
         core = cls(scenario, seed, destinations, silent=silent)
         for record in state.records:
             core.replay(record)
@@ -150,11 +144,7 @@ class SandboxCore:
         return self.simulation.log.world.scenario
 
     def carry_out(self, command: Command) -> None:
-        """Carry out a command, and what it brings about in this instant (T4).
-
-        Raises `Refused` where a rule forbids it, `NotKept` where the journal can't be written; then
-        nothing has changed. What was carried out is in the journal, if there is one.
-        """
+        """Execute a command and its consequences within this instant (T4)."""
         self._keep(command)
         try:
             self.repeat(command)
@@ -194,14 +184,14 @@ class SandboxCore:
         self.outbox.restore(self.faults.held_until)
 
     def open(self) -> None:
-        """Go on, in an event loop: send what is due, and run the clock if it was running."""
+        """Continue in an event loop: send due POSTs, and run the clock if it was running."""
         self.outbox.collect()
         self._read_on()
         self._let_leave()
         self.clock.go_on()
 
     async def close(self) -> None:
-        """Stand still, and break off POSTs that are under way."""
+        """Stop the clock, and cancel POSTs under way."""
         if self._settling is not None:
             self._settling.cancel()
         try:
@@ -226,11 +216,7 @@ class SandboxCore:
         return self.simulation.log.size() + self.outbox.happened
 
     def work_on(self, last: int) -> bool:
-        """Work on for a moment, not past an instant (ms), and have leave what may.
-
-        Returns whether that may not have been all there is up to there. Raises `NotKept` where the
-        journal can't be written; the clock has then come so far that no POST has left since.
-        """
+        """Process events for a moment, up to an instant (ms), and send the POSTs that may leave."""
         self._require_journal()
         turn_ends = monotonic() + PATIENCE
         while (ahead := self._ahead()) is not None and ahead <= last:
@@ -286,10 +272,7 @@ class SandboxCore:
     # -- what is sent and kept --------------------------------------------------------------------
 
     def face(self, encounter: Encounter) -> InjectedFault | None:
-        """Count an encounter of a request with faults; returns the one that strikes, if any does.
-
-        None does where that can't be kept.
-        """
+        """Count the faults that a request meets; return the fault that strikes it, or None."""
         met, struck = encounter
         if met:
             number = None if struck is None else struck.number
@@ -355,7 +338,7 @@ class SandboxCore:
 
     def _came_back(self, epoch: int, delivery: Delivery, response: int) -> None:
         """Record the response to a POST and send the POSTs that waited for it."""
-        if epoch != self.epoch:  # it left in a run that is given up
+        if epoch != self.epoch:  # the POST left in a run that was reset or restored
             return
         self.outbox.came_back(delivery, response)
         post = self.outbox.log.row(delivery.row)
@@ -378,7 +361,7 @@ class SandboxCore:
         return Entry(self.at, EntryKind.STEP, b"%d" % self.simulation.log.size())
 
     def _note(self, entry: Entry) -> None:
-        """Keep what has happened, now or as soon as the journal can be written."""
+        """Record an event, now or as soon as the journal can be written."""
         if self.journal is not None:
             self.journal.note(entry)
             self._see_to(self.journal)
@@ -428,7 +411,7 @@ class SandboxCore:
         return Snapshot(self.at, (*self.records,))
 
     def take_snapshot(self, name: str) -> Snapshot:
-        """Keep the state of now under a name; 409 if it is taken, or there are too many."""
+        """Store the current state under a name; 409 for a taken name or too many snapshots."""
         if name in self.snapshots:
             text = f'There is a snapshot "{name}" already: delete it, or choose another name'
             raise Refused(409, "SNAPSHOT_EXISTS", [text])
@@ -508,7 +491,7 @@ class SandboxCore:
         return regenerated_key(world.seed, block.name, first, times) if times else first
 
     def add_organization(self, settings: Organization) -> None:
-        """Add an organization behind the others; 400 where its key is another's."""
+        """Add an organization after the others; 400 if its key is taken."""
         key = settings.api_key
         if key is not None and self.keys.owner(key.encode()) is not None:
             raise invalid("apiKey must be unique, but another organization has it")
@@ -521,11 +504,11 @@ class SandboxCore:
 
     @property
     def settings(self) -> list[Organization]:
-        """The settings of all organizations that there are by now, as they began."""
+        """Return the initial settings of all current organizations."""
         return [account.block.settings for account in self.accounts]
 
     def regenerate_key(self, organization: int) -> None:
-        """Give an organization a new key; the old one is wrong at once (interface, section 5)."""
+        """Give an organization a new key; the old key is invalid at once (interface, section 5)."""
         self._regenerated[organization] += 1
         self.keys.replace(organization, self.api_key(organization))
 

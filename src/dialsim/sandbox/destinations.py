@@ -57,7 +57,7 @@ class Destinations:
         return asked and self._may_call(url)
 
     def require(self, url: str | None) -> None:
-        """Refuse a URL, which a client has set, of a host that is not to be called (400)."""
+        """Refuse a client's URL whose host must not be called (400)."""
         if url is not None and not self._may_call(url):
             raise Refused(400, "VALIDATION_FAILED", [f"{url}: {_EXCLUDED}"])
 

@@ -25,11 +25,7 @@ WhichPost = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class InjectedFault:
-    """One fault. `organization` and `campaign`, by position, are the only ones it strikes.
-
-    `met` is how many it could have struck by now, `struck` how many of them it did. From the
-    instant `until` (ms) on it strikes nothing.
-    """
+    """Injected fault. `organization` and `campaign` are indexes that limit its targets."""
 
     number: int
     order: FaultOrder
@@ -79,11 +75,7 @@ class Encounter(NamedTuple):
 
 
 class InjectedFaults:
-    """All faults that were asked for and not cleared, the oldest first, spent ones too.
-
-    One that could strike meets the faults in that order, until one of them strikes. Whether a fault
-    does so is a matter of the sandbox's seed, the fault's number, and how many it has met before.
-    """
+    """All faults not cleared, including used-up faults, oldest first."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -107,13 +99,13 @@ class InjectedFaults:
         self._faults[self._last] = InjectedFault(self._last, order, organization, campaign, until)
 
     def find(self, number: int) -> InjectedFault:
-        """The fault of a number, from 1 on; 404 if there is none, or it was cleared."""
+        """Return the fault with a number, from 1; 404 for an unknown or cleared fault."""
         if number not in self._faults:
             raise Refused(404, "FAULT_NOT_FOUND", ["Fault not found"])
         return self._faults[number]
 
     def newest(self) -> InjectedFault:
-        """The one that was added last."""
+        """Fault that was added last."""
         return self._faults[self._last]
 
     def clear(self, number: int | None) -> None:
@@ -231,7 +223,7 @@ _KINDS = {"webhooks": get_args(WebhookFault), "api": get_args(ApiFault)}
 
 
 class FaultOrder(Combined):
-    """A fault of webhooks or of API answers: how often it strikes, and whom."""
+    """Order for a fault of webhooks or API answers: its number of strikes and its targets."""
 
     model_config = ConfigDict(
         json_schema_extra={

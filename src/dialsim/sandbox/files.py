@@ -114,12 +114,7 @@ _REMOVED_BY: dict[FileKind, int] = {"recordings": AUDIO, "transcripts": PERSONAL
 
 
 class CallFiles:
-    """The files of all calls of a core, made when they are asked for, always the same.
-
-    Methods take a call's id and what stands in the link, and raise Refused: 404 where there is no
-    such file, 403 where the link was not made by this service, 410 where it has expired or the
-    file was removed by retention (D1, D2) or with its campaign (C8).
-    """
+    """Files of all calls of a core, generated on request and always the same."""
 
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
@@ -206,6 +201,6 @@ def _is_male(view: CampaignView, entry: CallEntry) -> bool:
 
 
 def _name(view: CampaignView, call: int) -> str:
-    """The call's id as links have it."""
+    """Return the call's id as links contain it."""
     name: str = view.call_ids(np.array([call]))[0].decode()
     return name

@@ -57,8 +57,8 @@ _MARK = (  # entries are numbered without gaps
 
 _SCENARIO = "the scenario in it, or a file that the scenario names,"
 _PAGE_BYTES = 4096
-_MOST_PAGES = 1_000  # about so many pages are written to the log before it is begun anew
-_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite has beside a database
+_MOST_PAGES = 1_000  # approximate number of pages written to the log before it restarts
+_BESIDE = ("-wal", "-shm", "-journal")  # files that SQLite creates beside a database
 
 
 class EntryKind(StrEnum):
@@ -81,7 +81,7 @@ class Entry(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """An entry as it stands in the file."""
+    """Entry as stored in the file."""
 
     n: int
     at: int
@@ -133,12 +133,12 @@ class Journal:
         self._tail = self._before = _Tail(0, 0)
         self._undo: _Statement | None = None  # takes the last entry back
         self._owed: list[_Statement] = []
-        self._pages = 0  # written to the log since it was begun anew, about
+        self._pages = 0  # approximate number written to the log since it restarted
         self._more = False  # True if the mark may announce further entries
 
     @classmethod
     def create(cls, path: Path, subject: Subject) -> Journal:
-        """A new journal at a place where there is no file, or an empty one."""
+        """Create a journal at a path without a file, or with an empty file."""
         is_new = not path.exists()
         lock = _lock(path)
         try:
@@ -331,7 +331,7 @@ class Journal:
 
         Restores a step that the entry replaced, or writes `instead`.
         """
-        assert self._undo is not None  # it was kept, or read, just now
+        assert self._undo is not None  # the entry was written or read just now
         self._owed.append(self._undo)
         self._tail, self._undo = self._before, None
         if instead is not None:
@@ -407,7 +407,7 @@ class Journal:
 
     def _begin_to_write(self) -> None:
         """Open the file for writing, and set the main file's mark to `N+`."""
-        assert self._lock is not None  # it was opened to be gone on with
+        assert self._lock is not None  # it was opened to be continued
         self._database.close()
         self._database = _connect(self.path)
         for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "wal_autocheckpoint = 0"):
@@ -422,11 +422,7 @@ class Journal:
         self._writing = True
 
     def _checkpoint(self) -> None:
-        """Move what is in the log to the main file, with a mark that more is to come.
-
-        A kill between the two marks leaves the first one in the log, which is still there: that is
-        a whole journal. If someone reads the file meanwhile, SQLite moves less, up to another time.
-        """
+        """Move the log to the main file, with a mark that more entries follow."""
         self._more = True
         self._commit((_MARK, ("+",)))
         self._database.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -435,11 +431,7 @@ class Journal:
 
 
 def copy_journal(path: Path, target: Path) -> int:
-    """Copy a journal to one file, also while a sandbox writes to it; returns how many entries.
-
-    Raises JournalError if the journal can't be read, or is not as it was written, or something
-    stands at `target`; nothing is left there then.
-    """
+    """Copy a journal to one file, also while a sandbox writes to it; return the entry count."""
     journal = Journal.read(path)
     with closing(journal):
         try:
@@ -478,7 +470,7 @@ def _explained(path: Path, purpose: str = "used") -> Iterator[None]:
 
 
 def _check_header(path: Path) -> None:
-    """Look at the first bytes of a file, which don't change, before anything is opened."""
+    """Check the first bytes of a file, which never change, before opening it as a database."""
     try:
         with path.open("rb") as file:
             header = file.read(100)

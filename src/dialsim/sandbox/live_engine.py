@@ -44,11 +44,11 @@ class LiveEngine(Simulation):
         return self._trace.world.scenario.clock.end
 
     def next_instant(self) -> int | None:
-        """The next instant at which the engine has work to do; None when it is idle."""
+        """Return the next instant with work for the engine; None when the engine is idle."""
         return self._clock.next_instant()
 
     def move_to(self, instant: int) -> None:
-        """Move the clock to an instant that is not in the past, and work it off."""
+        """Move the clock to a present or future instant, and process its events."""
         self._advance_to(instant)
 
     def work_off(self, instant: int) -> None:
@@ -72,14 +72,14 @@ class LiveEngine(Simulation):
         self._scripted.set(tel, script)
 
     def add_organization(self, settings: Organization) -> OrganizationBlock:
-        """Add an organization, without campaigns, behind the others."""
+        """Add an organization without campaigns after the others."""
         block = self._trace.world.add_organization(settings)
         self._trace.calls.append([])
         self._diallers.append(Dialler(self._clock, block, self._trace, self._scripted))
         return block
 
     def carry_out(self, command: Callable[[], None]) -> None:
-        """Carry out a command from outside and what it brings about in this instant (T4)."""
+        """Execute an external command and its consequences within this instant (T4)."""
         self._carry_out(command)
 
 
@@ -136,7 +136,7 @@ def _remaining_run(trace: Trace, calling_allowed: Sequence[bool]) -> RemainingRu
 def _organization(
     trace: Trace, position: int, allowed: bool
 ) -> tuple[Organization, list[BegunCampaign]]:
-    """An organization as it stands, and its campaigns under way."""
+    """Return an organization's current settings, and its campaigns under way."""
     now, owner = trace.end, trace.world.organizations[position]
     settings = owner.settings
     campaigns: list[CampaignModel] = []
@@ -191,7 +191,7 @@ def _behaviour(settings: Organization, agent: str, now: int) -> str:
 
 
 def _campaign(part: CampaignTrace, block: CampaignBlock, now: int) -> CampaignModel:
-    """A campaign that is not over, its people with their histories."""
+    """Return a campaign that is not over, with the histories of its people."""
     begun, share = part.scheduled, block.share
     schedule, scheduled_at = block.schedule, block.scheduled_at
     if begun is not None:  # duplicates are gone already; first calls stay due since then (C1)

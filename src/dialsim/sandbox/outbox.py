@@ -217,7 +217,7 @@ class Outbox:
         self._url_changes = sorted(deed.at for deed in changes)
 
     def add_organization(self) -> None:
-        """Take in that there is one more account."""
+        """Follow a new account."""
         self._boxes.append([])
         self._urls.append(None)
 
@@ -230,7 +230,7 @@ class Outbox:
         return min((at for at in (entry, retry) if at is not None), default=None)
 
     def look_ahead(self) -> None:
-        """Learn of everything that is promised, also to organizations without a URL."""
+        """Read all scheduled results, also of organizations without a URL."""
         for organization in range(len(self._accounts)):
             self._learn(organization)
 
@@ -269,7 +269,7 @@ class Outbox:
             self._wait(self._asked_for.pop(0))
 
     def next_to_leave(self) -> Delivery | None:
-        """The next of those that may leave now; it is to be written down then, or held."""
+        """Return the next delivery that may leave; the caller must write it down or hold it."""
         if self._due and self._due[0].at < self._certain():
             return heappop(self._due).delivery
         return None
@@ -415,7 +415,7 @@ class Outbox:
         self._urls_read = len(changes)
 
     def _catch_up(self) -> None:
-        """Learn what organizations that have, or had, a URL were promised since the last time."""
+        """Read the new scheduled results of organizations that have, or had, a URL."""
         had = [url is not None for url in self._urls]
         self._read_urls()
         for organization, url in enumerate(self._urls):
@@ -423,10 +423,7 @@ class Outbox:
                 self._learn(organization)
 
     def _learn(self, organization: int, *, overdue: bool = True) -> None:
-        """Take in what an organization has been promised since the last time.
-
-        `overdue`: also what was due before now, or is now.
-        """
+        """Read the new scheduled results of an organization."""
         simulation, boxes = self._simulation, self._boxes[organization]
         for view in self._accounts[organization].views[len(boxes) :]:
             boxes.append(CampaignOutbox(simulation.log, view))

@@ -48,7 +48,7 @@ Body = dict[str, Any]
 
 
 class PostAnswer(NamedTuple):
-    """Answer to a POST: its status, or a word in its place, and how long it took in seconds."""
+    """Answer to a POST: its status, or a word instead of a status, and its duration in seconds."""
 
     status: int | str
     seconds: float
@@ -78,7 +78,7 @@ class ReceiverClient:
         self._timeout = timeout
 
     def send(self, body: Body, *, url: str = "", slowly: bool = False) -> PostAnswer:
-        """POST a body, to another URL or piece by piece if asked for."""
+        """POST a body, optionally to another URL or piece by piece."""
         content, begun = json.dumps(body, ensure_ascii=False).encode(), time.monotonic()
         pieces = _SLOW_PIECES if slowly else 1
         size = -(-len(content) // pieces)
@@ -121,10 +121,7 @@ class ReceiverClient:
 
 
 def check_receiver(url: str) -> list[Check]:
-    """Send a receiver what the service may send, and return what it did.
-
-    Raises DialsimError if nothing listens at the URL.
-    """
+    """Send a receiver the webhooks that the service may send, and return its behaviour."""
     receiver, bodies = ReceiverClient(url), _bodies(run(loads(_SCENARIO, name="check")))
     again = [body for body in bodies if body["payload"]["isReAnalysis"]]
     firsts = [body for body in bodies if not body["payload"]["isReAnalysis"]]

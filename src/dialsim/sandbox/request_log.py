@@ -1,4 +1,4 @@
-"""The log of requests: what clients asked for and what they were answered, secrets masked."""
+"""The log of requests: requests of clients and their answers, secrets masked."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MOST_REQUESTS = 2_000
 MOST_LOGGED_BYTES = 16_384
 """Bytes kept of a body."""
 
-# asked for by whoever operates the sandbox, not by clients of the service
+# requests of the sandbox's operators, not of clients of the service
 _UNLOGGED = ("/", "/openapi.json", "/favicon.ico")
 
 
 @dataclass(slots=True)
 class Captured:
-    """A body as far as it came by: its beginning, and how long (bytes) it was as a whole."""
+    """Recorded body: its beginning, and its whole size in bytes."""
 
     kept: bytearray = field(default_factory=bytearray)
     size: int = 0
@@ -82,7 +82,7 @@ class LoggedRequest:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers, secrets masked; one that was sent twice has a comma in it."""
+        """Return the headers, secrets masked; values of a repeated header are joined by commas."""
         shown: dict[str, str] = {}
         for raw_name, raw_value in self.raw_headers:
             name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
@@ -115,7 +115,7 @@ class RequestLog:
         return self.count - self._cleared - len(self._requests)
 
     def begin(self, scope: Scope, at: int) -> LoggedRequest:
-        """Log a request that comes in at a virtual instant (ms)."""
+        """Log a request that arrives at a virtual instant (ms)."""
         self.count += 1
         self.changes += 1
         request = LoggedRequest(
@@ -143,7 +143,7 @@ class RequestLog:
         return [*islice(reversed(self._requests), most)]
 
     def find(self, n: int) -> LoggedRequest | None:
-        """The request of a number; None if it was forgotten, cleared, or there was none."""
+        """Return the request with a number; None for a forgotten, cleared or unknown request."""
         first = self.count - len(self._requests) + 1
         return self._requests[n - first] if first <= n <= self.count else None
 
@@ -227,7 +227,7 @@ def chosen(
     organization: str | None = None,
     after: int = 0,
 ) -> list[LoggedRequest]:
-    """The requests that are wanted; filters hold together, None stands for all."""
+    """Return the requests that match all filters; None as a filter matches everything."""
     pattern = None if path is None else path_pattern(path)
     return [
         one
@@ -258,7 +258,7 @@ def _is_secret(name: str) -> bool:
 
 
 def masked_text(text: str) -> str:
-    """A text with the API keys and signatures in it masked."""
+    """Return a text with its API keys and signatures masked."""
     return _SIGNATURE.sub(rf"\1{MASK}", _KEY.sub("_" + "x" * 32, text))
 
 

@@ -103,10 +103,7 @@ def _scenario(path: Path, subject: Subject) -> Scenario:
 
 
 class _Told(NamedTuple):
-    """An entry of a journal, read: what happened, or how far the clock had come.
-
-    Of a step it has the length of the log by then, which is None for other entries of that kind.
-    """
+    """Parsed journal entry: an event, or the position of the clock."""
 
     number: int
     at: int
@@ -141,7 +138,7 @@ def _replay(journal: Journal, destinations: Destinations | None = None) -> tuple
 
 
 def _repeat(core: SandboxCore, at: int, what: Command | Post | int | None) -> None:
-    if at < core.simulation.at and not isinstance(what, Post):  # it moves nothing
+    if at < core.simulation.at and not isinstance(what, Post):  # a POST moves no clock
         raise DialsimError("an entry lies before the one before it")
     if what is None or isinstance(what, int):
         core.simulation.move_to(at)

@@ -27,7 +27,7 @@ from dialsim.scenario.service import Service
 
 _LONGEST_IDLE = 1  # seconds: a receiver hardly closes a connection that was used just now
 _NEXT_ADDRESS = 2  # seconds until the next address of a name is tried
-_SWITCHING_PROTOCOLS = 101  # the one status below 200 that another reply does not follow
+_SWITCHING_PROTOCOLS = 101  # the only status below 200 that is a final reply
 
 
 class Sender:
@@ -64,7 +64,7 @@ class Sender:
         self._progress = asyncio.Event()
         self._fault: Exception | None = None
         self._targets: dict[str, _Target] = {}
-        self._idle: list[tuple[_Target, _Connection]] = []  # kept, the one used last at the end
+        self._idle: list[tuple[_Target, _Connection]] = []  # most recently used last
         self._is_closed = False
 
     @property
@@ -77,7 +77,7 @@ class Sender:
         for delivery in deliveries:
             self._waiting.append(delivery)
             self._under_way += 1
-        # who reports goes on with the next one himself
+        # the reporting task continues with the next POST
         more = len(self._waiting) - self._reporting
         for _ in range(min(more, self.at_once - len(self._workers))):
             worker = asyncio.create_task(self._work())
@@ -85,7 +85,7 @@ class Sender:
             worker.add_done_callback(self._workers.discard)
 
     async def progress(self) -> None:
-        """Wait until a POST has come back, or none will; raises a fault of ours."""
+        """Wait until a POST has ended, or the sender is closed; raises internal errors."""
         if self._fault is None:
             self._progress.clear()
             await self._progress.wait()
@@ -98,7 +98,7 @@ class Sender:
             await self.progress()
 
     async def close(self) -> None:
-        """Break off what is under way, unreported, and give everything back."""
+        """Cancel POSTs under way without a report, and close everything."""
         self._is_closed = True
         workers = [*self._workers]
         for worker in workers:
@@ -108,7 +108,7 @@ class Sender:
         for _, connection in self._idle:
             connection.close()
         self._idle.clear()
-        self._progress.set()  # who waits for something looks whether it is still to come
+        self._progress.set()  # wake waiting tasks, which then see that the sender is closed
 
     async def _work(self) -> None:
         """Make one POST after the other while any waits."""
@@ -128,7 +128,7 @@ class Sender:
             self._progress.set()
 
     async def _make(self, delivery: Delivery) -> int:
-        """Make one POST, or what a fault makes of it; no fault takes any time."""
+        """Send one POST, changed by its fault, if any; no fault takes real time."""
         match delivery.fault:
             case "timeout":
                 return TIMED_OUT
@@ -246,7 +246,7 @@ class _Target(NamedTuple):
 
     @classmethod
     def of(cls, url: httpx.URL, headers: dict[str, str]) -> _Target:
-        """The target of a URL; raises httpx.InvalidURL for one that can't be asked for."""
+        """Return the target of a URL; raises httpx.InvalidURL for an unusable URL."""
         if url.scheme not in ("http", "https") or not url.host:
             raise httpx.InvalidURL(f"{url} can't be asked for")
         if url.userinfo:
@@ -270,10 +270,7 @@ class _Target(NamedTuple):
 
 
 class _Connection(asyncio.Protocol):
-    """A connection on which one request after the other is sent; `used_at` is in loop time.
-
-    httptools calls what is named `on_…` while it reads a reply.
-    """
+    """Connection for consecutive requests; `used_at` is in loop time."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -297,7 +294,7 @@ class _Connection(asyncio.Protocol):
         self.is_open = False
         self._transport.abort()
 
-    # -- what the transport tells -----------------------------------------------------------------
+    # -- callbacks of the transport ---------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Be ready for a request."""
@@ -319,7 +316,7 @@ class _Connection(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end of a reply that has no other (RFC 9112, section 6.3), or of one in the middle."""
+        """End a reply without a length (RFC 9112, section 6.3), or fail one in the middle."""
         self.is_open = False
         is_whole = exc is None and self._has_head and not self._has_length
         self._end(self._status if is_whole else BROKEN)
@@ -336,7 +333,7 @@ class _Connection(asyncio.Protocol):
         self._has_head = self._status >= 200
 
     def on_message_complete(self) -> None:
-        """Take the reply as whole, unless it only announces another."""
+        """Complete the reply, unless it only announces another reply."""
         if self._status < 200 and self._status != _SWITCHING_PROTOCOLS:
             self._has_length = False
             return

@@ -93,7 +93,7 @@ class Connection(H11Protocol):
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget a client that is gone."""
+        """Clean up after a client disconnected."""
         if self._watch is not None:
             self._watch.cancel()
         super().connection_lost(exc)
@@ -106,14 +106,14 @@ class Connection(H11Protocol):
         super().data_received(data)
 
     def resume_writing(self) -> None:
-        """Go on sending to a client that takes it."""
+        """Resume sending to a client that reads again."""
         self._taken = self.loop.time()
         super().resume_writing()
 
     # -- slow clients -----------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Look at the client now and then, and drop it when it is overdue."""
+        """Check the client at intervals, and drop an overdue client."""
         if self._is_overdue(self.loop.time()):
             self.transport.abort()
         else:
@@ -146,7 +146,7 @@ class Connection(H11Protocol):
     # -- refusals ---------------------------------------------------------------------------------
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, unless it is refused for its head or for want of room."""
+        """Serve one request, unless its head or the number of connections forbids it."""
 
         async def dated(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -176,7 +176,7 @@ class Connection(H11Protocol):
         return len(headers) > self.most_headers or size > self.most_head_bytes
 
     def send_400_response(self, _msg: str) -> None:
-        """Answer what is no HTTP, or has too long a head, in the error envelope, and hang up."""
+        """Answer invalid HTTP or a head that is too long with the error envelope, and hang up."""
         error = sys.exception()
         too_long = isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431
         refused = _too_long(self.most_headers, self.most_head_bytes) if too_long else _NO_HTTP
@@ -259,7 +259,7 @@ class Supervision:
 BACKLOG = 2_048
 GRACE_SECONDS = 1
 """Time for a client to read its last answer."""
-_MOMENT = 0.01  # seconds in which an accepted socket has become a connection, and one is closed
+_MOMENT = 0.01  # seconds until an accepted socket becomes a connection, and until one closes
 
 
 def serve(
@@ -272,7 +272,7 @@ def serve(
 
     Closes the journal at the end. Raises JournalError if pending entries cannot be written.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # same effect as Ctrl-C
     try:
         with suppress(KeyboardInterrupt):  # the usual way to stop it
             settings: dict[str, Any] = {}
@@ -315,7 +315,7 @@ class Server(uvicorn.Server):
         self._up.set()
 
     async def main_loop(self) -> None:
-        """Wait until it is to stop: uvicorn itself looks every tenth of a second."""
+        """Wait for the request to stop: uvicorn itself checks only every tenth of a second."""
         await self.on_tick(0)
         if not self.should_exit:
             await self._leaving.wait()
@@ -351,7 +351,7 @@ class Server(uvicorn.Server):
         self._loop.call_soon_threadsafe(self._wind_up)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop because of a signal; a second one of them waits for nothing."""
+        """Stop because of a signal; a second signal stops without waiting."""
         if self.started:
             self.wind_up()
         super().handle_exit(sig, frame)
@@ -377,7 +377,7 @@ def configuration(
         http=connection,
         ws="none",
         log_level="warning",
-        access_log=False,  # what is asked for is no secret, but who asks is
+        access_log=False,  # the requests are no secret, but the clients' addresses are
         server_header=False,
         date_header=False,  # uvicorn updates its date in ticks, which `Server` does not have
         proxy_headers=False,  # the address of a client makes no difference
@@ -416,10 +416,7 @@ T = TypeVar("T")
 
 
 class ServerThread:
-    """Serves a sandbox on a listening socket, from `start` to `stop`; both come once.
-
-    `failure` is what ended the server other than `stop`, if anything did.
-    """
+    """Thread that serves a sandbox on a socket; `start` and `stop` are each called once."""
 
     def __init__(self, core: SandboxCore, listener: socket.socket) -> None:
         self.failure: BaseException | None = None
@@ -449,7 +446,7 @@ class ServerThread:
             raise DialsimError(f"the sandbox can't start: {self.failure!r}") from self.failure
 
     def stop(self) -> None:
-        """Break off whatever is under way, close all connections, and end the thread."""
+        """Cancel requests under way, close all connections, and end the thread."""
         with self._stopping:
             if self.alive:
                 self._server.wind_up()

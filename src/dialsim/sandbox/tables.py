@@ -39,7 +39,7 @@ _BEYOND = 10**_MOST_DIGITS
 
 
 class PageNumber(NamedTuple):
-    """A page that was asked for: its number as digits, and counted from 0."""
+    """Requested page: its number as digits, and its index from 0."""
 
     digits: str
     place: int
@@ -69,7 +69,7 @@ Row = dict[str, Any]
 
 
 class CallRow(WireModel):
-    """A call as it stands: the columns of the calls table, and whom it is for."""
+    """Current state of a call: the columns of the calls table, and the recipient."""
 
     recipient: int = Field(description="Position in the campaign's list, from 0.")
     recipient_id: UuidText
@@ -174,10 +174,7 @@ class TransitionRow(WireModel):
 
 
 class TransitionTable:
-    """Changes in the order in which they happened; new ones come behind the others.
-
-    What analyses change (A4) stands behind everything else of its instant.
-    """
+    """Log of changes in order of their instants; new changes are appended."""
 
     def __init__(self, view: CampaignView) -> None:
         self._log = view.campaign.log
@@ -278,7 +275,7 @@ class _Told(NamedTuple):
 
 
 class _List(NamedTuple):
-    """The list as it was in some state."""
+    """The list in one state."""
 
     state: tuple[int, ...]
     places: list[Position]
@@ -312,11 +309,7 @@ class WebhookTable:
         place: Position | None = None,
         call: tuple[int, int] | None = None,
     ) -> NDArray[np.int64]:
-        """The rows (from 0) that are wanted; filters hold together, None stands for all.
-
-        `status` is a `Fate`, or a response as it is shown; `place` is a campaign's, and `call` a
-        recipient (from 0) of that campaign and the number (from 1) of a call.
-        """
+        """Return the rows (from 0) that match all filters; None as a filter matches everything."""
         _, places, stream = self._list()
         chosen = np.ones(len(stream.posts), dtype=bool)
         if status is not None:
@@ -429,7 +422,7 @@ def _fate(response: int) -> Fate:
 
 
 def _having(responses: NDArray[np.int16], status: str) -> NDArray[np.bool_]:
-    """Which responses are of a status, as `WebhookTable.find` takes it."""
+    """Return the responses that match a status, in the notation of `WebhookTable.find`."""
     fitting = []
     for code in np.unique(responses).tolist():
         shown = response_json(code)

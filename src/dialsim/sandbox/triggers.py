@@ -69,7 +69,7 @@ class TriggeredPerson(Model):
 
 
 class TriggerOrder(Combined):
-    """A result to be sent now: how its call ended, whose it is, and where it goes."""
+    """Order for a result sent now: the end of its call, its recipient and its URL."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [given("status"), given("script")]})
 
@@ -101,7 +101,7 @@ class TriggerOrder(Combined):
 
     @classmethod
     def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
-        """There is one way to say how the call went."""
+        """Yield an error unless exactly one setting gives the end of the call."""
         if (given.get("status") is None) == (given.get("script") is None):
             yield "one of status and script must be given"
 
@@ -139,7 +139,7 @@ class Triggers:
         self._latest.append(made)
 
     def newest(self) -> Triggered:
-        """The one that was made last."""
+        """Result that was created last."""
         return self._latest[-1]
 
     def call(self, organization: int, identifier: str) -> tuple[CampaignView, int] | None:
@@ -209,7 +209,7 @@ def _made(order: TriggerOrder, account: Account, engine: LiveEngine, n: int) -> 
 
 
 def _settings(account: Account, seed: int, limit: int) -> Organization:
-    """The organization as it is now, with the ids that are shown, and nothing to do."""
+    """Return the organization's current settings, with its ids and without campaigns."""
     block = account.block
     agents = tuple(
         agent.model_copy(update={"id": agent.id or agent_id(seed, block.position, place)})
@@ -234,7 +234,7 @@ def _beginning(scenario: Scenario, start: int) -> Scenario:
 
 
 def _campaign(settings: Organization, order: TriggerOrder) -> dict[str, Any]:
-    """The campaign's block; the person who is meant comes last."""
+    """Return the campaign's block; the target person comes last."""
     known = [agent.name for agent in settings.agents]
     if not known:
         raise invalid("the organization has no agent")
@@ -254,7 +254,7 @@ def _campaign(settings: Organization, order: TriggerOrder) -> dict[str, Any]:
 
 
 def _params(agent: Agent) -> dict[str, Any]:
-    """A value for each parameter: the agent's own, else one of the type."""
+    """Return a value for each parameter: the agent's value, else one of its type."""
     schema = agent.params_schema or {}
     return {
         name: _VALUES[one.type] if one.default is None else one.default

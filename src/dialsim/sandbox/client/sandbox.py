@@ -104,10 +104,7 @@ class Sandbox:
         return self
 
     def stop(self) -> None:
-        """Break off whatever is under way and give port and thread back; more than once is fine.
-
-        Raises DialsimError if a fault of dialsim's own was answered with 500 meanwhile.
-        """
+        """Cancel requests under way and release port and thread; may be called more than once."""
         self._over = True
         session, self._session = self._session, None
         if session is not None:
@@ -127,7 +124,7 @@ class Sandbox:
         except DialsimError as fault:
             if error is None:
                 raise
-            error.add_note(str(fault))  # what failed in the block is not to be hidden
+            error.add_note(str(fault))  # keeps an exception of the block visible
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -163,15 +160,15 @@ class Sandbox:
 
     @property
     def campaigns(self) -> list[CampaignRecord]:
-        """Every campaign as it stands, deleted ones too, in the order of the scenario."""
+        """Return the state of every campaign, also deleted ones, in the order of the scenario."""
         return [CampaignRecord.read(state) for state in self._ask("GET", _CAMPAIGNS)]
 
     def campaign(self, name: str) -> CampaignRecord:
-        """A campaign as it stands; raises DialsimError if the name is not exactly one's."""
+        """Return the state of a campaign; raises DialsimError unless exactly one has the name."""
         return find(self.campaigns, name)
 
     def organization(self, name: str | None = None) -> OrganizationRecord:
-        """An organization as it stands; the only one need not be named."""
+        """Return the state of an organization; the name of the only one may be omitted."""
         known = self._organization(name)
         return OrganizationRecord.read(self._ask("GET", self._path(known)), self.api_keys[known])
 
@@ -213,10 +210,7 @@ class Sandbox:
         self._running.requests.assert_called(wanted, times)
 
     def result(self) -> Result:
-        """The result of the run so far; what happens later doesn't change it.
-
-        Its webhooks are the POSTs that were really made, and the payloads that were kept.
-        """
+        """Return the result of the run so far, which later events do not change."""
         return Result(self._running.snapshot())
 
     def export(self, file: str | os.PathLike[str], *, api_keys: bool = False) -> Path:
@@ -336,7 +330,7 @@ class Sandbox:
         return TriggeredRecord.read(self._running.client.wait(f"{PREFIX}/trigger", order))
 
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
-        """Set maxConcurrentCalls of an organization; the only one need not be named."""
+        """Set maxConcurrentCalls of an organization; the name of the only one may be omitted."""
         self._change(organization, {"maxConcurrentCalls": value})
 
     def set_calling_allowed(self, allowed: bool, organization: str | None = None) -> None:
@@ -348,7 +342,7 @@ class Sandbox:
         self._change(organization, {"webhookUrl": url})
 
     def regenerate_api_key(self, organization: str | None = None) -> str:
-        """Give an organization a new API key and return it; the old one is wrong at once."""
+        """Give an organization a new API key and return it; the old key is invalid at once."""
         return str(self._change(organization, {"regenerateApiKey": True})["apiKey"])
 
     def script(self, tel: str, script: str | None) -> None:
@@ -370,15 +364,7 @@ class Sandbox:
         webhooks: int | None = None,
         within: timedelta | None = None,
     ) -> datetime:
-        """Move the clock until something is so, and return where it stands.
-
-        That is a `status` of a `campaign`, by name, or of a `call`, by id; or so many more
-        `webhooks` (POSTs and kept payloads), of a `campaign` if one is given; or a `condition` that
-        is true of the sandbox, which is asked after every event: ten times as slow as the others.
-        `within` is the most virtual time that it may take.
-
-        Raises DialsimError if it doesn't come, with why, and where the clock stands then.
-        """
+        """Move the clock until a condition holds, and return the new instant."""
         kinds = [condition is not None, status is not None, webhooks is not None]
         if sum(kinds) != 1 or (status is not None and (campaign is None) == (call is None)):
             raise DialsimError(
@@ -421,7 +407,7 @@ class Sandbox:
         self._ask("DELETE", f"{_SNAPSHOTS}/{quote(name, safe='')}")
 
     def reset(self) -> None:
-        """Be as at the start again, as `restore` does it; snapshots stay."""
+        """Return to the initial state, as `restore` does; snapshots stay."""
         self._ask("POST", f"{PREFIX}/reset")
 
     def fork(self) -> Sandbox:

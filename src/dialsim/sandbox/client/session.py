@@ -1,4 +1,4 @@
-"""One sandbox of Python's from start to stop, and what it asks of its server over HTTP."""
+"""Session of one sandbox from start to stop, and its requests to its server over HTTP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FAULTS = f"{PREFIX}/faults"
 
 
 class ControlClient:
-    """Asks a server over HTTP, as any client would; threads may share one."""
+    """HTTP client of a server, like any other client; threads may share it."""
 
     def __init__(self, url: str, webhook_urls: Callable[[], Iterable[str | None]]) -> None:
         """`webhook_urls` returns the URLs that results are sent to now."""
@@ -48,11 +48,7 @@ class ControlClient:
         self._http.close()
 
     def ask(self, method: str, path: str, body: object = None, api_key: str | None = None) -> Any:
-        """The decoded answer; `body` is sent as JSON unless it is None.
-
-        Raises `Refused` with the status, code and texts of an error envelope, DialsimError if no
-        answer comes.
-        """
+        """Return the decoded answer; `body` is sent as JSON unless it is None."""
         headers = {} if api_key is None else {"X-API-Key": api_key}
         return self._answer(method, path, json=body, headers=headers)
 
@@ -131,7 +127,7 @@ class RemoteClock:
 
     @property
     def next_event_at(self) -> datetime | None:
-        """The next instant at which the engine has work to do; None when it is idle."""
+        """Next instant with work for the engine; None when the engine is idle."""
         instant = self._state()["nextEventAt"]
         return None if instant is None else _datetime(instant)
 
@@ -235,12 +231,7 @@ def _datetime(text: str) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class FaultRecord:
-    """A fault as it stood when it was asked for or listed.
-
-    `asked` has what was asked, under the names of the control plane. The fault `met` so many that
-    it could have struck, `struck` so many of them, and is still to strike the `left` ones, None
-    where only time ends it. It ends at the virtual instant `until`, if it has one.
-    """
+    """State of a fault at the moment of its request."""
 
     id: int
     asked: Mapping[str, object]
@@ -333,7 +324,7 @@ class RemoteFaults:
         )
 
     def clear(self, fault: FaultRecord | int | None = None) -> None:
-        """Forget a fault, or its id; without one, all of them."""
+        """Clear a fault, given as record or id; without an argument, clear all."""
         if fault is None:
             self._client.ask("DELETE", _FAULTS)
         else:
@@ -407,7 +398,7 @@ class RequestRecord:
 
 
 class RemoteRequests(Sequence[RequestRecord]):
-    """The log of requests, the oldest first; it is asked anew whenever it is looked at."""
+    """The log of requests, oldest first; every access asks the server again."""
 
     def __init__(self, client: ControlClient) -> None:
         self._client = client
@@ -422,13 +413,7 @@ class RemoteRequests(Sequence[RequestRecord]):
         body: object = None,
         after: int = 0,
     ) -> list[RequestRecord]:
-        """The requests that are wanted; what is left out stands for all.
-
-        `path` has no query; `*`, or a name in braces, stands for any text without a slash and `**`
-        for any text. `status` is one such as 404, or "4xx", or "none". What a `body` that is a
-        mapping names must be in the request's, where there may be more; anything else is equal to
-        it. `after` is the `n` of a request.
-        """
+        """Return the requests that match; an omitted argument matches everything."""
         wanted = {
             "method": method,
             "path": path,
@@ -440,7 +425,7 @@ class RemoteRequests(Sequence[RequestRecord]):
         return [one for one in found if body is None or not [*differences(body, one.body)]]
 
     def clear(self) -> None:
-        """Forget all requests, so that what comes next is counted alone."""
+        """Clear all requests, so that later requests are counted alone."""
         self._client.ask("DELETE", _REQUESTS)
 
     def __len__(self) -> int:
@@ -551,7 +536,7 @@ def _shown(value: object) -> str:
 def _failure(
     wanted: Wanted, times: int | None, found: list[RequestRecord], everything: list[RequestRecord]
 ) -> str:
-    """Why an assertion fails: what was wanted, what was found, and what nearly fits."""
+    """Return the text of a failed assertion: the requirement, the requests, and near misses."""
     expected = "at least 1" if times is None else str(times)
     lines = [f"expected {expected}, found {len(found)} of:", str(wanted)]
     lines += [f"    {one}" for one in found]
@@ -568,7 +553,7 @@ def _failure(
 
 
 class Session:
-    """The server's thread, and the client that asks it over HTTP."""
+    """Server thread of a sandbox, and its HTTP client."""
 
     def __init__(
         self,

@@ -106,7 +106,7 @@ def _from_query(request: Request) -> dict[str, Any]:
 
 
 def _agent_name(named: object, account: Account) -> object:
-    """The name of an agent that is named by its id; anything else is left to the checks."""
+    """Return the name of an agent given by its id; validation handles other values."""
     if not isinstance(named, str):
         return named
     known = (agent["name"] for agent in account.agents if str(agent["id"]).lower() == named.lower())
@@ -203,7 +203,7 @@ _Numbers = {"type": "string", "anyOf": [{"pattern": UUID_PATTERN}, {"pattern": "
 
 
 class CallQuery(PageQuery):
-    """Which rows of a table are wanted; filters hold together."""
+    """Filters of a table; a row must match all of them."""
 
     status: CallStatus | None = Field(
         default=None,
@@ -248,7 +248,7 @@ class TransitionPage(TablePage):
 
 
 class CampaignOperations(Operations):
-    """Reads and steers campaigns and calls of all organizations, also deleted ones."""
+    """Operations on campaigns and calls of all organizations, also deleted campaigns."""
 
     @operation("GET", f"{PREFIX}/campaigns")
     def list_campaigns(self) -> list[CampaignState]:
@@ -293,7 +293,7 @@ class CampaignOperations(Operations):
         block = {name: value for name, value in block.items() if name != "organization"} | named
         command = AddCampaign(organization=position, block=block, csv=csv)
         around = self.core.simulation.surroundings(position)
-        await asyncio.to_thread(command.read, around)  # meanwhile others are answered
+        await asyncio.to_thread(command.read, around)  # keeps the server responsive
         self.core.carry_out(command)
         account = self.core.accounts[position]
         return CampaignState.of(account, account.views[-1])

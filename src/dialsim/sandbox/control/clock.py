@@ -1,4 +1,4 @@
-"""The clock over HTTP: where it stands, and how it is moved."""
+"""The clock over HTTP: its current state, and operations that move it."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class MoveJson(Combined):
             yield 'count is required where until is "webhooks"'
 
     async def carry_out(self, core: SandboxCore) -> Ended:
-        """Move the clock; returns when everything up to there has happened, or why it stands."""
+        """Move the clock; return the reason for the end once everything on the way has happened."""
         clock = core.clock
         if self.until in _TAKES:
             span = LONGEST_TO_IDLE if self.within is None else self.within
@@ -180,7 +180,7 @@ def _one_of(statuses: type[_Status], named: str | None) -> _Status:
 
 
 class CampaignStands:
-    """That a campaign is, or has been in between, in a status."""
+    """Condition that a campaign is, or was since the last check, in a status."""
 
     def __init__(self, core: SandboxCore, identifier: str, status: CampaignStatus) -> None:
         _, self._view = core.campaign(identifier)
@@ -274,7 +274,7 @@ class Mode(Combined):
 
 
 class ClockOperations(Operations):
-    """Reads and moves the clock, and sets how it goes."""
+    """Operations that read, move, run and stop the clock."""
 
     @operation("GET", f"{PREFIX}/clock")
     def get_clock(self) -> ClockState:

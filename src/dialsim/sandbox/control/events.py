@@ -34,7 +34,7 @@ STREAM = "text/event-stream"
 PAGE = 500
 """Events per chunk of the stream, and per page."""
 MOST_STREAMS = 64
-_INTERVAL = 0.05  # seconds between two looks at what is new
+_INTERVAL = 0.05  # seconds between checks for new events
 _HEARTBEAT = 15.0  # seconds between keep-alive messages of a silent stream
 _ROW_BITS = 40
 _CAMPAIGNS, _POSTS, _FIRST_TABLE = 0, 1, 2
@@ -73,7 +73,7 @@ class CampaignEvent(_Event):
 
 
 class WebhookEvent(_Event):
-    """A POST of the webhook has come back, or failed."""
+    """Event: a POST of the webhook was answered, or failed."""
 
     type: Literal["webhook"] = "webhook"
     call_id: UuidText
@@ -115,7 +115,7 @@ class EventLog:
         return len(self._order)
 
     def catch_up(self) -> None:
-        """Take in what has happened since the last time."""
+        """Read the events since the last update."""
         core, trace = self._core, self._core.simulation.log
         instants, codes = list[np.ndarray](), list[np.ndarray]()
 
@@ -163,7 +163,7 @@ class EventLog:
         return [found[place] for place in range(len(codes))]
 
     def id(self, number: int) -> str:
-        """The id of the event of a number from 1; 0 stands before the first."""
+        """Return the id of an event, given its number from 1; 0 is before the first event."""
         return f"{self.run}-{number}"
 
     def place(self, identifier: str) -> int | None:

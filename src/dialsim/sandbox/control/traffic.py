@@ -98,7 +98,7 @@ class RequestRow(WireModel):
 
 
 class RequestQuery(PageQuery):
-    """Which requests are wanted; filters hold together."""
+    """Filters of the requests; a request must match all of them."""
 
     method: Text | None = Field(
         default=None, description="Only those of a method.", examples=["POST"]
@@ -156,7 +156,7 @@ _ID_EXAMPLE = "cccccccc-0000-4000-8000-000000000003"
 
 
 class WebhookQuery(PageQuery):
-    """Which rows are wanted; filters hold together."""
+    """Filters of the webhooks; a row must match all of them."""
 
     call: UuidText | None = Field(
         default=None, description="Only those of a call, by its id.", examples=[_ID_EXAMPLE]
@@ -197,7 +197,7 @@ class TriggeredResult(WireModel):
 
 
 class FaultState(WireModel):
-    """A fault, and what became of it so far."""
+    """Fault and its state so far."""
 
     id: int
     asked: FaultOrder

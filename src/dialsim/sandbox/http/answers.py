@@ -57,7 +57,7 @@ def failure(refused: Refused, headers: Mapping[str, str] | None = None) -> Respo
 
 
 async def read_bytes(request: Request, most: int = MOST_BYTES) -> bytes:
-    """The whole body; 413 as soon as it is known to be longer than `most` bytes."""
+    """Return the whole body; 413 as soon as it exceeds `most` bytes."""
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:18]) > most:
         raise _too_large(most)

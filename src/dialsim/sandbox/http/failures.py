@@ -145,7 +145,7 @@ def invalid_id(name: str) -> FailureKind:
 
 
 MARK = "X-Dialsim-Fault"
-"""The header of an error that was asked for: the fault's number."""
+"""Return the header of an injected error: the fault's number."""
 
 _RETRY_AFTER: dict[str, Any] = {
     "Retry-After": {

@@ -273,7 +273,7 @@ class Operations:
         self.core = core
 
     def routes(self) -> list[BaseRoute]:
-        """One route per path, so that 405 names all its methods; GET answers HEAD too."""
+        """Return one route per path, so that 405 names all its methods; GET answers HEAD too."""
         paths: dict[str, dict[str, Operation]] = {}
         for one in self.declared:
             paths.setdefault(one.path, {})[one.method] = one
@@ -319,7 +319,7 @@ CampaignId = Annotated[str, identifier("campaign", "id", fail.NO_CAMPAIGN)]
 
 
 def number(about: str, *failures: FailureKind) -> PathParameter:
-    """The part of a path that is a number from 1; anything else is read as 0, which nothing has."""
+    """Return the path parameter for a number from 1; other texts become 0, an unused number."""
     schema = {"type": "integer", "minimum": 1}
     return PathParameter(about, schema, lambda _core, _name, text: number_in(text), failures)
 

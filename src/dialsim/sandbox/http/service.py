@@ -35,10 +35,7 @@ _PAUSED_BEFORE = "Campaign is already PAUSED"
 
 
 class InterfaceOperations(Operations):
-    """The interface (sections 4.1 to 4.7): what is answered to one organization, the `caller`.
-
-    Another organization's resources are missing.
-    """
+    """Operations of the interface (sections 4.1 to 4.7) for one organization, the `caller`."""
 
     @operation(
         "GET",
@@ -308,14 +305,14 @@ _LINK: tuple[dict[str, Any], ...] = (
     },
 )
 _LINK_FAILURES = (fail.NO_FILE, fail.WRONG_SIGNATURE, fail.EXPIRED)
-# whatever is no call's id leads to no file
+# no check for a UUID: any other text finds no file
 _FileId = Annotated[
     str, replace(identifier("call"), read=lambda _core, _name, text: text, failures=())
 ]
 
 
 class FileOperations(Operations):
-    """Recordings and transcripts, which whoever has the link may read."""
+    """Operations for recordings and transcripts, readable by every holder of a link."""
 
     def __init__(self, core: SandboxCore) -> None:
         super().__init__(core)

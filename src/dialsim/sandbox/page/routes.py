@@ -351,7 +351,7 @@ def _switch(name: str, text: str) -> object:
 
 
 def _number(text: str) -> int | float | str:
-    """The number that a field of a form holds; what is none stays a text."""
+    """Return the number in a form field, or its text if it is not a number."""
     try:
         return int(text) if text.isdecimal() else float(text)
     except ValueError:
@@ -363,7 +363,7 @@ def _indented(answer: object) -> str:
 
 
 def _readable(body: object) -> str:
-    """A body as the log has it; empty for none."""
+    """Return a body from the log as text; empty for no body."""
     if body is None or isinstance(body, str):
         return body or ""
     return _indented(body)

@@ -92,7 +92,7 @@ class Board:
         self._uses = [LiveSlotUse(start) for _ in core.accounts]
 
     def catch_up(self) -> None:
-        """Take in what has happened since the last time."""
+        """Read the events since the last update."""
         added = len(self._core.accounts) - len(self._uses)
         self._uses += [LiveSlotUse(self._core.scenario.clock.start) for _ in range(added)]
         for account, use in zip(self._core.accounts, self._uses, strict=True):
@@ -161,7 +161,7 @@ class SlotColumns:
 
 
 class LiveSlotUse:
-    """Keeps up with one organization's calls; `take_in` is handed each of their changes once."""
+    """Line use of one organization; `take_in` gets each change once."""
 
     def __init__(self, start: int) -> None:
         """`start` is the clock's first instant (ms)."""
@@ -371,7 +371,7 @@ _POSTS = {
 
 
 class Sections:
-    """Renders the sections of views of one sandbox."""
+    """Renderer of the page's sections, for the views of one sandbox."""
 
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
@@ -404,7 +404,7 @@ class Sections:
 
     def render(self, view: View) -> dict[str, str]:
         """All sections of a view, by their names."""
-        if self._epoch != self._core.epoch:  # another run: what was counted is not of it
+        if self._epoch != self._core.epoch:  # another run: the counts belong to the old run
             self._board, self._epoch = Board(self._core), self._core.epoch
         self._board.catch_up()
         core = self._core

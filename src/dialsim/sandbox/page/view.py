@@ -91,7 +91,7 @@ class View:
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> Self:
-        """The view of an address; what makes no sense in it is as if it were not there."""
+        """Return the view of an address; invalid parts are ignored."""
         page = query.get("campaigns", "")
         status = query.get("status", "")
         span = query.get("span", "")
@@ -144,7 +144,7 @@ class CallLine:
 
     @classmethod
     def of(cls, campaign_view: CampaignView, call: int, at: int) -> CallLine:
-        """A call as it stands at the instant `at` (ms)."""
+        """Return the state of a call at the instant `at` (ms)."""
         entry, block = campaign_view.calls[call], campaign_view.campaign.block
         return cls(
             place=PagePlace(block.organization, block.position, call),
@@ -157,7 +157,7 @@ class CallLine:
 
     @property
     def version(self) -> str:
-        """Another text whenever something about the call is another one."""
+        """Text that changes whenever the call changes."""
         return f"{self.changed_at}-{self.shown['updatedAt']}"
 
 
@@ -253,7 +253,7 @@ def find_webhook(core: SandboxCore, text: str) -> Row:
 
 
 def latest_webhooks(core: SandboxCore, view: View) -> list[WebhookLine]:
-    """The webhooks that left last, newest first, of the campaign that is chosen."""
+    """Return the latest webhooks of the selected campaign, newest first."""
     found = [*islice(_sent(core, view), MOST_WEBHOOKS), *_kept(core, view)]
     found.sort(key=lambda line: (-line[1], -line[2]))
     return [
@@ -373,7 +373,7 @@ class Person:
 
     @classmethod
     def of(cls, core: SandboxCore, place: PagePlace) -> Person | None:
-        """A recipient as things stand now; None if there is no such person."""
+        """Return the current state of a recipient; None for an unknown one."""
         campaign_view, at = view_at(core, place), core.simulation.at
         if campaign_view is None or place.number >= campaign_view.campaign.block.people.count:
             return None
