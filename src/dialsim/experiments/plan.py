@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -43,6 +44,7 @@ from dialsim.experiments.variants import (
     setting_text,
     value_text,
 )
+from dialsim.experiments.why_not import WhyNot, why_not
 from dialsim.results.progress import Shown
 from dialsim.scenario.loading import long_path
 
@@ -67,7 +69,7 @@ class Plan:
     indistinguishable from the cheapest. `in_doubt` are values before the answer that may meet the
     goal as well. If no value certainly meets it, `value` is the one with the largest margin.
     `warnings` list doubts. `stopped_after` is the time limit in seconds if it ended the search; the
-    answer then depends on the speed of the machine.
+    answer then depends on the speed of the machine. `why_not` explains a missed deadline.
     """
 
     scenario: str
@@ -85,6 +87,7 @@ class Plan:
     in_doubt: tuple[Value, ...]
     warnings: tuple[str, ...]
     stopped_after: float | None = None
+    why_not: WhyNot | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""
@@ -105,6 +108,7 @@ class Plan:
             "warnings": list(self.warnings),
             "certainty": self.certainty,
             "stopped_after": self.stopped_after,
+            "why_not": None if self.why_not is None else self.why_not.to_dict(),
         }
 
     @property
@@ -186,6 +190,10 @@ def plan(
             answer = _answer(search, objective)
         except OutOfTime:
             answer = replace(_so_far(search, objective), stopped_after=within)
+        if not answer.met and answer.stopped_after is None:
+            # Without time for the explanation the answer stands.
+            with suppress(OutOfTime):
+                answer = replace(answer, why_not=_why_not(search))
     doubts = []
     if answer.stopped_after is None:
         doubts = _doubts(answer, replications, max_replications, confidence)
@@ -230,6 +238,13 @@ def _answer(search: Search, objective: Objective) -> Plan:
     neighbour = search.at(beside) if beside is not None and 0 <= beside <= last else None
     excluded = index is None and ruled_out(search)
     return _plan(search, objective, index, neighbour, alike, sorted(smaller), excluded)
+
+
+def _why_not(search: Search) -> WhyNot | None:
+    """Explain why no value meets a deadline: with the most lines tried, or the closest value."""
+    allowed = [index for index in search.indices if not search.at(index).breaches]
+    lines = search.path.endswith(".maxConcurrentCalls") and allowed
+    return why_not(search, allowed[-1] if lines else closest(search))
 
 
 def _so_far(search: Search, objective: Objective) -> Plan:

@@ -249,10 +249,10 @@ _MOST_NAMED = 5
 
 
 def plan_sentences(answer: Plan) -> list[str]:
-    """Describe the people that the value reaches, unless the goal asks for it, and those it
-    loses.
+    """Explain a goal that no value meets, and describe the people that the value reaches, unless
+    the goal asks for it, and those it loses.
     """
-    part, said = answer.evidence, []
+    part, said = answer.evidence, [answer.why_not.text] if answer.why_not is not None else []
     setting = setting_text(answer.path, part.value)
     asked = {figure.name for finding in part.findings for figure in finding.clause.figure.figures}
     reach = any("reach" in name for name in asked)

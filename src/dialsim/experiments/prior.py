@@ -89,12 +89,12 @@ class Calendar:
     def longest_night(self) -> int:
         """The longest time without calling (ms)."""
         last = max((end for _, end in self.pauses), default=self.origin)
-        spans = self._open_spans(last + 3 * WEEK)
+        spans = self.open_spans(last + 3 * WEEK)
         return int((spans[1:, 0] - spans[:-1, 1]).max(initial=0))
 
     def finishes(self, at: Values) -> Finishes:
         """Place finite finishes (ms) among the windows."""
-        starts, ends = self._open_spans(int(at.max()) + 2 * WEEK).T.astype(np.float64)
+        starts, ends = self.open_spans(int(at.max()) + 2 * WEEK).T.astype(np.float64)
         opened = np.concatenate([[0.0], np.cumsum(ends - starts)])
         window = np.maximum(np.searchsorted(starts, at, side="right") - 1, 0)
         into = np.clip(at - starts[window], 0.0, (ends - starts)[window])
@@ -113,7 +113,8 @@ class Calendar:
             int(starts[first] - ends[first - 1]) if earlier else 0,
         )
 
-    def _open_spans(self, until: int) -> NDArray[np.int64]:
+    def open_spans(self, until: int) -> NDArray[np.int64]:
+        """Return the spans [from, to) in which the campaign may call: int64 of shape (n, 2)."""
         spans = Windows.of(self.request.time_windows).open_spans(self.origin, until)
         for begin, end in self.pauses:
             before = np.column_stack([spans[:, 0], np.minimum(spans[:, 1], begin)])

@@ -73,6 +73,7 @@ class Search:
         self._place = place
         self._looks = Looks.between(first, most)
         self._confidence = confidence
+        self._runs_and_seed = first, most, seed
         self._baseline = Baseline(scenario, seed)
         self._cases: dict[int, Case] = {}
         self._known = known
@@ -81,6 +82,18 @@ class Search:
         self._asked = goal.figures | facts_needed([*figures, COST], prior_of(scenario))
         self._looked: dict[int, int] = {}
         self._tried: dict[int, Evidence] = {}
+
+    def along(
+        self, scenario: Scenario, path: str, axis: ValueRange, goal: Goal | None = None
+    ) -> Search:
+        """Return a search along another axis with the same runner, seed, certainty and baseline."""
+        first, most, seed = self._runs_and_seed
+        search = Search(
+            self._place, scenario, seed, path, axis, goal or self.goal, first, most,
+            self._confidence,
+        )  # fmt: skip
+        search._baseline = self._baseline
+        return search
 
     @property
     def tried(self) -> tuple[Evidence, ...]:

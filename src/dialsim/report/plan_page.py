@@ -69,6 +69,8 @@ def _plan_facts(
     if answer.path.endswith(".retryInterval"):
         headline += f" {SHORTER_RETRIES}"
     yield Fact("What meets the goal?", setting_text(answer) if answer.met else "Nothing", headline)
+    if answer.why_not is not None:
+        yield Fact("Why not?", answer.why_not.reason, answer.why_not.text)
     sure = "Sure" if answer.evidence.sure else "Not sure"
     yield Fact("How sure is that?", sure, _said(answer.evidence))
     if answer.neighbour is not None:

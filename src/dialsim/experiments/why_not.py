@@ -1,0 +1,353 @@
+"""Reason for which no value of a setting meets a deadline, and the nearest settings that do.
+
+The reason is arithmetic on the calling windows: the earliest instants of the attempts, and the days
+on which calls can be made before the deadline. Runs show whether more lines help, and which
+settings meet the goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.experiments.experiment_text import amount_text
+from dialsim.experiments.figure_names import FigureName
+from dialsim.experiments.goal import Goal, Statistic
+from dialsim.experiments.prior import Calendar, prior_of
+from dialsim.experiments.search import Search, smallest
+from dialsim.experiments.variants import SettingChange, make_axis, setting_text
+from dialsim.interface.instants import (
+    DAY,
+    THAI_OFFSET,
+    duration_text,
+    format_instant,
+    short_text,
+)
+from dialsim.scenario.campaign import MOST_LINES
+
+if TYPE_CHECKING:
+    from dialsim.experiments.goal import ClauseFinding
+
+Constraint = Literal["attempts", "windows", "pauses", "end", "lines"]
+
+_MORE_LINES = 8  # factor up to which more lines are tried
+_LATER = 60 * DAY  # time after the deadline in which a later one is sought
+_LATER_TRIED = 3  # later calling days that are tried as a deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A setting near the closest one, with which the runs meet the goal.
+
+    `value` is the number of attempts or of lines, or the later deadline. With `sure` the goal is
+    certainly met. `is_own` marks a value of the setting that the plan varies.
+    """
+
+    kind: Literal["attempts", "lines", "deadline"]
+    value: int | float | str
+    text: str
+    sure: bool
+    is_own: bool = False
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {"kind": self.kind, "value": self.value, "text": self.text, "sure": self.sure}
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Binding constraint of a goal that no value meets, and the nearest settings that meet it."""
+
+    constraint: Constraint
+    reason: str
+    setting: str
+    nearest: tuple[Nearest, ...]
+
+    @property
+    def text(self) -> str:
+        """Reason and nearest settings as sentences."""
+        said = f"{self.reason}."
+        for own, lead in ((True, ""), (False, f"With {self.setting}: ")):
+            chosen = [each for each in self.nearest if each.is_own is own]
+            if chosen:
+                doubt = "" if all(each.sure for each in chosen) else ", as far as the runs can tell"
+                options = ", or ".join(each.text for each in chosen)
+                comma = "," if len(chosen) > 1 else ""
+                said += f" {lead}{options}{comma} can{doubt}."
+        return said
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON values."""
+        nearest = [each.to_dict() for each in self.nearest]
+        return {"constraint": self.constraint, "text": self.text, "nearest": nearest}
+
+
+def why_not(search: Search, index: int) -> WhyNot | None:
+    """Explain why no value meets a deadline, by the value at `index`.
+
+    None for goals that miss no deadline, and for values that break a compliance rule.
+    """
+    evidence = search.at(index)
+    missed = [part for part in evidence.findings if not part.met]
+    late = [
+        part
+        for part in missed
+        if part.clause.figure.is_figure
+        and part.clause.figure.name == "finish"
+        and part.clause.bound.upper
+        and part.clause.smaller_is_better
+    ]
+    if not late or evidence.breaches:
+        return None
+    return _MissedDeadline(search, index, late[0], len(missed) == 1).explained()
+
+
+class _MissedDeadline:
+    """A deadline that the value at an index of a search misses."""
+
+    def __init__(self, search: Search, index: int, late: ClauseFinding, is_only: bool) -> None:
+        self._search, self._index, self._late, self._is_only = search, index, late, is_only
+        self._change = SettingChange(search.path, search.axis[index].text)
+        self._scenario = search.scenario.with_(f"{search.path}={self._change.text}")
+        self._setting = setting_text(search.path, self._change.value)
+        bound = late.clause.bound
+        self._origin = self._scenario.calling_begins if bound.after_start else 0
+        self._deadline = round(bound.value) + self._origin
+
+    def explained(self) -> WhyNot | None:
+        """Return the binding constraint and the nearest settings; None without a campaign."""
+        organization, campaign = self._late.clause.figure.place
+        calendars = [
+            each
+            for each in prior_of(self._scenario).calendars
+            if organization in (None, each.organization) and campaign in (None, each.campaign)
+        ]
+        if not calendars:
+            return None
+        # The campaign whose last attempt is possible latest holds back the others.
+        calendar = max(calendars, key=self._last_attempt)
+        most_lines, lines = self._more_lines(calendar)
+        attempts = [*self._fewer_attempts(calendar)]
+        nearest = (*lines, *attempts, *self._later(calendar))
+        if not self._calling_days(calendar, self._limit(calendar)):
+            reason: tuple[Constraint, str] = (
+                "windows", f"No calling window opens {self._until(calendar)}"
+            )  # fmt: skip
+        elif lines:
+            now = setting_text("maxConcurrentCalls", self._lines_now(calendar))
+            reason = "lines", f"{now} can't make all calls {self._until(calendar)}"
+        elif self._in_time(calendar) < calendar.request.max_attempts and (
+            attempts or self._is_exhausting(calendar)
+        ):
+            reason = self._too_many_attempts(calendar)
+        else:
+            reason = self._too_little_time(calendar, most_lines)
+        return WhyNot(*reason, self._setting, nearest)
+
+    def _is_exhausting(self, calendar: Calendar) -> bool:
+        """Return True if in every run some recipients need all their attempts."""
+        if self._scenario.clock.end is not None:
+            return False  # recipients that are not reached may still wait for calls
+        place, runs = (calendar.organization, calendar.campaign), self._search.at(self._index).runs
+        reached, lost = (
+            FigureName(each, *place).of(runs) for each in ("reach_share", "people_lost")
+        )
+        return bool((reached < 1).all() and not lost.any())
+
+    # -- Arithmetic on the calling windows ----------------------------------------------------
+
+    def _spans(self, calendar: Calendar) -> NDArray[np.int64]:
+        """Return the open spans of a campaign from its start on."""
+        spans = calendar.open_spans(self._deadline + _LATER).copy()
+        start = calendar.request.start_date_time
+        spans[:, 0] = np.maximum(spans[:, 0], start or 0)
+        return spans[spans[:, 0] < spans[:, 1]]
+
+    def _attempts(self, calendar: Calendar) -> list[int]:
+        """Return the earliest instants of the attempts of a recipient who never answers."""
+        request, instants = calendar.request, list[int]()
+        due = 0
+        for begin, end in self._spans(calendar).tolist():
+            due = max(due, begin)
+            while due < end and len(instants) < request.max_attempts:
+                instants.append(due)
+                due += max(request.retry_interval, 1)
+        return instants
+
+    def _last_attempt(self, calendar: Calendar) -> float:
+        instants = self._attempts(calendar)
+        return instants[-1] if len(instants) == calendar.request.max_attempts else np.inf
+
+    def _limit(self, calendar: Calendar) -> int:
+        """Return the deadline, or the end of the campaign before it."""
+        end = calendar.request.end_date_time
+        return self._deadline if end is None else min(end, self._deadline)
+
+    def _in_time(self, calendar: Calendar) -> int:
+        """Return the number of attempts that are possible before the deadline."""
+        return sum(instant < self._limit(calendar) for instant in self._attempts(calendar))
+
+    def _calling_days(self, calendar: Calendar, until: float) -> int:
+        starts = self._spans(calendar)[:, 0]
+        return len(np.unique((starts[starts < until] + THAI_OFFSET) // DAY))
+
+    def _until(self, calendar: Calendar) -> str:
+        limit = self._limit(calendar)
+        ends = ", when the campaign ends" if limit < self._deadline else ""
+        return f"until {short_text(limit)}{ends}"
+
+    def _days_text(self, calendar: Calendar) -> str:
+        days = self._calling_days(calendar, self._limit(calendar))
+        return f"{days} calling day{'s' * (days != 1)}"
+
+    def _too_many_attempts(self, calendar: Calendar) -> tuple[Constraint, str]:
+        """Return the reason if the last attempt is possible only after the deadline."""
+        request, until = calendar.request, self._until(calendar)
+        attempts = setting_text("maxAttempts", request.max_attempts)
+        unpaused = replace(calendar, pauses=())
+        if self._in_time(unpaused) == request.max_attempts:
+            return "pauses", (
+                f"{attempts} do not fit {until}: pauses and closed days leave "
+                f"{self._days_text(calendar)}, without them {attempts} would fit: lines cannot help"
+            )
+        last = self._last_attempt(calendar)
+        have = self._calling_days(calendar, self._limit(calendar))
+        need = self._calling_days(calendar, last + 1)
+        if isfinite(last) and need > have:
+            return "attempts", (
+                f"{attempts} need {need} calling days; there {'is' if have == 1 else 'are'} {have} "
+                f"{until}: lines cannot help"
+            )
+        interval = duration_text(request.retry_interval)
+        first = (
+            f": the last is possible from {short_text(round(last))} on" if isfinite(last) else ""
+        )
+        return "attempts", (
+            f"{attempts} with a retry interval of {interval} do not fit {until}{first}; lines "
+            "cannot help"
+        )
+
+    def _too_little_time(self, calendar: Calendar, lines: str) -> tuple[Constraint, str]:
+        """Return the reason if all attempts are possible before the deadline."""
+        limit, lost = self._limit(calendar), self._search.at(self._index).people_lost
+        if lost and calendar.request.end_date_time == limit:
+            people = amount_text("people_lost", lost)
+            return "end", (
+                f"The campaign ends {short_text(limit)}, and {people} people are lost with "
+                f"{self._setting}{lines}"
+            )
+        spans = np.minimum(self._spans(calendar), limit)
+        hours = duration_text(int((spans[:, 1] - spans[:, 0]).sum()))
+        return "windows", (
+            f"The calling windows leave {hours} on {self._days_text(calendar)} "
+            f"{self._until(calendar)}{lines}"
+        )
+
+    # -- Nearest settings, found by runs -------------------------------------------------------
+
+    def _path(self, calendar: Calendar) -> tuple[str, str | None]:
+        """Return the path of the organization, and of the campaign's own schedule request."""
+        for number, owner in enumerate(self._scenario.organizations):
+            for place, campaign in enumerate(owner.campaigns):
+                if (owner.name, campaign.name) == (calendar.organization, calendar.campaign):
+                    path = f"organizations.{number}"
+                    own = campaign.schedule is not None
+                    return path, f"{path}.campaigns.{place}.schedule" if own else None
+        raise AssertionError("the calendar is of a campaign of the scenario")
+
+    def _lines_now(self, calendar: Calendar) -> int:
+        owners = self._scenario.organizations
+        return next(
+            owner.max_concurrent_calls for owner in owners if owner.name == calendar.organization
+        )
+
+    def _more_lines(self, calendar: Calendar) -> tuple[str, list[Nearest]]:
+        """Return a text on the most lines tried, and the fewest that meet the goal, if any."""
+        now = self._lines_now(calendar)
+        most = min(max(_MORE_LINES * now, now + 1), MOST_LINES)
+        axis = make_axis(str(min(now + 1, most)), str(most))
+        path = f"{self._path(calendar)[0]}.maxConcurrentCalls"
+        search = self._search.along(self._scenario, path, axis)
+        last = len(axis) - 1
+        search.settle([last])
+        # If the most lines miss the goal, fewer lines are not tried.
+        found = smallest(search, range(last + 1)) if search.met(last) else None
+        own = self._search.path.endswith(".maxConcurrentCalls")
+        lines = [] if found is None else [self._nearest("lines", path, search, found, own)]
+        verb = "miss" if search.at(last).sure else "seem to miss"
+        return f"; {most:,} lines {verb} the goal, too", lines
+
+    def _fewer_attempts(self, calendar: Calendar) -> Iterator[Nearest]:
+        """Yield the most attempts that meet the goal."""
+        schedule = self._path(calendar)[1]
+        most = min(calendar.request.max_attempts - 1, self._in_time(calendar))
+        # A strict service refuses a single attempt that has a retry interval.
+        least = 2 if self._scenario.service.strict else 1
+        if schedule is None or most < least:
+            return
+        path, axis = f"{schedule}.maxAttempts", make_axis(str(least), str(most))
+        search = self._search.along(self._scenario, path, axis)
+        found = smallest(search, range(len(axis) - 1, -1, -1))
+        if found is not None:
+            own = self._search.path.endswith(".maxAttempts")
+            yield self._nearest("attempts", path, search, found, own)
+
+    @staticmethod
+    def _nearest(
+        kind: Literal["attempts", "lines"], path: str, search: Search, index: int, is_own: bool
+    ) -> Nearest:
+        part = search.at(index)
+        return Nearest(kind, part.value, setting_text(path, part.value), part.sure, is_own)
+
+    def _later(self, calendar: Calendar) -> Iterator[Nearest]:
+        """Yield the end of the first calling day that, as a deadline, meets the goal."""
+        closes = self._closes(calendar)
+        if not self._is_only or not closes:
+            return
+        end, schedule = calendar.request.end_date_time, self._path(calendar)[1]
+        moved = end is not None and end <= closes[-1]
+        if moved and schedule is None:
+            return
+
+        def judged(close: int, last: int) -> Search:
+            scenario = self._search.scenario
+            if moved:
+                scenario = scenario.with_(f"{schedule}.endDateTime={format_instant(last)}")
+            search = self._search.along(
+                scenario, self._search.path, self._search.axis, self._goal_until(close)
+            )
+            search.settle([self._index])
+            return search
+
+        clause = self._late.clause
+        runs = judged(closes[-1], closes[-1]) if moved else self._search
+        values = np.sort(clause.values(runs.at(self._index).runs)) + self._origin
+        if clause.statistic is Statistic.MEAN:
+            finish = float(values.mean())
+        else:
+            finish = float(np.quantile(values, clause.least_share, method="higher"))
+        for close in [close for close in closes if close >= finish][:_LATER_TRIED]:
+            part = judged(close, close).at(self._index)
+            if part.met and part.sure:
+                what = "an end and a deadline" if moved else "a deadline"
+                text = f"{what} of {short_text(close)}"
+                yield Nearest("deadline", format_instant(close), text, sure=True)
+                return
+
+    def _closes(self, calendar: Calendar) -> list[int]:
+        """Return the ends of the calling days after the deadline."""
+        ends = self._spans(calendar)[:, 1]
+        days = {(end - 1 + THAI_OFFSET) // DAY: end for end in ends.tolist()}
+        return [end for end in days.values() if end > self._deadline]
+
+    def _goal_until(self, close: int) -> Goal:
+        """Return the goal with another deadline."""
+        goal, late = self._search.goal, self._late.clause
+        bound = replace(late.bound, value=float(close - self._origin))
+        clauses = [replace(late, bound=bound) if each == late else each for each in goal.clauses]
+        return Goal(goal.text, tuple(clauses))

@@ -1,0 +1,188 @@
+"""Plans that miss a deadline name the binding constraint and the nearest settings that meet it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.program import dialsim
+from dialsim.experiments.plan import plan
+from dialsim.experiments.plan_text import plan_sentences
+from dialsim.experiments.replications import replicate
+from dialsim.interface.instants import parse_instant
+from dialsim.scenario.scenario import Scenario
+from dialsim.testing import Sketch
+from experiments.scenarios import LIMIT, crowd
+
+SCHEDULE = "organizations.Acme.campaigns.January.schedule"
+MONDAY = "2026-12-07T00:00:00Z"  # 07:00 in Thailand
+NOBODY: dict[str, Any] = {"outcomes": {"noAnswer": 1.0}}
+EVERYBODY: dict[str, Any] = {"outcomes": {"answered": 1.0}}
+
+
+def calling(people: int, behaviour: dict[str, Any], attempts: int = 1, **schedule: Any) -> Sketch:
+    """One campaign from Monday 7 December 2026 on, from 09:00 to 20:00, with calls of a minute."""
+    times = {"setupTime": "1s", "talkTime": "59s", "ringTime": {"answered": 0, "noAnswer": "20s"}}
+    return (
+        Sketch(4, start=MONDAY, seed=1, setup_time=None, queue_timeout="20d")
+        .also(name="Weeks")
+        .behaviour("default", **behaviour, **times)
+        .campaign(
+            "January",
+            recipients={"count": people},
+            windows="09:00-20:00",
+            max_attempts=attempts,
+            **({"retry_interval": "18h"} if attempts > 1 else {}),
+            **schedule,
+        )
+    )
+
+
+def until(day: int) -> str:
+    return f"p95(finish) <= 2026-12-{day:02}T13:00:00Z"
+
+
+def finishes_by(scenario: Scenario, instant: str) -> bool:
+    found = replicate(scenario, 8, jobs=1).figures
+    end = parse_instant(instant)
+    return all(run.scopes[0].values["finish"] <= end for run in found)
+
+
+def test_attempts_that_need_more_calling_days_than_there_are() -> None:
+    scenario = calling(10, NOBODY, 10).scenario()
+    found = plan(scenario, LIMIT, (1, 20), until(15), jobs=1)
+    assert found.why_not is not None
+    assert found.why_not.constraint == "attempts"
+    assert found.why_not.text == (
+        "10 attempts need 10 calling days; there are 9 until Tue 15 Dec 20:00: lines cannot help. "
+        "With 20 lines: 9 attempts, or a deadline of Wed 16 Dec 20:00, can."
+    )
+    assert plan_sentences(found)[0] == found.why_not.text
+    assert found.why_not.text in found._repr_html_()
+    nearest = found.to_dict()["why_not"]["nearest"]  # type: ignore[index]
+    assert [(each["kind"], each["value"], each["sure"]) for each in nearest] == [
+        ("attempts", 9, True),
+        ("deadline", "2026-12-16T13:00:00.000Z", True),
+    ]
+    # The settings named do as is said, and the ones before them do not.
+    tuesday, wednesday = "2026-12-15T13:00:00Z", "2026-12-16T13:00:00Z"
+    most = scenario.with_(f"{LIMIT}=20")
+    assert finishes_by(most.with_(f"{SCHEDULE}.maxAttempts=9"), tuesday)
+    assert finishes_by(most, wednesday)
+    assert not finishes_by(most, tuesday)
+
+
+def test_an_end_that_loses_people_is_moved_with_the_deadline() -> None:
+    end = "2026-12-07T13:00:00Z"
+    scenario = calling(6000, EVERYBODY, end=end).scenario()
+    found = plan(scenario, LIMIT, (1, 1), until(7), jobs=1).why_not
+    # 11 hours are 660 calls of a minute for a line
+    assert found is not None
+    assert found.constraint == "end"
+    assert found.text == (
+        "The campaign ends Mon 7 Dec 20:00, and 5,340 people are lost with 1 line; 8 lines miss "
+        "the goal, too. With 1 line: an end and a deadline of Wed 16 Dec 20:00 can."
+    )
+
+
+def test_too_few_lines_are_the_constraint_where_more_lines_meet_the_goal() -> None:
+    found = plan(calling(2000, EVERYBODY).scenario(), LIMIT, (1, 3), until(7), jobs=1).why_not
+    assert found is not None
+    assert found.constraint == "lines"
+    # 660 calls for a line: 2,000 people need 4
+    assert found.text == (
+        "3 lines can't make all calls until Mon 7 Dec 20:00. 4 lines can. "
+        "With 3 lines: a deadline of Tue 8 Dec 20:00 can."
+    )
+
+
+@pytest.mark.parametrize("attempts", [1, 10])
+def test_attempts_that_nobody_needs_are_no_constraint(attempts: int) -> None:
+    scenario = calling(6000, EVERYBODY, attempts).scenario()
+    found = plan(scenario, LIMIT, (1, 1), until(7), jobs=1).why_not
+    assert found is not None
+    assert (found.constraint, found.text) == (
+        "windows",
+        "The calling windows leave 11 h on 1 calling day until Mon 7 Dec 20:00; 8 lines miss the "
+        "goal, too. With 1 line: a deadline of Wed 16 Dec 20:00 can.",
+    )
+
+
+def test_a_deadline_before_the_first_window() -> None:
+    scenario = calling(10, EVERYBODY).scenario()
+    found = plan(scenario, LIMIT, (1, 2), "p95(finish) <= 1h", jobs=1).why_not
+    assert found is not None
+    assert found.text == (
+        "No calling window opens until Mon 7 Dec 08:00. "
+        "With 2 lines: a deadline of Mon 7 Dec 20:00 can."
+    )
+
+
+def test_pauses_without_which_the_attempts_would_fit() -> None:
+    paused = calling(10, NOBODY, 3).at("2026-12-08T00:00:00Z", "pause", "January")
+    scenario = paused.at("2026-12-09T00:00:00Z", "resume", "January").scenario()
+    found = plan(scenario, LIMIT, (1, 4), until(9), jobs=1).why_not
+    assert found is not None
+    assert found.constraint == "pauses"
+    assert found.text == (
+        "3 attempts do not fit until Wed 9 Dec 20:00: pauses and closed days leave 2 calling days, "
+        "without them 3 attempts would fit: lines cannot help. "
+        "With 4 lines: 2 attempts, or a deadline of Thu 10 Dec 20:00, can."
+    )
+
+
+def test_fewer_attempts_than_the_range_has_are_found() -> None:
+    scenario = calling(10, NOBODY, 5).scenario()
+    found = plan(scenario, f"{SCHEDULE}.maxAttempts", (4, 8), "mean(finish) <= 3d", jobs=1).why_not
+    assert found is not None
+    assert found.text.startswith("4 attempts need 4 calling days; there are 3 until Thu 10 Dec")
+    assert ": lines cannot help. 3 attempts can. With 4 attempts: a deadline" in found.text
+
+
+def test_nothing_is_explained_of_goals_that_are_met_or_name_no_deadline() -> None:
+    scenario = calling(10, NOBODY, 2).scenario()
+    assert plan(scenario, LIMIT, (1, 2), until(15), jobs=1).why_not is None
+    assert plan(scenario, LIMIT, (1, 2), "mean(people_reached) >= 5", jobs=1).why_not is None
+
+
+def test_of_lines_that_are_never_done_those_that_lose_fewest_people_come_closest() -> None:
+    # 60 calls of a minute for a line within the hour: 1 line loses 240 of 300 people, 3 lose 120
+    hour = "2026-01-04T18:00:00Z"
+    scenario = crowd(300, expires=hour)
+    found = plan(scenario, LIMIT, (1, 3), f"p95(finish) <= {hour}", jobs=1)
+    assert (found.met, found.evidence.value) == (False, 3)
+    lost = {part.value: part.people_lost for part in found.tried}
+    assert lost == {1: 240, 2: 180, 3: 120}
+
+
+def test_terminal_json_and_page_of_a_plan_explain_the_no(tmp_path: Path) -> None:
+    sketch, wanted = calling(4, NOBODY, 3), until(8)
+    text = (
+        "3 attempts need 3 calling days; there are 2 until Tue 8 Dec 20:00: lines cannot help. "
+        "With 2 lines: 2 attempts, or a deadline of Wed 9 Dec 20:00, can."
+    )
+    file, out = tmp_path / "weeks.yaml", tmp_path / "out"
+    file.write_text(sketch.text, encoding="utf-8")
+    asked = ("--vary", f"{LIMIT}=1..2", "--goal", wanted, "--jobs", "1", "--what-if", "0")
+    done = dialsim("plan", str(file), *asked, "--out", str(out))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert text in " ".join(done.stdout.split())
+    document = json.loads((out / "summary.json").read_text(encoding="utf-8"))["why_not"]
+    assert (document["constraint"], document["text"]) == ("attempts", text)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Why not?" in page
+    assert text in page
+
+
+def test_a_later_end_that_breaks_a_rule_more_often_is_not_named() -> None:
+    rule = {"name": "one a day", "perDay": 1}
+    sketch = calling(10, NOBODY, 6, end="2026-12-07T13:00:00Z")
+    overrides = f"{SCHEDULE}.retryInterval=4h"
+    for rules, kinds in (([], ["attempts", "deadline"]), ([rule], ["attempts"])):
+        scenario = sketch.also(compliance=rules).scenario(overrides)
+        found = plan(scenario, LIMIT, (1, 4), until(7), jobs=1).why_not
+        assert found is not None
+        assert [each.kind for each in found.nearest] == kinds
