@@ -24,7 +24,7 @@ from dialsim.results.figures import COST_PER, REACH, Unit, is_instant, unit_of
 
 if TYPE_CHECKING:
     from dialsim.experiments.prior import Calendar, Prior
-    from dialsim.experiments.run_figures import RunFigures
+    from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 
 _DAYS, _NET_VALUE = "calling_days", "net_value"
 _BY_ANSWERS = ("attempts", "attempts_per_person_mean", "reach_share", "value")
@@ -182,7 +182,17 @@ class _Days:
             return cls(DAY, DAY, 0.0)
         name = figure.name if is_instant(figure.name) else "finish"
         retry = max(calendar.retry for calendar in calendars)
-        found = [_of_campaign(calendar, name, runs) for calendar in calendars]
+        # By place once: looking through the places of all runs for each campaign is quadratic.
+        by_place: dict[tuple[str | None, str | None], list[ScopeFigures]] = {}
+        for run in runs:
+            for part in run.scopes:
+                by_place.setdefault((part.organization, part.campaign), []).append(part)
+        found = [
+            _of_campaign(
+                calendar, name, by_place.get((calendar.organization, calendar.campaign), [])
+            )
+            for calendar in calendars
+        ]
         known = [days for days in found if days is not None]
         if len(known) < len(found):
             night = max(calendar.longest_night for calendar in calendars)
@@ -192,7 +202,7 @@ class _Days:
             max(days.night for days in known),
             max(days.before for days in known),
             retry,
-            np.choose(last, [days.closed for days in known]),
+            np.array([days.closed for days in known])[last, np.arange(len(last))],
             np.min([days.left for days in known], axis=0),
             np.min([days.since for days in known], axis=0),
             np.min([days.last_attempts for days in known], axis=0),
@@ -211,12 +221,10 @@ class _Campaign(NamedTuple):
     last_attempts: Values
 
 
-def _of_campaign(calendar: Calendar, name: str, runs: Sequence[RunFigures]) -> _Campaign | None:
-    """Return the distances of a campaign; None if some run has none that is finite."""
-    place = FigureName(name, calendar.organization, calendar.campaign)
-    parts = [part for run in runs for part in run.scopes if place.fits(part)]
+def _of_campaign(calendar: Calendar, name: str, parts: Sequence[ScopeFigures]) -> _Campaign | None:
+    """Return the distances of a campaign, from its part of each run; None if one is not finite."""
     at = np.array([part.values.get(name, nan) for part in parts], dtype=np.float64)
-    if len(at) < len(runs) or not np.isfinite(at).all():
+    if not parts or not np.isfinite(at).all():
         return None
     last_number = f"{ATTEMPTS}{calendar.request.max_attempts}"
     last = np.array([part.aside.get(last_number, 0) for part in parts], dtype=np.float64)

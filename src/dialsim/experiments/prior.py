@@ -7,7 +7,7 @@ left until then, and how long calling pauses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -183,7 +183,9 @@ def prior_of(scenario: Scenario) -> Prior:
         _draws_results(organization, campaign, behaviour)
         for organization, campaign, behaviour in _campaigns(scenario)
     )
-    uncut, behaviours = _is_uncut(scenario), [each for *_, each in _campaigns(scenario)]
+    calendars = (*_calendars(scenario),)
+    uncut = _is_uncut(scenario, calendars)
+    behaviours = [each for *_, each in _campaigns(scenario)]
     alerts = [organization.duplicate_call_alert for organization in scenario.organizations]
     return Prior(
         calls,
@@ -192,7 +194,7 @@ def prior_of(scenario: Scenario) -> Prior:
         uncut,
         uncut and all(_is_steady(behaviour) for behaviour in behaviours),
         uncut and all(_answers(behaviour) for behaviour in behaviours),
-        (*_calendars(scenario),),
+        calendars,
         _line_prices(scenario),
         _closings(scenario),
     )
@@ -210,12 +212,12 @@ def _line_prices(scenario: Scenario) -> dict[str, float]:
     return {name: price for name, price in prices.items() if price}
 
 
-def _is_uncut(scenario: Scenario) -> bool:
+def _is_uncut(scenario: Scenario, calendars: Sequence[Calendar]) -> bool:
     """True if nothing keeps a campaign from making all its calls."""
     return (
         scenario.clock.end is None
         and not any(organization.timeline for organization in scenario.organizations)
-        and all(calendar.request.end_date_time is None for calendar in _calendars(scenario))
+        and all(calendar.request.end_date_time is None for calendar in calendars)
     )
 
 
@@ -353,6 +355,9 @@ def _constant(distribution: Distribution) -> bool:
 
 def _calendars(scenario: Scenario) -> Iterator[Calendar]:
     """Return the calendar of every campaign that is scheduled."""
+    of_campaign: dict[int, list[Behaviour]] = {}
+    for _, campaign, behaviour in _campaigns(scenario):
+        of_campaign.setdefault(id(campaign), []).append(behaviour)
     for organization in scenario.organizations:
         for campaign in organization.campaigns:
             own = [a for a in organization.timeline if a.campaign == campaign.name and a.body]
@@ -360,7 +365,7 @@ def _calendars(scenario: Scenario) -> Iterator[Calendar]:
             request = next((each for each in requests if each is not None), None)
             if request is None:
                 continue
-            behaviours = [b for _, each, b in _campaigns(scenario) if each is campaign]
+            behaviours = of_campaign[id(campaign)]
             yield Calendar(
                 organization.name,
                 campaign.name,
