@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +202,64 @@ def test_a_page_prints_on_a4_without_losing_a_column(
     context.close()
 
 
+@pytest.mark.parametrize("kind", EVERY)
+def test_no_column_is_cut_on_a_desk_and_figures_use_the_width(
+    browser: Any, files: dict[str, Path], kind: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 1000}, offline=True)
+    page = context.new_page()
+    page.goto(files[kind].as_uri())
+    assert page.evaluate(_CUT_OFF.replace(".stacks", ".table")) == []
+    assert page.evaluate(_NARROW) == []
+    context.close()
+
+
+_NARROW = """
+[...document.querySelectorAll('.grid')].flatMap(grid => {
+  const rows = {};
+  for (const box of grid.querySelectorAll(':scope > .table'))
+    (rows[box.offsetTop] ||= []).push(box.getBoundingClientRect().right);
+  const edge = grid.getBoundingClientRect().right;
+  return Object.values(rows).map(ends => edge - Math.max(...ends)).filter(left => left > 1);
+})
+"""
+"""Room to the right of each line of tables in a grid."""
+
+
+def test_a_table_does_not_break_across_printed_pages_after_its_first_row(
+    browser: Any, files: dict[str, Path], tmp_path: Path
+) -> None:
+    reader = shutil.which("pdftotext")
+    if reader is None:
+        pytest.skip("pdftotext is not installed: apt-get install poppler-utils")
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto(files["run"].as_uri())
+    # Tables at many heights of the paper, so that page breaks fall on every row.
+    page.evaluate(_MANY_TABLES)
+    (tmp_path / "many.pdf").write_bytes(page.pdf(format="A4"))
+    context.close()
+    done = subprocess.run([reader, "-layout", tmp_path / "many.pdf", "-"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    ends = [re.findall(r"row-[0-9]+", text)[-1:] for text in done.stdout.split("\f")]
+    broken = [end[0] for end in ends if end and end[0] != "row-7"]
+    assert len(broken) > 10
+    assert "row-1" not in broken
+
+
+_MANY_TABLES = """
+(() => {
+  const cells = k => `<th>row-${k}</th><td>1</td>`;
+  const rows = [1, 2, 3, 4, 5, 6, 7].map(k => `<tr>${cells(k)}</tr>`).join('');
+  const table = `<div class="table"><table><thead><tr><th>T</th><td>x</td></tr></thead>`
+    + `<tbody>${rows}</tbody></table></div>`;
+  const spaced = k => `<div style="height: ${(k * 37) % 101}px"></div>${table}`;
+  const all = [...Array(150).keys()].map(spaced).join('');
+  document.querySelector('main').innerHTML = `<section><div class="grid">${all}</div></section>`;
+})()
+"""
+
+
 A4_WIDTH = round((210 - 2 * 12) / 25.4 * 96)
 """Width of the paper without margins, in CSS pixels."""
 
@@ -270,15 +330,15 @@ def test_a_table_is_copied_as_text_with_tabs_and_no_formulas(
     page = context.new_page()
     page.goto(files["dozen"].as_uri())
     minus = page.locator(".table", has=page.locator("th", has_text="Minus as it is")).first
-    button = minus.locator("xpath=following-sibling::button[1]")
+    button = minus.locator(".copy")
     button.click()
     page.wait_for_function("button => button.textContent === 'Copied'", arg=button.element_handle())
     copied = page.evaluate("navigator.clipboard.readText()").split("\n")
-    assert copied[0] == "Minus as it is\tfinish\tpeople reached\tcost"
+    assert copied[0] == "Minus as it is\tfinish\tby Mon 5 Jan\tpeople reached\tcost"
     assert len(copied) == 12
-    name, finish, reached, cost = copied[1].split("\t")
-    assert name.startswith("an hour more a day (")
-    assert finish.startswith("'-2 s ±")
+    name, finish, _, reached, cost = copied[1].split("\t")
+    assert name == "an hour more a day, as a planner would write it, number 1"
+    assert finish.startswith("'+19 s (-37 s")
     assert reached.startswith("'+1, more in 8 of 8 pairs")
     assert cost.startswith("'+0.2 ±")
     context.close()

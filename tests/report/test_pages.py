@@ -26,6 +26,7 @@ from dialsim.report.writing import (
 from dialsim.results.bottleneck import percent
 from dialsim.results.result import Result
 from dialsim.results.summary_text import FigureTable, ValueText, answers
+from dialsim.testing import Sketch
 from report.pages import ACME, GOAL, KINDS, LINES, Reader, acme, clients, make, rendered
 
 
@@ -143,6 +144,32 @@ def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
         "How it goes",
         "Figures",
     ]
+
+
+def test_the_cost_of_a_run_is_split_into_dials_minutes_lines_and_fixed() -> None:
+    costs = {"perDial": 0.5, "perMinute": 1.2, "perLineDay": 35, "fixed": 500}
+    result = dialsim.run(acme().also(costs=costs).scenario())
+    words = Reader(run_report(result, pairs=0)).words
+    found = re.search(
+        r"Dials ([\d.,]+), minutes ([\d.,]+), lines ([\d.,]+), fixed ([\d.,]+)\.", words
+    )
+    assert found is not None
+    dials, minutes, lines, fixed = (float(text.replace(",", "")) for text in found.groups())
+    summary = result.summary
+    assert summary.cost is not None
+    assert dials == (summary.dials - summary.dials_withdrawn) / 2
+    assert (lines, fixed) == (5 * 35, 500)
+    assert dials + minutes + lines + fixed == pytest.approx(summary.cost, abs=0.011)
+
+
+def test_reached_by_attempt_shows_all_attempts() -> None:
+    busy = "; ".join(["busy 1s"] * 18 + ["answered 5s 60s"])
+    sketch = Sketch(1).campaign("January", busy, "answered 5s 60s", max_attempts=19,
+                                retry_interval="5m")  # fmt: skip
+    words = Reader(run_report(dialsim.run(sketch.scenario()), pairs=0)).words
+    tables = words.split("Reached by attempt ")[1:]
+    assert " ".join(tables).count("%") == 19
+    assert "19 100" in tables[-1].replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_the_table_of_campaigns_names_their_organizations(

@@ -41,6 +41,7 @@ from dialsim.report.what_if import (
     dear,
 )
 from dialsim.results.bottleneck import percent
+from dialsim.results.counts import Charges, cost_of
 from dialsim.results.figures import Figures
 from dialsim.results.plots.drawing import Scope
 from dialsim.results.plots.outcomes import AnswerCounts, draw_funnel, funnels
@@ -69,7 +70,7 @@ def run_page(result: Result, measured: Help) -> ReportPage:
         _reach(summary),
         _held_back(summary),
         *([help_fact(measured)] if measured else []),
-        *_cost(summary),
+        *_cost(result),
     ]
     return ReportPage(
         title=summary.scenario,
@@ -206,7 +207,8 @@ def _effects(lever: MeasuredLever, what_if: WhatIf) -> str:
     return f"Finish: {finish}. People reached: {reached}."
 
 
-def _cost(summary: Summary) -> Iterator[Fact]:
+def _cost(result: Result) -> Iterator[Fact]:
+    summary = result.summary
     if summary.cost is None:
         return
     per_person, net = summary.cost_per_reached, summary.net_value
@@ -216,7 +218,25 @@ def _cost(summary: Summary) -> Iterator[Fact]:
     if net is not None:
         worth = f"The results are worth {summary.value:,.2f} {summary.currency}"
         each = f"{each} {worth}: {net:+,.2f} {summary.currency} net.".lstrip()
-    yield Fact("What does it cost?", f"{summary.cost:,.2f} {summary.currency}", each)
+    detail = f"{each} {_split(result)}".strip()
+    yield Fact("What does it cost?", f"{summary.cost:,.2f} {summary.currency}", detail)
+
+
+def _split(result: Result) -> str:
+    """Return the parts of the cost: `Dials 1.00, minutes 2.00, lines 3.00, fixed 4.00.`"""
+    reading = result.reading
+    costs = reading.world.scenario.costs
+    assert costs is not None
+    charges = Charges.total(Charges.of(calls, costs) for calls in reading.engine_calls.values())
+    parts = {
+        "dials": cost_of(costs, charges.dials - charges.withdrawn, 0, 0),
+        "minutes": cost_of(costs, 0, charges.increments, 0),
+        "people reached": cost_of(costs, 0, 0, charges.answered),
+        "lines": sum(reading.line_costs.values()),
+        "fixed": sum(reading.fixed_costs.values()),
+    }
+    said = ", ".join(f"{name} {amount:,.2f}" for name, amount in parts.items() if amount)
+    return f"{said[0].upper()}{said[1:]}." if said else ""
 
 
 def _sections(result: Result, measured: Help) -> Iterator[Section]:

@@ -211,6 +211,14 @@ class RunView:
     @cached_property
     def shared_costs(self) -> dict[Position, float]:
         """Share of each campaign in the costs of lines and of the run."""
+        return {
+            position: share + self.line_costs[position]
+            for position, share in self.fixed_costs.items()
+        }
+
+    @cached_property
+    def fixed_costs(self) -> dict[Position, float]:
+        """Share of each campaign in the fixed cost of the run."""
         costs, positions = self.world.scenario.costs, [*self.lives]
         if costs is None:
             return dict.fromkeys(positions, 0.0)
@@ -218,9 +226,15 @@ class RunView:
         people = [int(np.count_nonzero(listed(self.states[position]))) for position in positions]
         scheduled = [self.lives[position].request is not None for position in positions]
         shares = fixed_shares(costs, people, scheduled).tolist()
-        shared = dict(zip(positions, shares, strict=True))
+        return dict(zip(positions, shares, strict=True))
+
+    @cached_property
+    def line_costs(self) -> dict[Position, float]:
+        """Share of each campaign in the cost of its organization's lines."""
+        costs, positions = self.world.scenario.costs, [*self.lives]
+        shared = dict.fromkeys(positions, 0.0)
         # Shares of lines need the occupancy over time, which most scenarios can do without.
-        if not costs.per_line_day:
+        if costs is None or not costs.per_line_day:
             return shared
         for block in self.world.organizations:
             own = [position for position in positions if position[0] == block.position]
@@ -232,7 +246,7 @@ class RunView:
                 self.trace.end,
             )
             for position, share in zip(own, of_lines.tolist(), strict=True):
-                shared[position] += share
+                shared[position] = share
         return shared
 
     def _slots(self, organization: int) -> SlotUse:

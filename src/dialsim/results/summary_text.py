@@ -191,23 +191,33 @@ def _cell(figure: Figure, part: Figures) -> str:
     return ValueText(said, value) if text and isinstance(value, int | float) else said
 
 
+_ATTEMPTS = 8  # attempts that fit side by side on a line of the printed summary
+
+
 def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
-    """Return the table of reach by attempt, with at most eight attempts."""
-    attempts = min(max((len(figures.reach_by_attempt) for _, figures in scopes), default=0), 8)
+    """Return the tables of reach by attempt: one for every eight attempts."""
+    attempts = max((len(figures.reach_by_attempt) for _, figures in scopes), default=0)
     if attempts < 2:
         return []
-    rows = [
-        (name, *(ValueText(percent(share), share) for share in figures.reach_by_attempt[:attempts]))
-        for name, figures in scopes
-    ]
     return [
         FigureTable(
             "Reached by attempt",
-            tuple(str(number) for number in range(1, attempts + 1)),
-            tuple((*row, *[""] * (attempts + 1 - len(row))) for row in rows),
+            tuple(str(index + 1) for index in columns),
+            tuple(
+                (name, *(_reach_cell(part, index) for index in columns)) for name, part in scopes
+            ),
             _last_of_all(scopes),
         )
+        for first in range(0, attempts, _ATTEMPTS)
+        for columns in [range(first, min(first + _ATTEMPTS, attempts))]
     ]
+
+
+def _reach_cell(figures: Figures, index: int) -> str:
+    if index >= len(figures.reach_by_attempt):
+        return ""
+    share = figures.reach_by_attempt[index]
+    return ValueText(percent(share), share)
 
 
 def _compliance_tables(summary: Summary) -> list[FigureTable]:

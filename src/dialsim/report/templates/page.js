@@ -60,7 +60,7 @@
     });
     copy.className = "copy";
     copy.setAttribute("aria-live", "polite");
-    box.after(copy);
+    box.append(copy);
   }
 
   const tip = document.body.appendChild(document.createElement("div"));
