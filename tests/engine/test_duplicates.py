@@ -190,13 +190,17 @@ def test_c9_a_campaign_must_be_draft_before_duplicates_are_looked_at() -> None:
     assert refusals(trace)[0].startswith("19 A schedule CAMPAIGN_ALREADY_STARTED")
 
 
-def test_c9_the_alert_must_be_on_before_calling_must_be_allowed() -> None:
+def test_c9_calling_must_be_allowed_before_the_alert_must_be_on() -> None:
     live = Simulation(
         Sketch(1, start=START)
         .having(calling_allowed=False)
         .campaign("A", "busy 0s", requested=None)
         .scenario()
     )
+    with pytest.raises(Refused) as refused:
+        live.schedule("A", WITHOUT_DUPLICATES)
+    assert (refused.value.status, refused.value.code) == (403, "CALLING_NOT_ALLOWED")
+    live.set_calling_allowed(True)
     with pytest.raises(Refused) as refused:
         live.schedule("A", WITHOUT_DUPLICATES)
     assert (refused.value.status, refused.value.message) == (
