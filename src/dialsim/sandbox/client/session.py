@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
@@ -102,10 +99,12 @@ def _ports_of_running_loop() -> set[int]:
     # asyncio does not list its servers; loops without a selector (uvloop, Windows) hide them
     selector = getattr(loop, "_selector", None)
     ports = set[int]()
-    for number in selector.get_map() if selector is not None else ():
-        with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:
-            if copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                ports.add(copy.getsockname()[1])
+    # The sockets themselves are read: copies of other descriptors, such as the pipes to a browser
+    # that drives a test, would disturb their owners.
+    for key in selector.get_map().values() if selector is not None else ():
+        reader: Any = key.data[0] if isinstance(key.data, tuple) else None
+        if getattr(getattr(reader, "_callback", None), "__name__", "") == "_accept_connection":
+            ports.add(reader._args[1].getsockname()[1])
     return ports
 
 
