@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from dialsim.engine.engines import prepare
 from dialsim.engine.world import World
-from dialsim.experiments.case import Case
 from dialsim.experiments.expression import read_expression
 from dialsim.experiments.intervals import mean_interval, paired_difference
 from dialsim.experiments.optimum import optimize
 from dialsim.experiments.plan import plan
 from dialsim.experiments.run_figures import RunFigures, figures_of
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.results.result import result_of
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
@@ -74,36 +74,36 @@ class Pool:
 
     def __init__(self, base: Scenario, variants: Sequence[Sequence[str]] = ((),)) -> None:
         self.base = base
-        self.cases = [Case(base.with_(*changes)) for changes in variants]
+        self.specs = [RunSpec(base.with_(*changes)) for changes in variants]
         self.changes = {
-            case.digest: changes for case, changes in zip(self.cases, variants, strict=True)
+            spec.digest: changes for spec, changes in zip(self.specs, variants, strict=True)
         }
         self._runs: dict[str, list[RunFigures]] = {}
 
-    def runs(self, case: Case) -> list[RunFigures]:
+    def runs(self, spec: RunSpec) -> list[RunFigures]:
         """Return the runs of a variant; they are made when first asked for."""
-        if case.digest not in self._runs:
+        if spec.digest not in self._runs:
             prepare("compiled")
             made, world = [], None
             for k in range(POOL):
-                world = World(case.scenario, case.seed, k, world)
+                world = World(spec.scenario, spec.seed, k, world)
                 made.append(figures_of(result_of(world, "compiled"), ALWAYS))
-            self._runs[case.digest] = made
-        return self._runs[case.digest]
+            self._runs[spec.digest] = made
+        return self._runs[spec.digest]
 
     def truth(self, text: str, which: int = 0) -> float:
         """Return the true mean of an expression, by all runs; of an instant since its origin."""
-        case = self.cases[which]
-        runs = self.runs(case)
-        figure = read_expression(text, case.scenario)
-        values = figure.in_tables(runs, case.scenario.calling_begins)
-        known = figure.facts_in_tables(runs, case.prior)
+        spec = self.specs[which]
+        runs = self.runs(spec)
+        figure = read_expression(text, spec.scenario)
+        values = figure.in_tables(runs, spec.scenario.calling_begins)
+        known = figure.facts_in_tables(runs, spec.prior)
         return float(known.expected(values).mean()) if np.isfinite(values).all() else inf
 
     def sample(self, chance: np.random.Generator, n: int) -> list[list[RunFigures]]:
         """Return some runs of each variant, of the same replications."""
         chosen = chance.choice(POOL, n, replace=False)
-        return [[self.runs(case)[k] for k in chosen] for case in self.cases]
+        return [[self.runs(spec)[k] for k in chosen] for spec in self.specs]
 
 
 @dataclass
@@ -144,17 +144,17 @@ def means(
     name: str, pool: Pool, texts: Sequence[str], experiments: int, which: int = 0
 ) -> Iterator[Row]:
     """Intervals of means of expressions, as `run --replications` and `sweep` print them."""
-    case = pool.cases[which]
+    spec = pool.specs[which]
     for text in texts:
-        figure, truth = read_expression(text, case.scenario), pool.truth(text, which)
+        figure, truth = read_expression(text, spec.scenario), pool.truth(text, which)
         for n in RUNS:
             chance, row = np.random.default_rng((n, len(text))), Row(
                 f"mean of {text}: {name}", "95 %", n, experiments
             )  # fmt: skip
             for _ in range(experiments):
                 runs = pool.sample(chance, n)[which]
-                values = figure.in_tables(runs, case.scenario.calling_begins)
-                found = mean_interval(values, 0.95, figure.facts_in_tables(runs, case.prior))
+                values = figure.in_tables(runs, spec.scenario.calling_begins)
+                found = mean_interval(values, 0.95, figure.facts_in_tables(runs, spec.prior))
                 _count(row, found.low, found.high, truth)
             yield row
 
@@ -162,7 +162,7 @@ def means(
 def gaps(name: str, pool: Pool, texts: Sequence[str], experiments: int) -> Iterator[Row]:
     """Intervals of paired differences, the second variant minus the first."""
     for text in texts:
-        figures = [read_expression(text, case.scenario) for case in pool.cases]
+        figures = [read_expression(text, spec.scenario) for spec in pool.specs]
         truth = pool.truth(text, 1) - pool.truth(text, 0)
         for n in RUNS:
             chance = np.random.default_rng((n, 1 + len(text)))
@@ -170,29 +170,29 @@ def gaps(name: str, pool: Pool, texts: Sequence[str], experiments: int) -> Itera
             for _ in range(experiments):
                 sides = pool.sample(chance, n)
                 values, known = [], []
-                for figure, case, runs in zip(figures, pool.cases, sides, strict=True):
-                    values.append(figure.in_tables(runs, case.scenario.calling_begins))
-                    known.append(figure.facts_in_tables(runs, case.prior))
+                for figure, spec, runs in zip(figures, pool.specs, sides, strict=True):
+                    values.append(figure.in_tables(runs, spec.scenario.calling_begins))
+                    known.append(figure.facts_in_tables(runs, spec.prior))
                 found = paired_difference(values[1], values[0], 0.95, (known[1], known[0]))
                 _count(row, found.low, found.high, truth)
             yield row
 
 
 class FromPool:
-    """In place of a runner: the replications of a case are those of a pool, in a chosen order."""
+    """In place of a runner: the replications of a spec are those of a pool, in a chosen order."""
 
     def __init__(self, pool: Pool, order: NDArray[np.intp]) -> None:
         self._pool, self._order = pool, order
         self.ahead = self.made = 0
 
     def replicate(
-        self, cases: Sequence[Case], count: int, asked: frozenset[str] | None = None
+        self, specs: Sequence[RunSpec], count: int, asked: frozenset[str] | None = None
     ) -> None:
         assert asked is None or asked <= ALWAYS, asked - ALWAYS
-        for case in cases:
-            runs = self._pool.runs(case)
-            for k in range(len(case.finished), count):
-                case.finished[k] = runs[self._order[k]]
+        for spec in specs:
+            runs = self._pool.runs(spec)
+            for k in range(len(spec.finished), count):
+                spec.finished[k] = runs[self._order[k]]
                 self.made += 1
 
 
@@ -219,7 +219,7 @@ def verdicts(
     Each is an expression and the share of its true mean at which the bound is. Verdicts that are
     sure and wrong count, of all.
     """
-    scenario = pool.cases[0].scenario
+    scenario = pool.specs[0].scenario
     for text, share in goals:
         truth = pool.truth(text)
         is_time = read_expression(text, scenario).is_instant
@@ -232,8 +232,8 @@ def verdicts(
             place = FromPool(pool, chance.permutation(POOL))
             with instead_of_runner("plan", place):
                 answer = plan(scenario, "seed", f"{scenario.seed}..{scenario.seed}", goal)
-            row.printed += answer.evidence.sure
-            row.right += answer.evidence.sure and not answer.evidence.met
+            row.printed += answer.estimate.sure
+            row.right += answer.estimate.sure and not answer.estimate.met
         yield row
 
 
@@ -251,13 +251,13 @@ def optima(
     ((way, text),) = objective.items()
     figure = text.removeprefix("mean(").removesuffix(")")
     losses, least = {}, inf
-    for case in pool.cases:
-        runs = pool.runs(case)
-        expression = read_expression(figure, case.scenario)
-        values = expression.in_tables(runs, case.scenario.calling_begins)
-        mean = float(expression.facts_in_tables(runs, case.prior).expected(values).mean())
+    for spec in pool.specs:
+        runs = pool.runs(spec)
+        expression = read_expression(figure, spec.scenario)
+        values = expression.in_tables(runs, spec.scenario.calling_begins)
+        mean = float(expression.facts_in_tables(runs, spec.prior).expected(values).mean())
         loss = -mean if way == "maximize" else mean
-        key = tuple(change.rpartition("=")[2] for change in pool.changes[case.digest])
+        key = tuple(change.rpartition("=")[2] for change in pool.changes[spec.digest])
         losses[key] = loss
         least = min(least, losses[key])
     row = Row(
@@ -322,12 +322,12 @@ def unfinished(experiments: int) -> Row:
     end = f"{JANUARY}.schedule.endDateTime=2026-01-05T04:10:00Z"
     pool = Pool(scenario(40, f"{ATTEMPTS}=3", end))
     row = Row("no limits of the mean finish if a run does not finish", "100 %", 20, experiments)
-    chance, case = np.random.default_rng(1), pool.cases[0]
-    figure = read_expression("finish", case.scenario)
+    chance, spec = np.random.default_rng(1), pool.specs[0]
+    figure = read_expression("finish", spec.scenario)
     for _ in range(experiments):
         runs = pool.sample(chance, 20)[0]
-        values = figure.in_tables(runs, case.scenario.calling_begins)
-        found = mean_interval(values, 0.95, figure.facts_in_tables(runs, case.prior))
+        values = figure.in_tables(runs, spec.scenario.calling_begins)
+        found = mean_interval(values, 0.95, figure.facts_in_tables(runs, spec.prior))
         if np.isfinite(values).all():
             continue
         row.printed += 1

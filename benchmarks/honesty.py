@@ -29,12 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dialsim.experiments.case import Case
 from dialsim.experiments.expression import figure_of_run
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.search import Search, doubtful, smallest
 from dialsim.experiments.sweep import Deciding
 from dialsim.experiments.variants import make_axis
@@ -224,12 +224,12 @@ CASES = [
 class Drawn:
     """In place of a laboratory: the replications of a subject are drawn, and not simulated."""
 
-    def __init__(self, case: Claim, chance: Chance, most: int) -> None:
-        columns = {name: draw(chance, most) for name, draw in case.draws.items()}
+    def __init__(self, claim: Claim, chance: Chance, most: int) -> None:
+        columns = {name: draw(chance, most) for name, draw in claim.draws.items()}
         self._figures = {"finish": np.full(most, float(START)), "cost": np.full(most, nan)}
         self._figures |= columns
 
-    def replicate(self, subjects: Sequence[Case], count: int, _: frozenset[str]) -> None:
+    def replicate(self, subjects: Sequence[RunSpec], count: int, _: frozenset[str]) -> None:
         for subject in subjects:
             for k in range(len(subject.finished), count):
                 values = {name: float(column[k]) for name, column in self._figures.items()}
@@ -259,17 +259,17 @@ FIRST, MOST = 8, 400
 
 def verdicts(experiments: int, seed: int = 1) -> Iterator[Judged]:
     axis = make_axis("1", "1")
-    for number, case in enumerate(CASES):
-        goal = read_goal(case.goal, SCENARIO)
+    for number, claim in enumerate(CASES):
+        goal = read_goal(claim.goal, SCENARIO)
         chance = np.random.default_rng((seed, 1000 + number))
-        found = Judged(case.goal, case.drawn, case.true, experiments)
+        found = Judged(claim.goal, claim.drawn, claim.true, experiments)
         for _ in range(experiments):
-            place = Drawn(case, chance, MOST)
+            place = Drawn(claim, chance, MOST)
             search = Search(place, SCENARIO, None, "seed", axis, goal, FIRST, MOST, 0.95)
             search.settle([0])
-            evidence = search.at(0)
-            found.sure += evidence.sure
-            found.wrong += evidence.sure and evidence.met is not case.true
+            estimate = search.at(0)
+            found.sure += estimate.sure
+            found.wrong += estimate.sure and estimate.met is not claim.true
         yield found
 
 
@@ -364,13 +364,15 @@ class DrawnSteps:
         self._finishes = START + 1000 * steps.draw(chance, MOST)
         self.runs = self.ahead = 0
 
-    def replicate(self, cases: Sequence[Case], count: int, _: frozenset[str] | None = None) -> None:
-        for case in cases:
-            finishes = self._finishes[case.scenario.organizations[0].max_concurrent_calls - 1]
-            for k in range(len(case.finished), count):
+    def replicate(
+        self, specs: Sequence[RunSpec], count: int, _: frozenset[str] | None = None
+    ) -> None:
+        for spec in specs:
+            finishes = self._finishes[spec.scenario.organizations[0].max_concurrent_calls - 1]
+            for k in range(len(spec.finished), count):
                 values = {"finish": float(finishes[k]), "cost": nan}
                 scopes = (ScopeFigures("run", None, None, values),)
-                case.finished[k] = RunFigures(k, START, scopes)
+                spec.finished[k] = RunFigures(k, START, scopes)
                 self.runs += 1
 
 
@@ -494,7 +496,7 @@ def decided(among: Sequence[Apart], sweeps: int, seed: int = 1) -> Iterator[Deci
         found = DecidedSweeps(apart.name, " or ".join(apart.true) or "open", sweeps)
         for _ in range(sweeps):
             place = DrawnSteps(apart, chance)
-            made = deciding.replicate(place, [Case(scenario) for scenario in scenarios])
+            made = deciding.replicate(place, [RunSpec(scenario) for scenario in scenarios])
             sure = [part.verdict for part in made.decisions if part.verdict != "open"]
             found.verdicts += len(made.decisions)
             found.sure += len(sure)

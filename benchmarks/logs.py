@@ -20,7 +20,7 @@ from time import perf_counter
 from joblib.externals.loky import get_reusable_executor
 
 import dialsim
-from dialsim.evidence.log import read_log
+from dialsim.logs.log import read_log
 
 _SCENARIO = Path(__file__).parents[1] / "scenarios" / "webhook-outage.yaml"
 

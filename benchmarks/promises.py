@@ -27,9 +27,10 @@ from tempfile import TemporaryDirectory
 
 import compiled
 import decision
-import logs
 from speed import Finding, Sample
 from workload import MANY_SLOTS, scenario_text
+
+import logs
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "speed.md"
@@ -219,8 +220,8 @@ def verify(file: Path) -> None:
     """Print the processor time that the findings of a log take."""
     from job import clocked
 
-    from dialsim.evidence.log import read_log
-    from dialsim.evidence.verify import verify
+    from dialsim.logs.log import read_log
+    from dialsim.logs.verify import verify
 
     log = read_log(file)
     print(clocked(lambda: verify(log))[1])

@@ -9,7 +9,7 @@
 | usual | dialsim's recipients and engine, with the usual settings but the order of calls |
 | engine | the same with queue, releases and pace of its own, which `dialsim replay` estimates |
 | phones | dialsim's recipients and engine; setup takes 0 to 8 s, phones ring for 15 to 45 s |
-| others | dialler, recipients and phones that are not dialsim's (`tests/evidence`) |
+| others | dialler, recipients and phones that are not dialsim's (`tests/logs`) |
 | rhythms | the same, and recipients answer at the hours of their lives |
 | outage | as others; on the first day 60 % of the calls fail, and it is known that it is over |
 
@@ -39,20 +39,20 @@ import pandas as pd
 
 import dialsim
 from dialsim.engine.windows import Windows
-from dialsim.evidence.backtest import backtest
-from dialsim.evidence.engine_settings import estimate
-from dialsim.evidence.held_out_campaigns import HeldOutCampaign, forecast_held_out
-from dialsim.evidence.log import Log, read_log
-from dialsim.evidence.pull import pull
-from dialsim.evidence.pulled import DRAWS
-from dialsim.evidence.record import RecordedCalls
-from dialsim.evidence.service import ServiceClient
 from dialsim.experiments.variants import read_variants
 from dialsim.interface.instants import parse_instant
+from dialsim.logs.backtest import backtest
+from dialsim.logs.engine_settings import estimate
+from dialsim.logs.held_out_campaigns import HeldOutCampaign, forecast_held_out
+from dialsim.logs.log import Log, read_log
+from dialsim.logs.pull import pull
+from dialsim.logs.pulled import DRAWS
+from dialsim.logs.record import RecordedCalls
+from dialsim.logs.service import ServiceClient
 from dialsim.testing import Sketch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from evidence.other_service import MONDAY, Service
+from logs.other_service import MONDAY, Service
 
 KEY = "bench_0123456789abcdef0123456789abcdef"
 ENOUGH = 0.85

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
         ValidationFailed,
         WorkersLost,
     )
-    from dialsim.evidence.calibrate import Calibration, calibrate
-    from dialsim.evidence.log import Log, read_log
-    from dialsim.evidence.verify import Verified, verify
     from dialsim.experiments.comparison import Comparison, compare
     from dialsim.experiments.forecast import Forecast, forecast
     from dialsim.experiments.optimum import Optimum, optimize
     from dialsim.experiments.plan import Plan, plan
     from dialsim.experiments.replications import Replications, replicate
     from dialsim.experiments.sweep import Sweep, sweep
+    from dialsim.logs.calibrate import Calibration, calibrate
+    from dialsim.logs.log import Log, read_log
+    from dialsim.logs.verify import Verified, verify
     from dialsim.results.excel import for_excel
     from dialsim.results.result import Result, run
     from dialsim.sandbox.client.sandbox import Sandbox
@@ -54,14 +54,14 @@ __version__ = "0.1.0"
 
 # Names are imported when first used, so that `import dialsim` and `dialsim --help` stay quick.
 _HOMES = {
-    "Calibration": "dialsim.evidence.calibrate",
+    "Calibration": "dialsim.logs.calibrate",
     "Comparison": "dialsim.experiments.comparison",
     "DialsimError": "dialsim.errors",
     "ExistingOutput": "dialsim.errors",
     "ExperimentError": "dialsim.errors",
     "Forecast": "dialsim.experiments.forecast",
     "JournalError": "dialsim.errors",
-    "Log": "dialsim.evidence.log",
+    "Log": "dialsim.logs.log",
     "LogError": "dialsim.errors",
     "NotKept": "dialsim.errors",
     "Optimum": "dialsim.experiments.optimum",
@@ -81,9 +81,9 @@ _HOMES = {
     "StudioError": "dialsim.errors",
     "Sweep": "dialsim.experiments.sweep",
     "ValidationFailed": "dialsim.errors",
-    "Verified": "dialsim.evidence.verify",
+    "Verified": "dialsim.logs.verify",
     "WorkersLost": "dialsim.errors",
-    "calibrate": "dialsim.evidence.calibrate",
+    "calibrate": "dialsim.logs.calibrate",
     "compare": "dialsim.experiments.comparison",
     "explore": "dialsim.studio",
     "for_excel": "dialsim.results.excel",
@@ -92,11 +92,11 @@ _HOMES = {
     "loads": "dialsim.scenario.loading",
     "optimize": "dialsim.experiments.optimum",
     "plan": "dialsim.experiments.plan",
-    "read_log": "dialsim.evidence.log",
+    "read_log": "dialsim.logs.log",
     "replicate": "dialsim.experiments.replications",
     "run": "dialsim.results.result",
     "sweep": "dialsim.experiments.sweep",
-    "verify": "dialsim.evidence.verify",
+    "verify": "dialsim.logs.verify",
 }
 
 __all__ = [

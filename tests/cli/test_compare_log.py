@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 import dialsim
 from cli import program
 from dialsim.cli import commands
-from dialsim.evidence.distances import METRICS
+from dialsim.logs.distances import METRICS
 from dialsim.testing import Sketch
 
 pytestmark = pytest.mark.usefixtures("pictures_unrendered")

@@ -133,13 +133,13 @@ def test_a_figure_that_decides_says_what_it_has_decided_after_how_many_runs(tmp_
     assert (out / "report.html").read_bytes() == page
 
 
-def test_a_plan_prints_the_value_its_evidence_and_its_neighbour() -> None:
+def test_a_plan_prints_the_value_its_estimate_and_its_neighbour() -> None:
     # four scripted people: one is called a second time an hour later, whatever the lines
     asked = ("--vary", f"{LIMIT}=1..6", "--goal", "p95(finish) <= 2h", "--jobs", "1")
     done = dialsim("plan", FIRST, *FEW, *asked, "--format", "json")
     document = json.loads(done.stdout)
     assert done.returncode == (0 if document["met"] else 1)
-    for key in ("value", "met", "goal", "evidence", "neighbour", "tried", "warnings"):
+    for key in ("value", "met", "goal", "estimate", "neighbour", "tried", "warnings"):
         assert key in document
     assert document["goal"] == "p95(finish) <= 2h"
 

@@ -66,7 +66,7 @@ def test_the_shortest_retry_interval_is_the_shortest_that_is_allowed() -> None:
     assert free.value == "2h"
     found = dialsim.plan(base, INTERVAL, "2h..24h:2h", goal, jobs=1, max_replications=20)
     assert found.value == "12h"  # after a call at 08:00 that is 20:00, when the day is over
-    assert no_more(base, [f"{INTERVAL}={found.value}"], found.evidence.replications)
+    assert no_more(base, [f"{INTERVAL}={found.value}"], found.estimate.replications)
     refused = [part.value for part in found.not_allowed]
     assert "2h" in refused
     assert set(found.to_dict()["not_allowed"]) == set(refused)
@@ -133,7 +133,7 @@ def test_counts_of_a_rule_are_figures_of_goals_and_objectives() -> None:
     goal = "mean(compliance.one a day.repeated) <= 0"
     found = dialsim.plan(base, INTERVAL, "2h..26h:2h", goal, jobs=1, max_replications=30)
     assert found.met
-    assert found.evidence.findings[0].estimate == 0
+    assert found.estimate.findings[0].estimate == 0
     share = 'mean(January."compliance"."one a day".repeated / dials)'
     few = dialsim.optimize(base, {ATTEMPTS: [1, 2]}, minimize=share, jobs=1, max_replications=8)
     assert few.best.values == (1,)
@@ -171,13 +171,13 @@ def recommended(base: Scenario, chance: random.Random) -> list[tuple[list[str], 
     way = chance.choice(["smallest", "largest"])
     answer = dialsim.plan(base, *axis, goal, objective=way, **asked)
     if answer.met:
-        found.append(([f"{axis[0]}={answer.value}"], answer.evidence.replications))
+        found.append(([f"{axis[0]}={answer.value}"], answer.estimate.replications))
     vary = {INTERVAL: ["1h", "6h", "24h"], ATTEMPTS: [1, 2, 3]}
     figure = chance.choice(["people_reached", "people_reached / dials"])
     best_of = dialsim.optimize(base, vary, maximize=f"mean({figure})", **asked)
     if best_of.met:
         lines = [f"{path}={value}" for path, value in zip(vary, best_of.best.values, strict=True)]
-        found.append((lines, best_of.best.evidence.replications))
+        found.append((lines, best_of.best.estimate.replications))
     runs = dialsim.replicate(base, 6, jobs=1, engine="simpy").figures
     studied, further = StudiedVariant(AS_IT_IS, runs), FurtherRuns(6, jobs=1, engine="simpy")
     (helps,) = what_would_help(base, None, [studied], further)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.goal import Evidence, Goal, Statistic, judge, read_goal
+from dialsim.experiments.goal import Goal, GoalEstimate, Statistic, judge, read_goal
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import parse_instant
@@ -55,7 +55,7 @@ def met(goal: str, values: list[float], name: str = "people_reached") -> bool:
     return judge(1, read_goal(goal, ONE), runs(values, name), 0.95).met
 
 
-def judged(goal: str, values: list[float], name: str = "people_reached") -> Evidence:
+def judged(goal: str, values: list[float], name: str = "people_reached") -> GoalEstimate:
     return judge(1, read_goal(goal, ONE), runs(values, name), 0.95)
 
 

@@ -57,7 +57,7 @@ def test_the_smallest_values_that_meet_the_goals_are_those_worked_out_by_hand() 
     assert answer.best.values == min(met) == (3, 2)
     assert answer.met
     assert answer.sure
-    assert {part.values for part in answer.tried if part.evidence.met} == met
+    assert {part.values for part in answer.tried if part.estimate.met} == met
 
 
 def test_of_those_that_do_as_well_the_smallest_values_win() -> None:
@@ -178,7 +178,7 @@ def test_an_answer_is_not_sure_while_something_better_may_meet_the_goal() -> Non
         max_replications=60,
     )  # fmt: skip
     assert answer.best.values == (1,)
-    assert answer.best.evidence.sure
+    assert answer.best.estimate.sure
     assert [part.values for part in answer.in_doubt] == [(2,)]
     assert not answer.sure
     assert optimum_headline(answer).endswith("as far as the runs can tell.")
@@ -209,7 +209,7 @@ def test_answers_called_sure_are_seldom_wrong(above: int, least: int) -> None:
 
 def test_runs_have_the_figures_that_are_asked_for_and_no_others() -> None:
     answer = found(CHANCY, {LINES: "1..2"}, "mean(finish) <= 9h", minimize="mean(talk_minutes)")
-    assert {run.asked for run in answer.best.evidence.runs} == {
+    assert {run.asked for run in answer.best.estimate.runs} == {
         frozenset({"cost", "finish", "people", "people_lost", "people_reached", "reach_share",
                    "talk_minutes"})
     }  # fmt: skip

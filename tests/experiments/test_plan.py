@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.case import Case
-from dialsim.experiments.goal import Evidence, judge, read_goal
+from dialsim.experiments.goal import GoalEstimate, judge, read_goal
 from dialsim.experiments.plan import plan
 from dialsim.experiments.plan_text import plan_headline, plan_sentences, plan_tables
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.search import Search, cheapest, doubtful, ruled_out, smallest, tied
 from dialsim.experiments.variants import make_axis
 from dialsim.interface.instants import format_instant, parse_instant
@@ -42,7 +42,7 @@ def test_a_plan_is_exact_where_every_call_lasts_a_minute(people: int, minutes: i
     until = format_instant(parse_instant(START) + minutes * MINUTE)
     found = plan(crowd(people), LIMIT, (1, 70), f"p95(finish) <= {until}", jobs=1)
     slots = next(c for c in range(1, 71) if ceil(people / c) <= minutes)
-    assert (found.value, found.met, found.evidence.sure) == (slots, True, True)
+    assert (found.value, found.met, found.estimate.sure) == (slots, True, True)
     assert found.warnings == ()
     if slots > 1:
         assert (found.neighbour.value, found.neighbour.met) == (slots - 1, False)
@@ -52,9 +52,9 @@ def test_a_plan_is_exact_where_every_call_lasts_a_minute(people: int, minutes: i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", range(20))
-def test_a_plan_finds_what_trying_everything_finds(case: int) -> None:
-    chance = random.Random(case)
+@pytest.mark.parametrize("spec", range(20))
+def test_a_plan_finds_what_trying_everything_finds(spec: int) -> None:
+    chance = random.Random(spec)
     scenario = crowd(chance.randint(10, 40), **CHANCY, attempts=chance.choice([1, 2]))
     minutes = chance.randint(6, 40)
     text = chance.choice(
@@ -71,8 +71,8 @@ def test_a_plan_finds_what_trying_everything_finds(case: int) -> None:
         for slots in range(1, 16)
         for varied in [scenario.with_(f"{LIMIT}={slots}")]
     ]
-    meeting = [evidence.value for evidence in tried if evidence.met]
-    surely = [evidence.value for evidence in tried if evidence.met and evidence.sure]
+    meeting = [estimate.value for estimate in tried if estimate.met]
+    surely = [estimate.value for estimate in tried if estimate.met and estimate.sure]
     found = plan(scenario, LIMIT, (1, 15), text, replications=count, max_replications=count, jobs=1)
     # in doubt the answer is on the safe side, and what may do as well is named
     # where no value is sure to meet the goal, that is the value with the most to spare
@@ -86,7 +86,7 @@ def test_a_plan_finds_what_trying_everything_finds(case: int) -> None:
 def test_nothing_that_meets_the_goal_is_an_answer_too() -> None:
     found = plan(crowd(40), LIMIT, (1, 3), "p95(finish) <= 2m", jobs=1)
     assert (found.value, found.met) == (None, False)
-    assert found.evidence.value == 3
+    assert found.estimate.value == 3
     assert "3 come closest" in found._repr_html_()
 
 
@@ -136,8 +136,8 @@ def test_the_cheapest_value_costs_no_more_than_any_other_that_meets_the_goal() -
     found = plan(scenario, path, (1, 4), goal, objective="cheapest", jobs=1)
     fewest = plan(scenario, path, (1, 4), goal, jobs=1)
     assert found.value == fewest.value
-    costs = {evidence.value: evidence.cost for evidence in found.tried if evidence.met}
-    assert found.evidence.cost == min(costs.values())
+    costs = {estimate.value: estimate.cost for estimate in found.tried if estimate.met}
+    assert found.estimate.cost == min(costs.values())
     with pytest.raises(ExperimentError, match="the scenario names no costs"):
         plan(crowd(costs=False), LIMIT, (1, 5), goal, objective="cheapest", jobs=1)
 
@@ -155,7 +155,7 @@ def test_a_plan_says_whom_it_reaches_where_the_goal_does_not_ask_and_whom_it_los
         f"Warning: with 8 lines, {lost:,.1f} people are lost on average: endDateTime or a "
         "cancellation comes before calling is done with them.",
     ]
-    document = found.to_dict()["evidence"]
+    document = found.to_dict()["estimate"]
     assert document["reach_share_mean"] == pytest.approx(reach)
     assert document["people_lost_mean"] == pytest.approx(lost)
     asks = plan(crowd(40, **CHANCY), LIMIT, (4, 4), "mean(January.reach_share) >= 0.1", **asked)
@@ -193,14 +193,14 @@ def test_a_difference_in_cost_that_may_be_chance_is_a_tie_and_one_in_every_run_i
     chance = np.random.default_rng(3)
     luck = chance.normal(1438.0, 40.0, 25)
     costs = [luck - 1.6 + chance.normal(0.0, 9.0, 25), luck, luck + 12 + chance.normal(0, 3, 25)]
-    evidence = [
-        Evidence(value, True, True, 25, (), float(cost.mean()), tuple(
+    estimate = [
+        GoalEstimate(value, True, True, 25, (), float(cost.mean()), tuple(
             RunFigures(k, None, (ScopeFigures("run", None, None, {"cost": c}),))
             for k, c in enumerate(cost)
         ))
         for value, cost in enumerate(costs)
     ]  # fmt: skip
-    search = SimpleNamespace(indices=[0, 1, 2], met=lambda _: True, at=evidence.__getitem__)
+    search = SimpleNamespace(indices=[0, 1, 2], met=lambda _: True, at=estimate.__getitem__)
     assert tied(search, 0) == [1]
     assert tied(search, 2) == []
 
@@ -214,15 +214,15 @@ def test_a_plan_warns_of_a_goal_that_says_something_else_than_it_seems_to() -> N
 @pytest.mark.slow
 def test_a_value_in_doubt_gets_more_runs_and_a_clear_one_does_not() -> None:
     found = plan(crowd(25, **CHANCY), LIMIT, (1, 30), "p80(finish) <= 7m", jobs=1)
-    counts = {evidence.value: evidence.replications for evidence in found.tried}
+    counts = {estimate.value: estimate.replications for estimate in found.tried}
     assert set(counts.values()) <= {8, 12, 18, 27, 41, 62, 93, 140, 210, 315, 400}
     assert counts[1] == counts[30] == 8
-    for evidence in (found.evidence, found.neighbour):
-        assert evidence.replications > 8
-        assert evidence.sure or evidence.replications == 400
+    for estimate in (found.estimate, found.neighbour):
+        assert estimate.replications > 8
+        assert estimate.sure or estimate.replications == 400
     answer = found.to_dict()
     assert list(answer)[:3] == ["value", "met", "goal"]
-    assert answer["evidence"]["findings"][0]["hits"] <= answer["evidence"]["replications"]
+    assert answer["estimate"]["findings"][0]["hits"] <= answer["estimate"]["replications"]
 
 
 @pytest.mark.slow
@@ -233,17 +233,17 @@ def test_looking_again_does_not_make_sure_of_what_is_not() -> None:
     asked = {"between": (20, 20), "goal": "prob(finish <= 5h) >= 0.96", "jobs": 1}
     assert 0.96**93 > 0.025 * (93 / 400) ** 0.5 > 0.96**140
     often = plan(scenario, LIMIT, **asked)
-    assert (often.evidence.replications, often.evidence.sure) == (140, True)
+    assert (often.estimate.replications, often.estimate.sure) == (140, True)
     assert 0.96**100 < 0.025
     once = plan(scenario, LIMIT, replications=100, max_replications=100, **asked)
-    assert once.evidence.sure
+    assert once.estimate.sure
 
 
 def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
     found = plan(
         crowd(10, **CHANCY), LIMIT, (20, 20), "p99(finish) <= 30m", max_replications=50, jobs=1
     )
-    assert (found.met, found.evidence.sure) == (True, False)
+    assert (found.met, found.estimate.sure) == (True, False)
     # all of n runs within the bound put the share above 99 % if n ≥ log(0.05 / 2 / 4) / log(0.99)
     assert log(0.05 / 2 / 4) / log(0.99) > 50 * 4
     assert found.warnings == (
@@ -257,7 +257,7 @@ def test_so_many_runs_do_tell() -> None:
     settled = plan(
         crowd(10, **CHANCY), LIMIT, (20, 20), "p99(finish) <= 30m", max_replications=800, jobs=1
     )
-    assert (settled.evidence.sure, settled.warnings) == (True, ())
+    assert (settled.estimate.sure, settled.warnings) == (True, ())
 
 
 def test_a_value_close_to_the_goal_is_told_to_need_more_runs_or_more_to_spare() -> None:
@@ -265,7 +265,7 @@ def test_a_value_close_to_the_goal_is_told_to_need_more_runs_or_more_to_spare() 
     scenario = crowd(10, **CHANCY)
     middle = replicate(scenario, 20, jobs=1).runs["finish_seconds"].median()
     found = plan(scenario, LIMIT, (4, 4), f"p50(finish) <= {middle + 1:.0f}s", **asked)
-    assert (found.met, found.evidence.sure) == (True, False)
+    assert (found.met, found.estimate.sure) == (True, False)
     assert found.warnings[0].endswith(
         "too few to be sure of it: --max-replications 80 may tell, or take a value with more to "
         "spare"
@@ -314,14 +314,14 @@ class Response:
         self.try_all([index])
         return all(index in met for met in self.meeting)
 
-    def at(self, index: int) -> Evidence:
+    def at(self, index: int) -> GoalEstimate:
         cost = self.costs[index] if self.costs else None
         met, sure = self.met(index), index not in self.doubtful
         findings = tuple(
             SimpleNamespace(met=index in values, sure=sure, margin=0.0, hits=None)
             for values in self.meeting
         )
-        return Evidence(index, met, sure, 1, findings, cost)
+        return GoalEstimate(index, met, sure, 1, findings, cost)
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
@@ -470,16 +470,16 @@ class Shares:
         self.shares = shares
         self.runs = 0
 
-    def replicate(self, cases: Sequence[Case], count: int, asked: frozenset[str]) -> None:
+    def replicate(self, specs: Sequence[RunSpec], count: int, asked: frozenset[str]) -> None:
         assert {"finish", "cost"} <= asked
-        for case in cases:
-            (organization,) = case.scenario.organizations
+        for spec in specs:
+            (organization,) = spec.scenario.organizations
             share = self.shares[organization.max_concurrent_calls]
-            for k in range(len(case.finished), count):
+            for k in range(len(spec.finished), count):
                 late = self.luck[k] >= share
                 values = {"finish": parse_instant(START) + (2 if late else 1) * HOUR, "cost": 1.0}
                 scopes = (ScopeFigures("run", None, None, values),)
-                case.finished[k] = RunFigures(k, parse_instant(START), scopes)
+                spec.finished[k] = RunFigures(k, parse_instant(START), scopes)
                 self.runs += 1
 
 

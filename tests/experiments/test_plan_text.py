@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dialsim.experiments.goal import Evidence, judge, read_goal
+from dialsim.experiments.goal import GoalEstimate, judge, read_goal
 from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.plan_text import plan_headline, plan_question
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
@@ -19,7 +19,7 @@ CROWD = crowd(12)  # calls of a minute, from Monday 5 January 2026 00:00 in Thai
 SCHEDULE = "organizations.Acme.campaigns.January.schedule"
 
 
-def evidence(value: Any, goal: str, figure: str, values: list[float]) -> Evidence:
+def estimate(value: Any, goal: str, figure: str, values: list[float]) -> GoalEstimate:
     start = parse_instant(START)
     part = dict.fromkeys(NUMBERS, 0.0) | {"cost": 1.0, "finish": start}
     runs = [
@@ -41,7 +41,7 @@ def made(
 ) -> Plan:
     """A plan whose runs all have one value at the answer, and one at its neighbour."""
     found, beside = (
-        evidence(value, goal, figure, [number] * 100) for value, number in (answer, neighbour)
+        estimate(value, goal, figure, [number] * 100) for value, number in (answer, neighbour)
     )
     answered = Plan(
         "Crowd", path, (1, 60), goal, "smallest", found.value, True, False, found, beside,
@@ -105,7 +105,7 @@ WISHES = {
 @pytest.mark.parametrize("goal", WISHES)
 def test_a_goal_is_said_as_a_wish(goal: str) -> None:
     found = made(goal, "people_reached", (8, 0.0), (7, 0.0), between=(8, 9))
-    found = replace(found, neighbour=None, evidence=replace(found.evidence, sure=True))
+    found = replace(found, neighbour=None, estimate=replace(found.estimate, sure=True))
     assert plan_headline(found) == f"8 lines are enough {WISHES[goal]}; fewer were not tried."
 
 
@@ -155,7 +155,7 @@ def test_what_is_not_sure_is_said_not_to_be() -> None:
     )
     largest = made(goal, "finish", *pair, objective="largest", in_doubt=(9,))
     assert plan_headline(largest).endswith("runs; 9 may do, too.")
-    unsure = replace(found, evidence=replace(found.evidence, sure=False), in_doubt=(7,))
+    unsure = replace(found, estimate=replace(found.estimate, sure=False), in_doubt=(7,))
     assert plan_headline(unsure) == (
         "8 lines seem to be enough to be done within 3 d in 95 of 100 runs, as far as 100 runs can "
         "tell; 7 may be enough, too."
@@ -187,4 +187,4 @@ def test_the_sentence_of_a_plan_full_of_chance_agrees_with_its_runs() -> None:
     found = plan(scenario, "lines", (1, 9), "p90(finish) <= 2h", **asked)
     lines = int(plan_headline(found).split()[0])
     assert lines == found.value
-    assert ("seem" in plan_headline(found)) is not found.evidence.sure
+    assert ("seem" in plan_headline(found)) is not found.estimate.sure

@@ -153,7 +153,7 @@ def test_of_lines_that_are_never_done_those_that_lose_fewest_people_come_closest
     hour = "2026-01-04T18:00:00Z"
     scenario = crowd(300, expires=hour)
     found = plan(scenario, LIMIT, (1, 3), f"p95(finish) <= {hour}", jobs=1)
-    assert (found.met, found.evidence.value) == (False, 3)
+    assert (found.met, found.estimate.value) == (False, 3)
     lost = {part.value: part.people_lost for part in found.tried}
     assert lost == {1: 240, 2: 180, 3: 120}
 

@@ -97,7 +97,7 @@ def test_a_plan_with_words_is_the_plan_with_their_meaning() -> None:
     words = plan(CROWD, "lines", (1, 5), "p95(finish) <= Mon 00:04", jobs=1)
     full = plan(CROWD, LIMIT, (1, 5), "p95(finish) <= 2026-01-04T17:04:00Z", jobs=1)
     assert (words.value, words.path, words.between) == (3, LIMIT, (1, 5))
-    assert words.evidence.findings[0].estimate == full.evidence.findings[0].estimate
+    assert words.estimate.findings[0].estimate == full.estimate.findings[0].estimate
     start = plan(CROWD, "January.start", "Mon 00:00..Mon 06:00", "p95(finish) <= Mon 05:00",
                  objective="largest", jobs=1)  # fmt: skip
     assert start.value == "2026-01-04T21:00:00.000Z"  # 12 calls of a minute on 4 lines: 3 minutes

@@ -235,7 +235,7 @@ def pictures(runs: Replications, grid: Sweep, answer: Plan) -> tuple[Callable[..
         runs.plot.finish,
         grid.plot.curve,
         grid.plot.cost,
-        answer.plot.evidence,
+        answer.plot.estimates,
     )
 
 
@@ -278,18 +278,18 @@ def test_what_is_not_there_can_not_be_drawn(grid: Sweep, answer: Plan) -> None:
     with pytest.raises(ExperimentError, match="names no costs"):
         sweep(NO_COSTS, {LINES: [3, 4]}, 2, jobs=1).plot.cost()
     with pytest.raises(ExperimentError, match="2 clauses"):
-        answer.plot.evidence(2)
+        answer.plot.estimates(2)
 
 
 def test_evidence_is_drawn_at_every_value_tried_against_the_bound(answer: Plan) -> None:
     for clause, scale in ((0, DAY), (1, 1)):
-        ax = answer.plot.evidence(clause)
+        ax = answer.plot.estimates(clause)
         for met, label in ((True, "meets"), (False, "misses")):
             tried = [part for part in answer.tried if part.met is met]
             x, y = line(ax, label)
             assert x.tolist() == [part.value for part in tried]
             assert y * scale == pytest.approx([part.findings[clause].estimate for part in tried])
-        bound = answer.evidence.findings[clause].clause.bound.value
+        bound = answer.estimate.findings[clause].clause.bound.value
         assert line(ax, "the bound")[1] * scale == pytest.approx(bound)
 
 
@@ -307,7 +307,7 @@ def test_evidence_is_drawn_at_every_value_tried_against_the_bound(answer: Plan) 
 def test_durations_and_instants_have_axes_of_their_own(path: str, between: str, label: str) -> None:
     goal = "prob(finish <= 6h) >= 0.5"
     found = plan(SCENARIO, path, between, goal, replications=2, max_replications=2, jobs=1)
-    ax = found.plot.evidence()
+    ax = found.plot.estimates()
     assert ax.get_xlabel() == label
     assert ax.get_ylabel() == "probability"
     assert "<svg" in ax._repr_svg_()

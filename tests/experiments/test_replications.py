@@ -22,7 +22,6 @@ from dialsim.engine.engines import Engine
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError, ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments import runner
-from dialsim.experiments.case import Case, Task, TaskOutcome, run_tasks
 from dialsim.experiments.experiment_text import (
     lost_sentences,
     replications_headline,
@@ -33,6 +32,7 @@ from dialsim.experiments.expression import read_expression
 from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import mean_interval, quantile_interval
 from dialsim.experiments.replications import Replications, replicate
+from dialsim.experiments.run_spec import RunSpec, Task, TaskOutcome, run_tasks
 from dialsim.experiments.runner import Workers
 from dialsim.interface.instants import parse_instant
 from dialsim.results import figures
@@ -247,21 +247,21 @@ def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
     )
 
 
-def task_of(case: Case) -> Task:
-    return case.task(0, 0, "simpy")
+def task_of(spec: RunSpec) -> Task:
+    return spec.task(0, 0, "simpy")
 
 
 def test_a_worker_returns_numbers_and_no_tables() -> None:
-    case = Case(crowd(200, 20))
-    (outcome,) = run_tasks([task_of(case)], dialsim.__version__, None)
+    spec = RunSpec(crowd(200, 20))
+    (outcome,) = run_tasks([task_of(spec)], dialsim.__version__, None)
     assert outcome.failure is None
     assert outcome.figures is not None
     assert len(outcome.figures) < 20_000
 
 
 def test_a_worker_with_another_version_does_not_give_its_figures_for_ours() -> None:
-    case = Case(crowd())
-    (outcome,) = run_tasks([task_of(case)], "99", None)
+    spec = RunSpec(crowd())
+    (outcome,) = run_tasks([task_of(spec)], "99", None)
     assert outcome.figures is None
     assert outcome.failure == f"the worker has dialsim {dialsim.__version__}, not 99"
 
@@ -292,7 +292,7 @@ def test_runs_that_kill_their_workers_again_and_again_are_given_up(
 ) -> None:
     if not real:
         monkeypatch.setattr("joblib.Parallel", Deadly)
-    tasks = [task_of(Case(crowd())), Task(1, "bad", pickle.dumps(Bomb()), {}, 1, 7, "simpy")]
+    tasks = [task_of(RunSpec(crowd())), Task(1, "bad", pickle.dumps(Bomb()), {}, 1, 7, "simpy")]
     outcomes = []
     with pytest.raises(WorkersLost) as lost:
         outcomes.extend(Workers(jobs=2).outcomes(tasks))
@@ -328,7 +328,7 @@ def test_only_the_same_scenario_seed_and_version_is_taken_from_a_store(
     assert runs(3, seed=8) == 3
     assert runs(3, scenario=crowd(21, 4, **CHANCY)) == 3
     assert runs(6) == 0
-    for part in ("runner", "case"):
+    for part in ("runner", "run_spec"):
         monkeypatch.setattr(f"dialsim.experiments.{part}.__version__", "99")
     assert runs(6) == 6
 

@@ -68,12 +68,12 @@ def test_a_plan_without_a_store_makes_only_the_figures_that_it_tells(plans: list
     few, kept = plans
     assert few.to_dict() == kept.to_dict()
     told = {"finish", "calls_busy", "cost", "people", "people_lost", "reach_share"}
-    assert {*few.evidence.runs[0].scopes[0].values} == told
-    assert {"dials", "queue_wait_mean_seconds"} < {*kept.evidence.runs[0].scopes[0].values}
+    assert {*few.estimate.runs[0].scopes[0].values} == told
+    assert {"dials", "queue_wait_mean_seconds"} < {*kept.estimate.runs[0].scopes[0].values}
     busy, dials = (FigureName(name, None, None) for name in ("calls_busy", "dials"))
-    assert busy.of(few.evidence.runs).tolist() == busy.of(kept.evidence.runs).tolist()
+    assert busy.of(few.estimate.runs).tolist() == busy.of(kept.estimate.runs).tolist()
     with pytest.raises(AssertionError, match="dials"):  # which would look like 0 otherwise
-        dials.of(few.evidence.runs)
+        dials.of(few.estimate.runs)
 
 
 @pytest.mark.usefixtures("pictures_undrawn")
@@ -81,6 +81,6 @@ def test_the_page_of_a_plan_has_all_figures_whether_a_store_kept_them_or_not(
     plans: list[Plan],
 ) -> None:
     few, kept = plans
-    assert few.evidence.runs != kept.evidence.runs
+    assert few.estimate.runs != kept.estimate.runs
     pages = [plan_report(answer, SCENARIO, None, FurtherRuns(2, jobs=1)) for answer in plans]
     assert pages[0] == pages[1]

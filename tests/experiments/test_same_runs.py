@@ -10,8 +10,8 @@ import pytest
 
 import dialsim
 from dialsim.engine.trace import RETRY
-from dialsim.experiments.case import Case, run_tasks
 from dialsim.experiments.run_figures import figures_of
+from dialsim.experiments.run_spec import RunSpec, run_tasks
 from dialsim.experiments.same_runs import MadeRun, Relatives, Slack
 from dialsim.results.figures import NUMBERS
 from dialsim.results.result import Result
@@ -139,8 +139,8 @@ def test_a_worker_shares_runs_of_some_figures_only(
         "organizations.Acme.campaigns.January.recipients={count: 900}",
         f"{SCHEDULE}.maxAttempts=2",
     )  # fmt: skip
-    cases = [Case(scenario.with_(f"{SCHEDULE}.retryInterval={ms}")) for ms in (300_000, 400_000)]
-    tasks = [case.task(index, 0, "simpy", asked) for index, case in enumerate(cases)]
+    specs = [RunSpec(scenario.with_(f"{SCHEDULE}.retryInterval={ms}")) for ms in (300_000, 400_000)]
+    tasks = [spec.task(index, 0, "simpy", asked) for index, spec in enumerate(specs)]
     alone = [run_tasks([task], dialsim.__version__, None)[0] for task in tasks]
     from dialsim.engine import engines
 

@@ -43,7 +43,7 @@ def test_a_search_that_is_out_of_time_returns_its_leader_and_is_not_sure() -> No
     stopped = optimum(within=70, known=lambda text: said.append(str(text)))
     whole = optimum()
     assert stopped.stopped_after == 70
-    assert sum(part.evidence.replications for part in stopped.tried) <= 70
+    assert sum(part.estimate.replications for part in stopped.tried) <= 70
     assert not stopped.sure
     assert stopped.best.values == whole.best.values
     assert 0 < stopped.certainty < 1
@@ -60,8 +60,8 @@ def test_a_search_that_is_out_of_time_returns_its_leader_and_is_not_sure() -> No
 @pytest.mark.usefixtures("second_per_run")
 def test_a_first_look_that_is_cut_short_counts_with_the_runs_that_all_have() -> None:
     stopped = optimum(within=16)
-    assert {part.evidence.replications for part in stopped.tried} == {2, 3}
-    assert not any(part.evidence.sure for part in stopped.tried)
+    assert {part.estimate.replications for part in stopped.tried} == {2, 3}
+    assert not any(part.estimate.sure for part in stopped.tried)
     with pytest.raises(ExperimentError, match="before any combination had two runs"):
         optimum(within=4)
 

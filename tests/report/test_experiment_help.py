@@ -57,8 +57,8 @@ def planned(scenario: Scenario, goal: str, between: tuple[int, int] = (2, 5)) ->
 
 
 def measured(answer: Plan, scenario: Scenario, pairs: int = PAIRS) -> GoalWhatIf:
-    value = Variant("it", (SettingChange(answer.path, str(answer.evidence.value)),))
-    runs = replicate(value.of(scenario), answer.evidence.replications, jobs=1).figures
+    value = Variant("it", (SettingChange(answer.path, str(answer.estimate.value)),))
+    runs = replicate(value.of(scenario), answer.estimate.replications, jobs=1).figures
     place = StudiedVariant(value, runs, asked_of(answer)[0])
     (found,) = what_would_help(scenario, None, [place], FurtherRuns(pairs))
     assert found is not None
@@ -210,14 +210,14 @@ def test_a_plan_s_levers_are_set_against_the_goal_as_their_runs_by_hand_are(
     scenario: Scenario,
 ) -> None:
     answer = planned(scenario, "p95(finish) <= 2026-01-05T03:20:00Z")
-    assert (answer.met, answer.evidence.value) == (False, 5)
+    assert (answer.met, answer.estimate.value) == (False, 5)
     found = measured(answer, scenario)
     lines = next(lever for lever in found.levers if lever.name == "2 lines more (7)")
     base, more = finishes(by_hand(f"{LINES}=5")), finishes(by_hand(f"{LINES}=7"))
     rank = ceil(0.95 * PAIRS) - 1
-    for evidence, runs in ((found.base, base), (lines.evidence, more)):
-        assert evidence.findings[0].estimate == pytest.approx(1000 * sorted(runs)[rank])
-    assert (found.base.met, lines.evidence.met) == (False, True)
+    for estimate, runs in ((found.base, base), (lines.estimate, more)):
+        assert estimate.findings[0].estimate == pytest.approx(1000 * sorted(runs)[rank])
+    assert (found.base.met, lines.estimate.met) == (False, True)
     earlier = np.median([a - b for a, b in zip(more, base, strict=True)])
     assert lines.effects[0].estimate == pytest.approx(earlier)
     fact = goal_fact("What?", found)

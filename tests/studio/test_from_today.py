@@ -13,18 +13,18 @@ import pytest
 pytest.importorskip("panel", reason="panel is not installed: pip install '.[studio]'")
 
 import dialsim
-from dialsim.engine.calls import NEVER
+from dialsim.engine.log_reader import NOT_HAPPENED
 from dialsim.errors import StudioError
-from dialsim.evidence.pull import pull
-from dialsim.evidence.pulled import DRAWS
-from dialsim.evidence.service import ServiceClient
 from dialsim.experiments.variants import read_variants
+from dialsim.logs.pull import pull
+from dialsim.logs.pulled import DRAWS
+from dialsim.logs.service import ServiceClient
 from dialsim.sandbox.restart import begin, resume
 from dialsim.studio.charts import FanChart
 from dialsim.studio.estimate import Estimate, Estimator, Pool
 from dialsim.studio.files import open_path, opened, scenario_file
 from dialsim.studio.state import StudioState
-from evidence.running import KEY, january
+from logs.running import KEY, january
 from sandbox.serving import served
 from studio.saving import saved
 
@@ -137,7 +137,9 @@ def test_a_campaign_in_a_journal_is_pulled_and_begins_today(pool: Pool, tmp_path
     assert found.standing is not None
     assert core.at - 60_000 < found.standing.at <= core.at  # it is the time of its last change
     calls = campaign.calls
-    assert len(found.standing.reached) == int((calls.counted & (calls.started_at != NEVER)).sum())
+    assert len(found.standing.reached) == int(
+        (calls.counted & (calls.started_at != NOT_HAPPENED)).sum()
+    )
 
 
 def test_the_draws_are_saved_and_linked(folder: Path, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_planner_turns_paints_pins_asks_saves_and_comes_back_by_the_link(
     tab.button("Stop").click()
     tab.sees(status, r"^Stopped\.$")
     assert bar.count() == 0
-    # another question is answered, with its evidence, and taken over
+    # another question is answered, with its estimate, and taken over
     deadline = tab.field("Deadline")
     deadline.fill("Mon 14:00")
     deadline.press("Enter")

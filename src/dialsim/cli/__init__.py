@@ -8,9 +8,9 @@ from io import TextIOWrapper
 import click
 
 from dialsim import __version__
-from dialsim.cli.evidence import calibrate, compare_log, log, replay, verify
 from dialsim.cli.experiment import compare, plan, sweep
 from dialsim.cli.forecast import forecast, pull
+from dialsim.cli.logs import calibrate, compare_log, log, replay, verify
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
 from dialsim.cli.scenario import new, people, schema, validate

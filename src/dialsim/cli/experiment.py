@@ -549,7 +549,7 @@ def plan(
     """Find the smallest (or largest, or cheapest) value of a setting that meets a goal.
 
     Of several settings, or with --maximize or --minimize, find the combination that meets all
-    goals and does best. Prints the evidence for the answer, and what comes next to it. Exit status
+    goals and does best. Prints the estimate for the answer, and what comes next to it. Exit status
     1 if nothing meets the goal; what comes closest is printed then.
     """
     from dialsim.scenario.loading import load

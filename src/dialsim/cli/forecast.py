@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.evidence import BodiesPlace, place_options, read_source
+from dialsim.cli.logs import BodiesPlace, place_options, read_source
 from dialsim.cli.program import (
     INTERRUPTED,
     Options,
@@ -156,8 +156,8 @@ def pull(
     listed in comments of the scenario, and printed. A stopped command continues its download if it
     is repeated within a quarter of an hour.
     """
-    from dialsim.evidence import pull as pulling
-    from dialsim.evidence.service import ServiceClient, read_api_key
+    from dialsim.logs import pull as pulling
+    from dialsim.logs.service import ServiceClient, read_api_key
 
     requests = [pulling.read_schedule_file(file) for file in schedules]
     client = ServiceClient(
@@ -256,10 +256,10 @@ def forecast(
     figures are kept there with their instant.
     """
     from dialsim.cli.experiment import Experiment, check_variants
-    from dialsim.evidence.pulled import DRAWS
     from dialsim.experiments.forecast import KIND, hold_time_note
     from dialsim.experiments.forecast import forecast as make
     from dialsim.experiments.variants import read_variants
+    from dialsim.logs.pulled import DRAWS
     from dialsim.results.folder import SOURCE
     from dialsim.scenario.loading import load
 
@@ -300,7 +300,7 @@ def _backtest(
     source: str, scenario: Scenario, options: Options
 ) -> tuple[list[str], Widening | None]:
     """Return the sentences of a backtest, and how much wider intervals must be."""
-    from dialsim.evidence.backtest import backtest
+    from dialsim.logs.backtest import backtest
 
     log = read_source(source, BodiesPlace(None, None, None))
     with progress_bar("Forecasting from earlier instants", "runs") as progress:

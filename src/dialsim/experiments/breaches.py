@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dialsim.experiments.case import Case
 from dialsim.experiments.figure_names import FigureName
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.results.compliance import compliance_figure
 
 if TYPE_CHECKING:
@@ -94,21 +94,21 @@ class Baseline:
     def __init__(self, scenario: Scenario, seed: int | None) -> None:
         self._scenario = scenario
         self._seed = seed
-        self._case = Case(scenario, seed)
+        self._spec = RunSpec(scenario, seed)
         self.figures = breach_figures(scenario)
 
     @property
-    def cases(self) -> list[Case]:
-        """The cases to be replicated beside each setting; none without compliance rules."""
-        return [self._case] if self.figures else []
+    def specs(self) -> list[RunSpec]:
+        """The specs to be replicated beside each setting; none without compliance rules."""
+        return [self._spec] if self.figures else []
 
-    def case(self, scenario: Scenario) -> Case:
-        """Return the case of a setting; one that changes nothing shares the runs of this one."""
-        own, varied = self._case, Case(scenario, self._seed)
+    def spec(self, scenario: Scenario) -> RunSpec:
+        """Return the spec of a setting; one that changes nothing shares the runs of this one."""
+        own, varied = self._spec, RunSpec(scenario, self._seed)
         return own if (own.digest, own.seed) == (varied.digest, varied.seed) else varied
 
     def breaches(self, runs: Sequence[RunFigures]) -> tuple[Breach, ...]:
         """Return the rules that the first runs of a setting break more often."""
         return breaches_of(
-            self._scenario, runs, self._case.first(len(runs)) if self.figures else ()
+            self._scenario, runs, self._spec.first(len(runs)) if self.figures else ()
         )

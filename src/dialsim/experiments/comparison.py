@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.case import Case
 from dialsim.experiments.expression import Expression, read_shown
 from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import runner
 from dialsim.experiments.sweep import INDIFFERENCE, Decided, Deciding, Sweep, run_variants
 from dialsim.experiments.variants import Variant
@@ -50,17 +50,17 @@ class Comparison(Sweep):
         self,
         variants: Sequence[Variant],
         figures: Sequence[Sequence[RunFigures]],
-        cases: Sequence[Case],
+        specs: Sequence[RunSpec],
         expressions: Sequence[Expression] = (),
         decided: Decided | None = None,
     ) -> None:
-        """`variants` are whole scenarios; `cases` are theirs, in the same order.
+        """`variants` are whole scenarios; `specs` are theirs, in the same order.
 
         `expressions` and `decided` are as in `Sweep`.
         """
-        self.scenarios = tuple(case.scenario for case in cases)
-        self.seed = cases[0].seed
-        priors = [case.prior for case in cases]
+        self.scenarios = tuple(spec.scenario for spec in specs)
+        self.seed = specs[0].seed
+        priors = [spec.prior for spec in specs]
         super().__init__(self.scenarios[0], variants, figures, priors, expressions, decided)
 
     @property
@@ -136,10 +136,10 @@ def compare(
     variants = [Variant(name, scenario=scenario) for name, scenario in named.items()]
     first = next(iter(named.values()))
     # With different seeds, differences between files would include differences of chance.
-    cases = [Case(scenario, first.seed if seed is None else seed) for scenario in named.values()]
+    specs = [RunSpec(scenario, first.seed if seed is None else seed) for scenario in named.values()]
     with runner(jobs, dask, store, progress, engine) as place:
-        runs, decided = run_variants(place, cases, replications, deciding)
-    return Comparison(variants, runs, cases, shown[: len(figures)], decided)
+        runs, decided = run_variants(place, specs, replications, deciding)
+    return Comparison(variants, runs, specs, shown[: len(figures)], decided)
 
 
 def _named(

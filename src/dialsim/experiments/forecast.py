@@ -20,9 +20,9 @@ import numpy as np
 from dialsim.engine.windows import Windows
 from dialsim.errors import ExperimentError
 from dialsim.experiments import experiment_text
-from dialsim.experiments.case import Case
 from dialsim.experiments.folder import SUMMARY, replications_document
 from dialsim.experiments.replications import Replications, replicate
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import runner
 from dialsim.experiments.variants import Variant
 from dialsim.interface.instants import (
@@ -509,15 +509,17 @@ def forecast(
     # Independent seeds, so that the uncertainty about the behaviour adds to the spread like chance
     # does.
     given = scenario.seed if seed is None else seed
-    cases = [Case(draw.of(scenario), draw_seed(given, place)) for place, draw in enumerate(draws)]
+    specs = [
+        RunSpec(draw.of(scenario), draw_seed(given, place)) for place, draw in enumerate(draws)
+    ]
     # Every behaviour gets equally many runs; the surplus is cut off below.
-    each = ceil(n / len(cases))
+    each = ceil(n / len(specs))
     with runner(jobs, dask, store, progress, engine) as place:
-        place.replicate(cases, each)
-    found = [run for case in cases for run in case.first(each)]
+        place.replicate(specs, each)
+    found = [run for spec in specs for run in spec.first(each)]
     numbered = [replace(run, replication=number) for number, run in enumerate(found)]
     drawn = Replications(scenario, given, numbered, [], [])
-    return Forecast(drawn, earlier, len(cases), notes, widening)
+    return Forecast(drawn, earlier, len(specs), notes, widening)
 
 
 def hold_time_note(

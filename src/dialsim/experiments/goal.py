@@ -180,7 +180,7 @@ class Goal:
     def figures(self) -> frozenset[str]:
         """Names of the figures that its evaluation needs."""
         asked = (figure.name for clause in self.clauses for figure in clause.figure.figures)
-        return OF_EVIDENCE | frozenset(asked)
+        return OF_ESTIMATE | frozenset(asked)
 
     @property
     def deadlines(self) -> list[tuple[int, Place]]:
@@ -192,7 +192,7 @@ class Goal:
         ]
 
 
-OF_EVIDENCE = frozenset({"cost", "people", "people_lost", "reach_share"})
+OF_ESTIMATE = frozenset({"cost", "people", "people_lost", "reach_share"})
 """Figures that the evaluation of every goal contains."""
 
 
@@ -461,7 +461,7 @@ def _number(value: float) -> Plain:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class GoalEstimate:
     """Evaluation of a goal by runs of one value; `value` is the setting or name that they share.
 
     `cost` is the mean cost, None without costs. `prior` are the limits known before the runs.
@@ -540,7 +540,7 @@ def judge(
     prior: Prior = UNKNOWN,
     looks: Looks | None = None,
     breaches: tuple[Breach, ...] = (),
-) -> Evidence:
+) -> GoalEstimate:
     """Evaluate a goal by runs of a scenario with known limits `prior`.
 
     This is one of `looks`, or the only one. `confidence` is for the whole goal.
@@ -557,7 +557,7 @@ def judge(
     missed = [finding for finding in findings if not finding.met]
     sure = all(f.sure for f in findings) if met else any(f.sure for f in missed) or bool(breaches)
     cost = _cost(runs, prior)
-    return Evidence(value, met, sure, len(runs), findings, cost, tuple(runs), prior, breaches)
+    return GoalEstimate(value, met, sure, len(runs), findings, cost, tuple(runs), prior, breaches)
 
 
 def _clause_finding(
@@ -580,14 +580,14 @@ def _cost(runs: Sequence[RunFigures], prior: Prior) -> float | None:
     return None if isnan(cost) else cost
 
 
-def chance_of_meeting(evidence: Evidence) -> float:
+def chance_of_meeting(estimate: GoalEstimate) -> float:
     """Estimate the probability that a value meets the goal, to follow a search by.
 
     Shares of runs have Jeffreys' prior, means are treated as normal; no verdict depends on it.
     """
-    if evidence.sure:
-        return float(evidence.met)
-    return prod(_chance(part, evidence.runs) for part in evidence.findings)
+    if estimate.sure:
+        return float(estimate.met)
+    return prod(_chance(part, estimate.runs) for part in estimate.findings)
 
 
 def certainty_text(chance: float) -> str:

@@ -31,15 +31,14 @@ import numpy as np
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Baseline
-from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import check_confidence, undominated
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.facts import expected_mean, facts_needed
 from dialsim.experiments.figure_names import COST, FigureName
 from dialsim.experiments.goal import (
-    OF_EVIDENCE,
-    Evidence,
+    OF_ESTIMATE,
     Goal,
+    GoalEstimate,
     certainty_text,
     chance_of_meeting,
     doubts_of,
@@ -49,6 +48,7 @@ from dialsim.experiments.goal import (
 from dialsim.experiments.intervals import Known, paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.prior import prior_of
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import OutOfTime, runner
 from dialsim.experiments.variants import (
     SettingChange,
@@ -79,7 +79,7 @@ _COARSE = 64
 _AT_ONCE = 16
 """Number of candidates that get further runs at once."""
 
-_OF_ANSWER = OF_EVIDENCE | {"finish", "people_reached"}
+_OF_ANSWER = OF_ESTIMATE | {"finish", "people_reached"}
 """Figures of a combination in every answer."""
 
 Key = tuple[int, ...]
@@ -140,7 +140,7 @@ class Combination:
     """
 
     values: tuple[SettingValue, ...]
-    evidence: Evidence
+    estimate: GoalEstimate
     objective: float | None
     finish: float
     cost: float
@@ -149,7 +149,7 @@ class Combination:
     @property
     def name(self) -> str:
         """Name such as `lines=8, maxAttempts=3`."""
-        return str(self.evidence.value)
+        return str(self.estimate.value)
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON values."""
@@ -157,7 +157,7 @@ class Combination:
             "values": list(self.values),
             "objective": _plain(self.objective),
             "people_reached_mean": _plain(self.people_reached),
-            **self.evidence.to_dict(),
+            **self.estimate.to_dict(),
         }
 
 
@@ -223,7 +223,7 @@ class Optimum:
     @property
     def not_allowed(self) -> tuple[Combination, ...]:
         """Combinations tried that break a compliance rule more often than the scenario as it is."""
-        return tuple(part for part in self.tried if part.evidence.breaches)
+        return tuple(part for part in self.tried if part.estimate.breaches)
 
     @property
     def plot(self) -> OptimumPlots:
@@ -359,9 +359,9 @@ class _Trials:
         self._confidence = confidence
         self._indifference = indifference
         self._known = known
-        self._cases: dict[Key, Case] = {}
+        self._specs: dict[Key, RunSpec] = {}
         self._looked: dict[Key, int] = {}
-        self._tried: dict[Key, Evidence] = {}
+        self._tried: dict[Key, GoalEstimate] = {}
         self._means: dict[Key, float] = {}
         self._doubtful: set[Key] = set()
 
@@ -468,8 +468,8 @@ class _Trials:
 
     def _settled(self, key: Key, leader: Key) -> bool:
         """Return True if a combination is certainly not to be preferred to the leader."""
-        evidence = self._tried[key]
-        if not evidence.met and evidence.sure:
+        estimate = self._tried[key]
+        if not estimate.met and estimate.sure:
             return True
         # Without an objective the smallest values win, and keys are in the order of the values.
         if self._objective is None:
@@ -484,12 +484,12 @@ class _Trials:
         assert self._objective is not None
         count = min(self._tried[part].replications for part in (key, leader))
         ours, theirs = (
-            self._objective.losses(self._cases[part].first(count)) for part in (key, leader)
+            self._objective.losses(self._specs[part].first(count)) for part in (key, leader)
         )
         # Each look is a separate test (Bonferroni), and only the lower limit is used.
         confidence = 1 - 2 * self._error / len(self._looks.counts)
         known, other = (
-            self._objective.facts(self._cases[part].first(count), self._cases[part].prior)
+            self._objective.facts(self._specs[part].first(count), self._specs[part].prior)
             for part in (key, leader)
         )
         found = paired_difference(ours, theirs, confidence, (known, other))
@@ -530,8 +530,8 @@ class _Trials:
         counts = {key: self._looks.counts[self._looked.get(key, 0)] for key in keys}
         for count in sorted({*counts.values()}):
             together = [key for key in keys if counts[key] == count]
-            cases = [*map(self._case, together), *self._baseline.cases]
-            self._place.replicate(cases, count, self._asked)
+            specs = [*map(self._spec, together), *self._baseline.specs]
+            self._place.replicate(specs, count, self._asked)
         for key, count in counts.items():
             self._looked[key] = self._looked.get(key, 0) + 1
             self._take(self._judged(key, count, self._looks), key)
@@ -558,7 +558,7 @@ class _Trials:
             return meeting
         count = min(self._tried[part].replications for part in (key, leader))
         ours, theirs = (
-            self._objective.losses(self._cases[part].first(count)) for part in (key, leader)
+            self._objective.losses(self._specs[part].first(count)) for part in (key, leader)
         )
         losses = ours - theirs
         spread = float(np.std(losses, ddof=1)) if count > 1 else 0.0
@@ -573,8 +573,8 @@ class _Trials:
 
         Raises ExperimentError if no combination has two runs.
         """
-        for key, case in self._cases.items():
-            count = min(each.known for each in (case, *self._baseline.cases))
+        for key, spec in self._specs.items():
+            count = min(each.known for each in (spec, *self._baseline.specs))
             if key not in self._tried and count >= 2:
                 self._take(replace(self._judged(key, count, Looks((count,))), sure=False), key)
         if not self._tried:
@@ -583,17 +583,17 @@ class _Trials:
             )
         return self._leader()
 
-    def _judged(self, key: Key, count: int, looks: Looks) -> Evidence:
-        case = self._cases[key]
-        runs = case.first(count)
+    def _judged(self, key: Key, count: int, looks: Looks) -> GoalEstimate:
+        spec = self._specs[key]
+        runs = spec.first(count)
         name, breaches = self._name(key), self._baseline.breaches(runs)
         goal = self._goal or Goal("", ())
-        return judge(name, goal, runs, 1 - self._error, case.prior, looks, breaches)
+        return judge(name, goal, runs, 1 - self._error, spec.prior, looks, breaches)
 
-    def _take(self, evidence: Evidence, key: Key) -> None:
-        self._tried[key] = evidence
-        objective, runs = self._objective, evidence.runs
-        self._means[key] = 0.0 if objective is None else objective.loss(runs, evidence.prior)
+    def _take(self, estimate: GoalEstimate, key: Key) -> None:
+        self._tried[key] = estimate
+        objective, runs = self._objective, estimate.runs
+        self._means[key] = 0.0 if objective is None else objective.loss(runs, estimate.prior)
 
     def _changes(self, key: Key) -> tuple[SettingChange, ...]:
         return tuple(
@@ -605,25 +605,25 @@ class _Trials:
         short = short_names(self._axes)
         return label_of(self._changes(key), short)
 
-    def _case(self, key: Key) -> Case:
-        if key not in self._cases:
+    def _spec(self, key: Key) -> RunSpec:
+        if key not in self._specs:
             scenario = Variant(self._name(key), self._changes(key)).of(self._scenario)
-            self._cases[key] = self._baseline.case(scenario)
-        return self._cases[key]
+            self._specs[key] = self._baseline.spec(scenario)
+        return self._specs[key]
 
     def _combination(self, key: Key) -> Combination:
-        evidence = self._tried[key]
+        estimate = self._tried[key]
         # The first look only, which all have: a front of unequal runs would compare different
         # random numbers.
-        runs = evidence.runs[: self._looks.counts[0]]
+        runs = estimate.runs[: self._looks.counts[0]]
         return Combination(
             values=tuple(change.value for change in self._changes(key)),
-            evidence=evidence,
+            estimate=estimate,
             objective=None
             if self._objective is None
-            else self._objective.mean(evidence.runs, evidence.prior),
+            else self._objective.mean(estimate.runs, estimate.prior),
             finish=float(np.quantile(_values("finish", runs), 0.5, method="inverted_cdf")),
-            cost=expected_mean(COST, runs, evidence.prior) if self._scenario.costs else nan,
+            cost=expected_mean(COST, runs, estimate.prior) if self._scenario.costs else nan,
             people_reached=float(_values("people_reached", runs).mean()),
         )
 
@@ -666,7 +666,7 @@ class _Trials:
                     [
                         part
                         for part in combinations.values()
-                        if part.evidence.met is met and not part.evidence.breaches
+                        if part.estimate.met is met and not part.estimate.breaches
                     ]
                 )
             ),

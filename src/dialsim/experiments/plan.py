@@ -20,7 +20,7 @@ from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import check_confidence
 from dialsim.experiments.goal import (
     ClauseFinding,
-    Evidence,
+    GoalEstimate,
     chance_of_meeting,
     doubts_of,
     read_goal,
@@ -61,7 +61,7 @@ Value = int | float | str
 class Plan:
     """Answer to "which value meets the goal?".
 
-    `value` is a number, or the text of a duration or an instant; None without an answer. `evidence`
+    `value` is a number, or the text of a duration or an instant; None without an answer. `estimate`
     is the evaluation of `value`, or of the closest value if none meets the goal (`met` False).
     `neighbour` is the evaluation of the next value in the desired direction, which just fails (None
     at the end of the range). `tried` are all evaluations, by value. `ruled_out` means that
@@ -80,9 +80,9 @@ class Plan:
     value: Value | None
     met: bool
     ruled_out: bool
-    evidence: Evidence
-    neighbour: Evidence | None
-    tried: tuple[Evidence, ...]
+    estimate: GoalEstimate
+    neighbour: GoalEstimate | None
+    tried: tuple[GoalEstimate, ...]
     tied: tuple[Value, ...]
     in_doubt: tuple[Value, ...]
     warnings: tuple[str, ...]
@@ -99,9 +99,9 @@ class Plan:
             "path": self.path,
             "between": list(self.between),
             "objective": self.objective,
-            "evidence": self.evidence.to_dict(),
+            "estimate": self.estimate.to_dict(),
             "neighbour": self.neighbour.to_dict() if self.neighbour else None,
-            "tried": [evidence.to_dict() for evidence in self.tried],
+            "tried": [estimate.to_dict() for estimate in self.tried],
             "tied": list(self.tied),
             "in_doubt": list(self.in_doubt),
             "not_allowed": [part.value for part in self.not_allowed],
@@ -113,17 +113,17 @@ class Plan:
 
     @property
     def certainty(self) -> float:
-        """Estimated probability that the value of `evidence` meets the goal."""
-        return chance_of_meeting(self.evidence)
+        """Estimated probability that the value of `estimate` meets the goal."""
+        return chance_of_meeting(self.estimate)
 
     @property
-    def not_allowed(self) -> tuple[Evidence, ...]:
+    def not_allowed(self) -> tuple[GoalEstimate, ...]:
         """Values tried that break a compliance rule more often than the scenario as it is."""
         return tuple(part for part in self.tried if part.breaches)
 
     @property
     def plot(self) -> PlanPlots:
-        """Plots: `plot.evidence()`."""
+        """Plots: `plot.estimates()`."""
         from dialsim.experiments.plots import PlanPlots
 
         return PlanPlots(self)
@@ -265,23 +265,23 @@ def _plan(
     search: Search,
     objective: Objective,
     index: int | None,
-    neighbour: Evidence | None,
+    neighbour: GoalEstimate | None,
     alike: Sequence[int],
     unsure: Sequence[int],
     is_ruled_out: bool,
 ) -> Plan:
     last = len(search.axis) - 1
-    evidence = search.at(closest(search) if index is None else index)
+    estimate = search.at(closest(search) if index is None else index)
     return Plan(
         scenario=search.scenario.name,
         path=search.path,
         between=(search.axis[0].plain, search.axis[last].plain),
         goal=search.goal.text,
         objective=objective,
-        value=None if index is None else evidence.value,
+        value=None if index is None else estimate.value,
         met=index is not None,
         ruled_out=is_ruled_out,
-        evidence=evidence,
+        estimate=estimate,
         neighbour=neighbour,
         tried=search.tried,
         tied=tuple(search.at(other).value for other in alike),
@@ -293,9 +293,9 @@ def _plan(
 def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]:
     """Describe which of the answer and its neighbour is uncertain, and the remedy."""
     said = []
-    parts = (answer.evidence, answer.neighbour)
-    if answer.in_doubt and not answer.evidence.sure:
-        parts = (answer.evidence, None)  # the neighbour is one of many in doubt
+    parts = (answer.estimate, answer.neighbour)
+    if answer.in_doubt and not answer.estimate.sure:
+        parts = (answer.estimate, None)  # the neighbour is one of many in doubt
     for part in parts:
         if part is None or part.sure:
             continue

@@ -15,7 +15,7 @@ from dialsim.experiments.experiment_text import (
     amount_text,
     expression_text,
 )
-from dialsim.experiments.goal import Evidence, Statistic, certainty_text
+from dialsim.experiments.goal import GoalEstimate, Statistic, certainty_text
 from dialsim.experiments.variants import COUNTED, AmountKind, read_amount, setting_text
 from dialsim.experiments.variants import amount_text as words_of
 from dialsim.interface.instants import (
@@ -47,16 +47,16 @@ def plan_headline(answer: Plan) -> str:
     """Return the answer in a sentence: `8 lines are enough to be done by … in 95 of 100 runs;
     …`.
     """
-    wish = " and ".join(_wish(finding.clause) for finding in answer.evidence.findings)
+    wish = " and ".join(_wish(finding.clause) for finding in answer.estimate.findings)
     key = answer.path.rpartition(".")[2]
     if answer.stopped_after is not None:
-        name = f"{key}={_value(key, answer.evidence.value)}"
+        name = f"{key}={_value(key, answer.estimate.value)}"
         leads = f"{name} leads" if answer.met else f"nothing tried meets the goal; {name} leads"
         certain = certainty_text(answer.certainty)
         return stopped(answer.stopped_after, f"{leads}, {certain} to meet the goal: {answer.goal}")
     if answer.value is None:
         return f"{_nothing(answer, key, wish)}."
-    subject, sure = _subject(key, answer.value), answer.evidence.sure
+    subject, sure = _subject(key, answer.value), answer.estimate.sure
     verb = _verb(key, answer.value)
     if not sure:
         # The wording carries the certainty: a headline is often all that is read.
@@ -65,7 +65,7 @@ def plan_headline(answer: Plan) -> str:
     if answer.tied:
         return f"{said}: the cost can't be told from that of {_values(key, answer.tied)}."
     if not sure:
-        said += f", as far as {answer.evidence.replications:,} runs can tell"
+        said += f", as far as {answer.estimate.replications:,} runs can tell"
     if answer.in_doubt:
         # Instead of the neighbour, which would suggest a sharp border.
         doing = "be enough" if _is_enough(answer, key) else "do"
@@ -101,9 +101,9 @@ def _found(answer: Plan, key: str) -> str:
 
 def _nothing(answer: Plan, key: str, wish: str) -> str:
     low, high = (_value(key, end) for end in answer.between)
-    closest = answer.evidence.value
+    closest = answer.estimate.value
     what = f"number of {COUNTED[key][1]}" if key in COUNTED else key
-    if answer.evidence.breaches:
+    if answer.estimate.breaches:
         return f"No {what} from {low} to {high} is allowed"
     enough = "enough to" if key in COUNTED else "such that you"
     found = f"is {enough}" if answer.ruled_out else f"was found to be {enough}"
@@ -233,7 +233,7 @@ def plan_question(answer: Plan) -> str:
 
 
 def _words(answer: Plan) -> Iterator[tuple[str, str]]:
-    for finding in answer.evidence.findings:
+    for finding in answer.estimate.findings:
         bound = finding.clause.bound
         if bound.words:
             yield bound.words, minute_text(round(bound.value))
@@ -252,7 +252,7 @@ def plan_sentences(answer: Plan) -> list[str]:
     """Explain a goal that no value meets, and describe the people that the value reaches, unless
     the goal asks for it, and those it loses.
     """
-    part, said = answer.evidence, [answer.why_not.text] if answer.why_not is not None else []
+    part, said = answer.estimate, [answer.why_not.text] if answer.why_not is not None else []
     setting = setting_text(answer.path, part.value)
     asked = {figure.name for finding in part.findings for figure in finding.clause.figure.figures}
     reach = any("reach" in name for name in asked)
@@ -278,7 +278,7 @@ def not_allowed_of_plan(answer: Plan) -> list[str]:
 def not_allowed_of_optimum(answer: Optimum) -> list[str]:
     """Return what combinations tried break a compliance rule more often, and which rule."""
     return _shortened(
-        not_allowed((part.name, part.evidence.breaches) for part in answer.not_allowed)
+        not_allowed((part.name, part.estimate.breaches) for part in answer.not_allowed)
     )
 
 
@@ -309,7 +309,7 @@ def _undefined(finding: ClauseFinding, runs: Sequence[RunFigures]) -> str | None
 
 def plan_tables(answer: Plan) -> list[FigureTable]:
     """Return the evaluations of the answer and its neighbour, then of all values tried."""
-    first = [("answer" if answer.met else "closest", answer.evidence)]
+    first = [("answer" if answer.met else "closest", answer.estimate)]
     if answer.neighbour is not None:
         first.append(("neighbour", answer.neighbour))
     tables = [
@@ -327,7 +327,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
                 for label, part in first
             ),
         )
-        for number, finding in enumerate(answer.evidence.findings)
+        for number, finding in enumerate(answer.estimate.findings)
     ]
     return [*tables, _tried_table(answer)]
 
@@ -354,7 +354,7 @@ def _tried_table(answer: Plan) -> FigureTable:
     return FigureTable("Value tried", tuple(kept), tuple(zip(values, *kept.values(), strict=True)))
 
 
-def _value_text(answer: Plan, part: Evidence) -> ValueText:
+def _value_text(answer: Plan, part: GoalEstimate) -> ValueText:
     value = float(read_amount(str(part.value)).value)
     return ValueText(_value(answer.path.rpartition(".")[2], part.value), value)
 
@@ -363,9 +363,9 @@ def _means(figure: str, values: Sequence[float | None]) -> list[str]:
     return ["" if value is None else amount_text(figure, value) for value in values]
 
 
-def verdict_text(part: Evidence | ClauseFinding) -> str:
+def verdict_text(part: GoalEstimate | ClauseFinding) -> str:
     """Format whether a goal or clause is met, and whether that is certain."""
-    if isinstance(part, Evidence) and part.breaches:
+    if isinstance(part, GoalEstimate) and part.breaches:
         return "no, not allowed"
     return f"{'yes' if part.met else 'no'}{'' if part.sure else ', not sure'}"
 
@@ -373,7 +373,7 @@ def verdict_text(part: Evidence | ClauseFinding) -> str:
 def optimum_headline(answer: Optimum) -> str:
     """Describe the best combination, or the closest one."""
     name, of = answer.best.name, f"{answer.count:,} combinations"
-    if answer.best.evidence.breaches:
+    if answer.best.estimate.breaches:
         return f"None of {of} is allowed."
     if answer.stopped_after is not None:
         leads = f"{name} leads, {certainty_text(answer.certainty)}"
@@ -415,13 +415,13 @@ def _named(parts: Sequence[Combination]) -> str:
 
 def optimum_tables(answer: Optimum) -> list[FigureTable]:
     """Return the evaluation of the answer, and the frontier of finish, cost and reach."""
-    evidence = [
+    estimate = [
         (finding.clause.text, verdict_text(finding), *_finding_cells(finding),
-         str(answer.best.evidence.replications))
-        for finding in answer.best.evidence.findings
+         str(answer.best.estimate.replications))
+        for finding in answer.best.estimate.findings
     ]  # fmt: skip
     columns = ("meets it", "estimate", "at least", "at most", "runs")
-    first = [FigureTable(answer.best.name, columns, tuple(evidence))] if evidence else []
+    first = [FigureTable(answer.best.name, columns, tuple(estimate))] if estimate else []
     return [*first, _frontier_table(answer)]
 
 
@@ -434,7 +434,7 @@ def _frontier_table(answer: Optimum) -> FigureTable:
             short_text(round(part.finish)) if isfinite(part.finish) else "never",
             amount_text("people_reached", part.people_reached),
             *([amount_text("cost", part.cost)] if priced else []),
-            verdict_text(part.evidence) if answer.goal else "–",
+            verdict_text(part.estimate) if answer.goal else "–",
         )
         for part in sorted(shown, key=lambda part: (part.finish, part.cost))
     ]

@@ -386,12 +386,12 @@ def _overlap(one: _Box, other: _Box) -> bool:
     return bool((abs(one[0] - other[0]) < one[1] + other[1]).all())
 
 
-def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
+def draw_estimates(answer: Plan, clause: int, ax: Axes | None) -> Axes:
     """Plot the estimate of one clause at each value tried, with its interval, and the bound.
 
     `clause` counts from 0. Raises ExperimentError for an unknown clause.
     """
-    clauses = [finding.clause for finding in answer.evidence.findings]
+    clauses = [finding.clause for finding in answer.estimate.findings]
     if not 0 <= clause < len(clauses):
         raise ExperimentError(f"the goal has {len(clauses)} clauses, counted from 0")
     wanted = clauses[clause]
@@ -581,11 +581,11 @@ class PlanPlots:
     def __init__(self, answer: Plan) -> None:
         self._answer = answer
 
-    def evidence(self, clause: int = 0, *, ax: Axes | None = None) -> Axes:
+    def estimates(self, clause: int = 0, *, ax: Axes | None = None) -> Axes:
         """Plot the evaluation of each value tried, with its interval, against the bound of a
         clause.
         """
-        return draw_evidence(self._answer, clause, ax)
+        return draw_estimates(self._answer, clause, ax)
 
 
 class OptimumPlots:
@@ -621,7 +621,7 @@ def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
         return [part.finish / DAY for part in shown], amounts
 
     for met, color, marker in ((True, GREEN, "o"), (False, VERMILION, "x")):
-        parts = [part for part in answer.tried if part.evidence.met is met]
+        parts = [part for part in answer.tried if part.estimate.met is met]
         if parts:
             label = "tried" if answer.goal is None else "meets the goal" if met else "misses it"
             ax.plot(*points(parts), marker, color=color, markersize=4, label=label)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import estimates
 from dialsim.experiments.expression import Expression, read_shown
 from dialsim.experiments.intervals import CONFIDENCE, mean_interval, quantile_interval
@@ -25,6 +24,7 @@ from dialsim.experiments.run_figures import (
     figure_frame,
     replication_rows,
 )
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import ExperimentRunner, runner
 from dialsim.results.progress import Shown
 
@@ -147,11 +147,11 @@ def replicate(
         raise ExperimentError(f"the number of replications must be 1 or more, not {n}")
     wanted = precisions(precision, scenario)
     shown = [read_shown(text, scenario) for text in figures]
-    case = Case(scenario, seed)
+    spec = RunSpec(scenario, seed)
     with runner(jobs, dask, store, progress, engine) as place:
-        reached = _reach_precision(place, case, n, max_replications, wanted)
-    runs = case.first(len(case.finished) if wanted else n)
-    return Replications(scenario, case.seed, runs, reached, shown)
+        reached = _reach_precision(place, spec, n, max_replications, wanted)
+    runs = spec.first(len(spec.finished) if wanted else n)
+    return Replications(scenario, spec.seed, runs, reached, shown)
 
 
 def precisions(asked: Mapping[str, float] | str | None, scenario: Scenario) -> list[PrecisionGoal]:
@@ -183,7 +183,7 @@ def _pairs(text: str) -> list[tuple[str, float]]:
 
 
 def _reach_precision(
-    place: ExperimentRunner, case: Case, first: int, most: int, wanted: Sequence[PrecisionGoal]
+    place: ExperimentRunner, spec: RunSpec, first: int, most: int, wanted: Sequence[PrecisionGoal]
 ) -> list[Precision]:
     """Replicate until all precisions are reached, or `most` runs are made.
 
@@ -196,8 +196,8 @@ def _reach_precision(
     """
     count = first if not wanted else min(max(first, _FIRST_STAGE), most)
     while True:
-        place.replicate([case], count)
-        reached = [_reached(part, case.first(count), case.prior) for part in wanted]
+        place.replicate([spec], count)
+        reached = [_reached(part, spec.first(count), spec.prior) for part in wanted]
         hopeless = any(part.unfinished for part in reached)
         if hopeless or all(part.met for part in reached) or count >= most:
             return reached

@@ -30,15 +30,15 @@ from dialsim import __version__
 from dialsim.engine.compiled.cache import source_digest
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare
 from dialsim.errors import ExperimentError, ReplicationFailed, StoreError, WorkersLost
-from dialsim.experiments.case import (
-    Case,
+from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.run_spec import (
+    RunSpec,
     Task,
     TaskOutcome,
     drop_lists,
     keep_lists,
     run_tasks,
 )
-from dialsim.experiments.run_figures import RunFigures
 from dialsim.results.figures import FIGURES
 from dialsim.results.progress import Progress, Shown, followed
 
@@ -309,23 +309,23 @@ class Store:
             self._database.close()
             raise StoreError(f"{self.path} is not a store of replications: {error}") from None
 
-    def recall(self, case: Case, count: int) -> None:
-        """Load the stored ones among a case's first `count` replications."""
+    def recall(self, spec: RunSpec, count: int) -> None:
+        """Load the stored ones among a spec's first `count` replications."""
         # The key is the digest of scenario and program: a changed rule never returns stale figures.
         rows = self._database.execute(
             "SELECT figures FROM finished WHERE version = ? AND scenario = ? AND seed = ? "
             "AND replication < ?",
-            (self._made_by, case.digest, case.seed, count),
+            (self._made_by, spec.digest, spec.seed, count),
         )
         for (text,) in rows:
             figures = RunFigures.from_text(text)
-            case.finished.setdefault(figures.replication, figures)
+            spec.finished.setdefault(figures.replication, figures)
 
-    def keep(self, case: Case, replication: int, text: str) -> None:
+    def keep(self, spec: RunSpec, replication: int, text: str) -> None:
         """Store a finished replication durably."""
         self._database.execute(
             "INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?, ?)",
-            (self._made_by, case.digest, case.seed, replication, text),
+            (self._made_by, spec.digest, spec.seed, replication, text),
         )
 
     def close(self) -> None:
@@ -367,9 +367,9 @@ class ExperimentRunner:
         self._calls = 0  # of all replications so far, estimated
 
     def replicate(
-        self, cases: Sequence[Case], count: int, asked: frozenset[str] | None = None
+        self, specs: Sequence[RunSpec], count: int, asked: frozenset[str] | None = None
     ) -> None:
-        """Make the first `count` replications of every case that are not finished yet.
+        """Make the first `count` replications of every spec that are not finished yet.
 
         With `asked` only these figures are computed, unless there is a store, in which other
         commands and pages expect all figures. Raises ReplicationFailed for the first failure,
@@ -378,37 +378,37 @@ class ExperimentRunner:
         if self._store is not None:
             # Stored runs keep all figures, as the next experiment may ask for others.
             asked = None
-            for case in cases:
-                self._store.recall(case, count)
+            for spec in specs:
+                self._store.recall(spec, count)
         if asked is not None:
-            cases = sorted(cases, key=lambda c: (c.relatives.family, c.relatives.settings))
+            specs = sorted(specs, key=lambda c: (c.relatives.family, c.relatives.settings))
         # Variants of one replication are adjacent, so that workers take them together.
         owners, missing = [], []
         for replication in range(count):
-            for case in cases:
-                if replication not in case.finished:
-                    owners.append(case)
+            for spec in specs:
+                if replication not in spec.finished:
+                    owners.append(spec)
                     missing.append(replication)
         if not owners:
             return
         self._check_time()
         engine = self._choose(owners)
         tasks = [
-            case.task(index, replication, engine, asked)
-            for index, (case, replication) in enumerate(zip(owners, missing, strict=True))
+            spec.task(index, replication, engine, asked)
+            for index, (spec, replication) in enumerate(zip(owners, missing, strict=True))
         ]
         total = self._done + max(len(tasks), self.ahead)
         with warnings.catch_warnings(), closing(self._workers.outcomes(tasks)) as outcomes:
             # joblib warns of runs that are given up when the time is up
             warnings.filterwarnings("ignore", message=".*tasks which were still being processed")
             for outcome in outcomes:
-                task, case = tasks[outcome.index], owners[outcome.index]
+                task, spec = tasks[outcome.index], owners[outcome.index]
                 if outcome.figures is None:
-                    cause, rerun = outcome.failure or "", case.rerun(task.replication)
-                    raise ReplicationFailed(case.seed, task.replication, cause, rerun)
+                    cause, rerun = outcome.failure or "", spec.rerun(task.replication)
+                    raise ReplicationFailed(spec.seed, task.replication, cause, rerun)
                 if self._store is not None:
-                    self._store.keep(case, task.replication, outcome.figures)
-                case.finished[task.replication] = RunFigures.from_text(outcome.figures, asked)
+                    self._store.keep(spec, task.replication, outcome.figures)
+                spec.finished[task.replication] = RunFigures.from_text(outcome.figures, asked)
                 self._done += 1
                 if self._progress is not None:
                     self._progress(self._done, total)
@@ -419,10 +419,10 @@ class ExperimentRunner:
         if monotonic() > self._end:
             raise OutOfTime
 
-    def _choose(self, owners: Sequence[Case]) -> Engine:
+    def _choose(self, owners: Sequence[RunSpec]) -> Engine:
         """Return the engine for one more replication of each of these."""
         # Cumulative, because a search requests few runs at a time, which add up.
-        self._calls += sum(calls_of(case.scenario) for case in owners)
+        self._calls += sum(calls_of(spec.scenario) for spec in owners)
         engine = choose(self._engine, self._calls)
         prepare(engine)
         return engine

@@ -39,14 +39,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dialsim.engine.calls import CALL_STATUSES, FROM_STATUS, rows_of
+from dialsim.engine.log_reader import CALL_STATUSES, FROM_STATUS, rows_of
 from dialsim.engine.trace import RETRY
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dialsim.engine.calls import Calls
+    from dialsim.engine.log_reader import Calls
     from dialsim.results.result import Result
     from dialsim.scenario.scenario import Scenario
 

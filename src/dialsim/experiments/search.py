@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Baseline
-from dialsim.experiments.case import Case
 from dialsim.experiments.facts import facts, facts_needed
 from dialsim.experiments.figure_names import COST
 from dialsim.experiments.goal import (
     ClauseFinding,
-    Evidence,
+    GoalEstimate,
     Statistic,
     certainty_text,
     chance_of_meeting,
@@ -30,6 +29,7 @@ from dialsim.experiments.goal import (
 from dialsim.experiments.intervals import CONFIDENCE, paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.prior import prior_of
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.variants import SettingChange, Variant
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ class Search:
         self._confidence = confidence
         self._runs_and_seed = first, most, seed
         self._baseline = Baseline(scenario, seed)
-        self._cases: dict[int, Case] = {}
+        self._specs: dict[int, RunSpec] = {}
         self._known = known
         self._first = 1
         figures = [figure for clause in goal.clauses for figure in clause.figure.figures]
         self._asked = goal.figures | facts_needed([*figures, COST], prior_of(scenario))
         self._looked: dict[int, int] = {}
-        self._tried: dict[int, Evidence] = {}
+        self._tried: dict[int, GoalEstimate] = {}
 
     def along(
         self, scenario: Scenario, path: str, axis: ValueRange, goal: Goal | None = None
@@ -96,7 +96,7 @@ class Search:
         return search
 
     @property
-    def tried(self) -> tuple[Evidence, ...]:
+    def tried(self) -> tuple[GoalEstimate, ...]:
         """All evaluations, by value."""
         return tuple(self._tried[index] for index in sorted(self._tried))
 
@@ -113,7 +113,7 @@ class Search:
             for clause in self.goal.clauses
         )
 
-    def at(self, index: int) -> Evidence:
+    def at(self, index: int) -> GoalEstimate:
         """Return the evaluation of one value, after at least one look."""
         if index not in self._tried:
             self._look_at([index])
@@ -131,7 +131,7 @@ class Search:
         self._look_at([index for index in dict.fromkeys(indices) if index not in self._tried])
 
     def settle(
-        self, indices: Iterable[int], enough: Callable[[Evidence], bool] | None = None
+        self, indices: Iterable[int], enough: Callable[[GoalEstimate], bool] | None = None
     ) -> bool:
         """Look at values until their evaluations are certain, or `enough`, or further looks are
         hopeless.
@@ -157,7 +157,7 @@ class Search:
 
         Returns True if that took a further look.
         """
-        again = self.settle([index], lambda evidence: not evidence.met)
+        again = self.settle([index], lambda estimate: not estimate.met)
         if not self._tried[index].met:
             # So few runs have misled the search, so values on the rest of the path get as many at
             # first.
@@ -168,11 +168,11 @@ class Search:
         """Return True if further looks at a value may make it certain."""
         if self._looked[index] == len(self._looks.counts):
             return False
-        evidence = self._tried[index]
+        estimate = self._tried[index]
         # With so few runs nothing may count as certain, however clear it looks.
-        if evidence.replications < LEAST_TO_BE_SURE:
+        if estimate.replications < LEAST_TO_BE_SURE:
             return True
-        prospects = [self._prospect(part, evidence.replications) for part in evidence.findings]
+        prospects = [self._prospect(part, estimate.replications) for part in estimate.findings]
         # A goal is met if all clauses are, and missed if any is; minimum and maximum bound both
         # without assuming independence.
         met, missed = min(met for met, _ in prospects), max(missed for _, missed in prospects)
@@ -201,20 +201,20 @@ class Search:
         counts = {index: self._looks.counts[self._looked.get(index, 0)] for index in indices}
         for count in sorted({*counts.values()}):
             together = [index for index in indices if counts[index] == count]
-            cases = [self._case(index) for index in together]
+            specs = [self._spec(index) for index in together]
             asked = self._asked | self._baseline.figures
-            self._place.replicate([*cases, *self._baseline.cases], count, asked)
+            self._place.replicate([*specs, *self._baseline.specs], count, asked)
         for index, count in counts.items():
             self._looked[index] = self._looked.get(index, 0) + 1
             self._tried[index] = self._judged(index, count, self._looks)
         if self._known is not None:
             self._known(self._known_so_far())
 
-    def _judged(self, index: int, count: int, looks: Looks) -> Evidence:
-        case = self._case(index)
-        value, runs = self.axis[index].plain, case.first(count)
+    def _judged(self, index: int, count: int, looks: Looks) -> GoalEstimate:
+        spec = self._spec(index)
+        value, runs = self.axis[index].plain, spec.first(count)
         breaches = self._baseline.breaches(runs)
-        return judge(value, self.goal, runs, self._confidence, case.prior, looks, breaches)
+        return judge(value, self.goal, runs, self._confidence, spec.prior, looks, breaches)
 
     def _turns(self) -> list[tuple[int, int]]:
         """Return neighbouring values tried if exactly one of them seems to meet the goal."""
@@ -239,8 +239,8 @@ class Search:
 
         Raises ExperimentError if no value has two runs.
         """
-        for index, case in self._cases.items():
-            count = min(each.known for each in (case, *self._baseline.cases))
+        for index, spec in self._specs.items():
+            count = min(each.known for each in (spec, *self._baseline.specs))
             if index not in self._tried and count >= 2:
                 found = self._judged(index, count, Looks((count,)))
                 # The clock chose this number of runs, not the plan of looks, so no error level
@@ -264,12 +264,12 @@ class Search:
         rest = 2 * sure - sum(min(sure, count) for count in ends) if high - low == 1 else 2 * sure
         return first * (values + (high - low - 1).bit_length()) + rest
 
-    def _case(self, index: int) -> Case:
-        if index not in self._cases:
+    def _spec(self, index: int) -> RunSpec:
+        if index not in self._specs:
             change = SettingChange(self.path, self.axis[index].text)
             scenario = Variant(change.text, (change,)).of(self.scenario)
-            self._cases[index] = self._baseline.case(scenario)
-        return self._cases[index]
+            self._specs[index] = self._baseline.spec(scenario)
+        return self._specs[index]
 
     def warn(self, text: str) -> None:
         """Add a warning, once."""
@@ -318,7 +318,7 @@ def smallest(search: Search, order: Sequence[int]) -> int | None:
             spread = True
             continue
         beyond = [place for place in _tried(search, order) if found < place <= end]
-        if search.settle((order[place] for place in beyond), lambda evidence: evidence.met):
+        if search.settle((order[place] for place in beyond), lambda estimate: estimate.met):
             continue
         answer = found
         if not search.at(order[found]).sure:
@@ -376,8 +376,8 @@ def _first_sure(search: Search, order: Sequence[int], found: int) -> int | None:
 
     def sure(index: int) -> bool:
         search.settle([index])
-        evidence = search.at(index)
-        return evidence.met and evidence.sure
+        estimate = search.at(index)
+        return estimate.met and estimate.sure
 
     # Steps double while values are in doubt, and get smaller before a value that certainly misses.
     doubtful, beyond, step = found, len(order), 1
@@ -411,8 +411,8 @@ def doubtful(search: Search, order: Sequence[int], index: int) -> list[int]:
 
     def in_doubt(index: int) -> bool:
         search.settle([index])
-        evidence = search.at(index)
-        return evidence.met or not evidence.sure
+        estimate = search.at(index)
+        return estimate.met or not estimate.sure
 
     first, step = found, 1
     while first > 0:
@@ -556,7 +556,7 @@ def tied(search: Search, best: int) -> list[int]:
     return [index for index in others if not _dearer(search.at(index), chosen)]
 
 
-def _dearer(part: Evidence, chosen: Evidence) -> bool:
+def _dearer(part: GoalEstimate, chosen: GoalEstimate) -> bool:
     """Return True if the costs of two values certainly differ."""
     count = min(len(part.runs), len(chosen.runs))
     sides = [(side.runs[:count], side.prior) for side in (part, chosen)]

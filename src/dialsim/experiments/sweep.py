@@ -25,7 +25,6 @@ import numpy as np
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Breach, breaches_of
-from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import Measured, check_baseline, differences, estimates
 from dialsim.experiments.expression import Expression, read_expression, read_shown
 from dialsim.experiments.intervals import CONFIDENCE, Values
@@ -38,6 +37,7 @@ from dialsim.experiments.run_figures import (
     figure_frame,
     replication_rows,
 )
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import ExperimentRunner, runner
 from dialsim.experiments.variants import SettingValue, Variant, check_variable, variants_of
 from dialsim.results.progress import Shown
@@ -145,9 +145,9 @@ class Deciding:
                 f"{enough} or more do"
             )
 
-    def replicate(self, place: ExperimentRunner, cases: Sequence[Case]) -> Decided:
-        """Run the cases, one per variant, until all is decided or no runs are left."""
-        by_name = dict(zip(self.names, cases, strict=True))
+    def replicate(self, place: ExperimentRunner, specs: Sequence[RunSpec]) -> Decided:
+        """Run the specs, one per variant, until all is decided or no runs are left."""
+        by_name = dict(zip(self.names, specs, strict=True))
         base = by_name.pop(self._baseline)
         still_open, made, decisions = [*by_name], 0, {}
         for count in self._looks.counts:
@@ -198,15 +198,15 @@ def _looks(most: int) -> Looks:
 
 
 def run_variants(
-    place: ExperimentRunner, cases: Sequence[Case], replications: int, deciding: Deciding | None
+    place: ExperimentRunner, specs: Sequence[RunSpec], replications: int, deciding: Deciding | None
 ) -> tuple[list[list[RunFigures]], Decided | None]:
-    """Return the runs of each case: `replications` of each, or fewer with `deciding`."""
+    """Return the runs of each spec: `replications` of each, or fewer with `deciding`."""
     if deciding is None:
-        place.replicate(cases, replications)
-        return [case.first(replications) for case in cases], None
-    decided = deciding.replicate(place, cases)
+        place.replicate(specs, replications)
+        return [spec.first(replications) for spec in specs], None
+    decided = deciding.replicate(place, specs)
     counts = map(decided.runs, deciding.names)
-    return [case.first(count) for case, count in zip(cases, counts, strict=True)], decided
+    return [spec.first(count) for spec, count in zip(specs, counts, strict=True)], decided
 
 
 class Sweep(RunTables):
@@ -399,7 +399,7 @@ def sweep(
     deciding = None
     if decide is not None:
         deciding = Deciding(decide, indifference, names, baseline, replications, [scenario])
-    cases = [Case(variant.of(scenario), seed) for variant in variants]
+    specs = [RunSpec(variant.of(scenario), seed) for variant in variants]
     with runner(jobs, dask, store, progress, engine) as place:
-        runs, decided = run_variants(place, cases, replications, deciding)
-    return Sweep(scenario, variants, runs, [case.prior for case in cases], shown, decided)
+        runs, decided = run_variants(place, specs, replications, deciding)
+    return Sweep(scenario, variants, runs, [spec.prior for spec in specs], shown, decided)

@@ -92,8 +92,8 @@ def why_not(search: Search, index: int) -> WhyNot | None:
 
     None for goals that miss no deadline, and for values that break a compliance rule.
     """
-    evidence = search.at(index)
-    missed = [part for part in evidence.findings if not part.met]
+    estimate = search.at(index)
+    missed = [part for part in estimate.findings if not part.met]
     late = [
         part
         for part in missed
@@ -102,7 +102,7 @@ def why_not(search: Search, index: int) -> WhyNot | None:
         and part.clause.bound.upper
         and part.clause.smaller_is_better
     ]
-    if not late or evidence.breaches:
+    if not late or estimate.breaches:
         return None
     return _MissedDeadline(search, index, late[0], len(missed) == 1).explained()
 

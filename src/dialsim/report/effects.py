@@ -13,7 +13,7 @@ import numpy as np
 from dialsim.experiments import plan_text
 from dialsim.experiments.breaches import not_allowed
 from dialsim.experiments.expression import Expression
-from dialsim.experiments.goal import Clause, Evidence, Goal, Statistic, judge
+from dialsim.experiments.goal import Clause, Goal, GoalEstimate, Statistic, judge
 from dialsim.experiments.intervals import (
     BY_ORDER,
     BY_SHARES,
@@ -177,13 +177,13 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class LeverAgainstGoal:
-    """A lever compared with a goal: its runs as evidence, and its effect on each clause's figure.
+    """A lever compared with a goal: its runs as estimate, and its effect on each clause's figure.
 
     Effects on `finish` are in seconds, others in the unit of the figure.
     """
 
     lever: MeasuredLever
-    evidence: Evidence
+    estimate: GoalEstimate
     effects: tuple[Difference, ...]
 
     @property
@@ -196,18 +196,18 @@ class LeverAgainstGoal:
 class GoalWhatIf:
     """Levers compared with the goal of a plan, which the plan meets or not.
 
-    `base` is the evidence from the same replications without any lever.
+    `base` is the estimate from the same replications without any lever.
     """
 
     what_if: WhatIf
     met: bool
-    base: Evidence
+    base: GoalEstimate
     levers: tuple[LeverAgainstGoal, ...]
 
 
 def asked_of(answer: Plan) -> tuple[str | None, str | None]:
     """Return the organization and campaign of a goal; None if not named or not unique."""
-    studied = {finding.clause.figure.place for finding in answer.evidence.findings}
+    studied = {finding.clause.figure.place for finding in answer.estimate.findings}
     if len(studied) == 1:
         return studied.pop()
     owners = {organization for organization, _ in studied}
@@ -216,15 +216,15 @@ def asked_of(answer: Plan) -> tuple[str | None, str | None]:
 
 def against_goal(answer: Plan, what_if: WhatIf) -> GoalWhatIf:
     """Evaluate the goal of a plan on the runs of each lever, and on those without."""
-    goal = Goal(answer.goal, tuple(finding.clause for finding in answer.evidence.findings))
+    goal = Goal(answer.goal, tuple(finding.clause for finding in answer.estimate.findings))
     return GoalWhatIf(
         what_if,
         answer.met,
-        judge("as it is", goal, what_if.base, CONFIDENCE, answer.evidence.prior),
+        judge("as it is", goal, what_if.base, CONFIDENCE, answer.estimate.prior),
         tuple(
             LeverAgainstGoal(
                 lever,
-                judge(lever.name, goal, lever.runs, CONFIDENCE, answer.evidence.prior),
+                judge(lever.name, goal, lever.runs, CONFIDENCE, answer.estimate.prior),
                 tuple(_effect(clause, lever, what_if, answer) for clause in goal.clauses),
             )
             for lever in what_if.levers
@@ -234,7 +234,7 @@ def against_goal(answer: Plan, what_if: WhatIf) -> GoalWhatIf:
 
 def _effect(clause: Clause, lever: MeasuredLever, what_if: WhatIf, answer: Plan) -> Difference:
     figure = clause.figure
-    sides, prior = (lever.runs, what_if.base), answer.evidence.prior
+    sides, prior = (lever.runs, what_if.base), answer.estimate.prior
     values, base = (figure.in_tables(side, 0) for side in sides)
     known, other = (figure.facts_in_tables(side, prior) for side in sides)
     if clause.statistic is Statistic.MEAN or not figure.is_instant:
@@ -257,14 +257,14 @@ def helpful(measured: GoalWhatIf) -> list[LeverAgainstGoal]:
         for lever in measured.levers
         if lever.effects[tightest].real
         and sign * lever.effects[tightest].estimate < 0
-        and _closeness(lever.evidence) >= _closeness(measured.base)
+        and _closeness(lever.estimate) >= _closeness(measured.base)
         and not loses(measured.what_if, lever.lever)
     ]
-    return sorted(found, key=lambda lever: _closeness(lever.evidence), reverse=True)
+    return sorted(found, key=lambda lever: _closeness(lever.estimate), reverse=True)
 
 
-def _closeness(part: Evidence) -> tuple[float, ...]:
-    """Sort key of evidence: whether the goal is met, the distance to it, and the margin."""
+def _closeness(part: GoalEstimate) -> tuple[float, ...]:
+    """Sort key of estimate: whether the goal is met, the distance to it, and the margin."""
     shortfall = (-distance for distance in part.shortfall)
     return part.met, *shortfall, min(finding.margin for finding in part.findings)
 
@@ -279,14 +279,14 @@ def goal_fact(question: str, measured: GoalWhatIf | NotMeasured) -> Fact:
             f"None of {len(measured.levers)} small changes brings the goal closer beyond chance."
         )
         return Fact(question, "Nothing that was tried", tried)
-    meeting = [lever for lever in found if lever.evidence.met][:_NAMED]
+    meeting = [lever for lever in found if lever.estimate.met][:_NAMED]
     named = found[:1] if measured.met or not meeting else meeting
     note = f" {SHORTER_RETRIES}" if any(lever.lever.shortens_retries for lever in named) else ""
     if not measured.met and not meeting:
         detail = f"Closest comes {_said(found[0], measured)}.{note}"
         return Fact(question, "No small change alone", detail)
     names = " or ".join(lever.name for lever in named)
-    sure = all(lever.evidence.sure for lever in named)
+    sure = all(lever.estimate.sure for lever in named)
     # Levers get fewer runs than the plan's own values.
     doubt = "" if sure else " Not sure: so few runs may meet it by chance."
     return Fact(question, _capital(names), f"With {_said(named[0], measured)}.{doubt}{note}")
@@ -299,7 +299,7 @@ def _said(lever: LeverAgainstGoal, measured: GoalWhatIf) -> str:
     figures = ", ".join(
         f"{with_it.clause.asked} is {plan_text.finding_text(with_it, with_it.estimate)} "
         f"instead of {plan_text.finding_text(without, without.estimate)}"
-        for with_it, without in zip(lever.evidence.findings, measured.base.findings, strict=True)
+        for with_it, without in zip(lever.estimate.findings, measured.base.findings, strict=True)
     )
     return f"{lever.name}, {figures}, in {measured.what_if.pairs} runs each"
 
@@ -315,7 +315,7 @@ def goal_table(measured: GoalWhatIf, setting: str) -> FigureTable:
     rows = [("the goal", *bounds, "")]
     for name, part in [
         (f"{setting}, as it is", measured.base),
-        *((lever.name, lever.evidence) for lever in measured.levers),
+        *((lever.name, lever.estimate) for lever in measured.levers),
     ]:
         cells = (plan_text.finding_text(finding, finding.estimate) for finding in part.findings)
         rows.append((name, *cells, plan_text.verdict_text(part)))

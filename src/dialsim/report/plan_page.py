@@ -1,4 +1,4 @@
-"""Reports of a plan and of an optimum: the values that meet the goal, and the evidence."""
+"""Reports of a plan and of an optimum: the values that meet the goal, and the estimate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dialsim.results.result import Result
 from dialsim.results.summary_text import reach_text
 
 if TYPE_CHECKING:
-    from dialsim.experiments.goal import Evidence
+    from dialsim.experiments.goal import GoalEstimate
     from dialsim.experiments.optimum import Optimum
     from dialsim.experiments.plan import Plan
 
@@ -55,7 +55,7 @@ def plan_page(
 
 def setting_text(answer: Plan) -> str:
     """Return the setting with the value found or closest: `34 lines`."""
-    return variants.setting_text(answer.path, answer.evidence.value)
+    return variants.setting_text(answer.path, answer.estimate.value)
 
 
 def _runs(answer: Plan) -> int:
@@ -71,26 +71,26 @@ def _plan_facts(
     yield Fact("What meets the goal?", setting_text(answer) if answer.met else "Nothing", headline)
     if answer.why_not is not None:
         yield Fact("Why not?", answer.why_not.reason, answer.why_not.text)
-    sure = "Sure" if answer.evidence.sure else "Not sure"
-    yield Fact("How sure is that?", sure, _said(answer.evidence))
+    sure = "Sure" if answer.estimate.sure else "Not sure"
+    yield Fact("How sure is that?", sure, _said(answer.estimate))
     if answer.neighbour is not None:
         verdict = "does not do" if not answer.neighbour.met else "would do as well"
         said = f"{variants.setting_text(answer.path, answer.neighbour.value)}: {verdict}"
         yield Fact("What about its neighbour?", said, _said(answer.neighbour))
-    found = holding(answer.evidence.runs, *asked_of(answer))
+    found = holding(answer.estimate.runs, *asked_of(answer))
     yield holding_fact(f"What holds it back with {setting_text(answer)}?", found,
                        len(example.summary.campaigns))  # fmt: skip
     if measured is not None:
         question = "What else would help?" if answer.met else "What would help to meet it?"
         yield goal_fact(question, measured)
-    if answer.evidence.cost is not None:
+    if answer.estimate.cost is not None:
         currency = example.summary.currency
-        cost = amount_text("cost", answer.evidence.cost)
+        cost = amount_text("cost", answer.estimate.cost)
         yield Fact("What does it cost?", f"{cost} {currency} on average")
     yield Fact("Whom does it reach?", reach_text(example.summary), "In one run with it.")
 
 
-def _said(part: Evidence) -> str:
+def _said(part: GoalEstimate) -> str:
     """Return what the runs of a value show for each clause."""
     found = (
         f"{finding.clause.asked} is {plan_text.finding_text(finding, finding.estimate)}, "
@@ -111,8 +111,8 @@ def _plan_sections(
     *clauses, tried = plan_text.plan_tables(answer)
     sections.append(Section("Evidence", [Grid([*_pictures(answer)]), *clauses]))
     if len(example.summary.campaigns) > 1:
-        said = f"Of the {answer.evidence.replications} runs with {setting_text(answer)}."
-        table = campaign_table(answer.evidence.runs, example.summary.currency)
+        said = f"Of the {answer.estimate.replications} runs with {setting_text(answer)}."
+        table = campaign_table(answer.estimate.runs, example.summary.currency)
         sections.append(Section("Campaign by campaign", [said, table]))
     if measured is not None:
         parts = _help_parts(measured, answer, example.summary.currency)
@@ -138,7 +138,7 @@ def _help_parts(
         effect_table(what_if, currency),
     ]
     said = how_measured(setting, [what_if])
-    if what_if.pairs < answer.evidence.replications:
+    if what_if.pairs < answer.estimate.replications:
         said += f" The runs of {setting} are the first {what_if.pairs} of those above."
     doubt = f"“Not sure” stands where {what_if.pairs} runs are too few to be 95 % sure."
     shown = [table for table in tables if table is not None]
@@ -147,18 +147,18 @@ def _help_parts(
 
 
 def _pictures(answer: Plan) -> Iterator[Picture]:
-    for number, finding in enumerate(answer.evidence.findings):
+    for number, finding in enumerate(answer.estimate.findings):
         caption = (
             f"Estimates of {finding.clause.text} at the {len(answer.tried)} values tried, with "
             "their intervals; the dashed line is the bound."
         )
-        yield picture(f"clause{number}", partial(answer.plot.evidence, number), caption)
+        yield picture(f"clause{number}", partial(answer.plot.estimates, number), caption)
 
 
 def optimum_page(answer: Optimum, example: Result) -> ReportPage:
     """Return the report of an optimum; `example` is one run with the best values or the closest."""
     scenario = example.trace.world.scenario
-    runs = sum(part.evidence.replications for part in answer.tried)
+    runs = sum(part.estimate.replications for part in answer.tried)
     which = f"seed {example.trace.world.seed}, {runs} runs"
     wish = [answer.objective or "the smallest values"]
     wish += [] if answer.goal is None else [f"with {answer.goal}"]
@@ -190,7 +190,7 @@ def _optimum_facts(answer: Optimum, example: Result) -> Iterator[Fact]:
             said += f" Cheapest: {cheapest.name}."
         yield Fact("What else could be had?", f"{len(answer.frontier)} beaten by none", said)
     campaigns = len(example.summary.campaigns)
-    yield holding_fact("What holds it back?", holding(best.evidence.runs), campaigns)
+    yield holding_fact("What holds it back?", holding(best.estimate.runs), campaigns)
 
 
 def _optimum_sections(answer: Optimum, example: Result) -> Iterator[Section]:
@@ -204,8 +204,8 @@ def _optimum_sections(answer: Optimum, example: Result) -> Iterator[Section]:
     shown = picture("frontier", answer.plot.frontier, caption)
     yield Section("Evidence", [Grid([shown]), *plan_text.optimum_tables(answer)])
     if len(example.summary.campaigns) > 1:
-        said = f"Of the {best.evidence.replications} runs with {best.name}."
-        table = campaign_table(best.evidence.runs, example.summary.currency)
+        said = f"Of the {best.estimate.replications} runs with {best.name}."
+        table = campaign_table(best.estimate.runs, example.summary.currency)
         yield Section("Campaign by campaign", [said, table])
     drawn: list[Part] = list(run_pictures(example))
     if drawn:

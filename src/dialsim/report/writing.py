@@ -174,10 +174,10 @@ def plan_report(
 
     `seed` is as in `sweep_report`. What else would help is measured at that value.
     """
-    value = Variant(setting_text(answer), (SettingChange(answer.path, str(answer.evidence.value)),))
+    value = Variant(setting_text(answer), (SettingChange(answer.path, str(answer.estimate.value)),))
     varied = value.of(scenario)
     answer = _with_all_figures(answer, varied, seed, further)
-    studied = [StudiedVariant(value, answer.evidence.runs, asked_of(answer)[0])]
+    studied = [StudiedVariant(value, answer.estimate.runs, asked_of(answer)[0])]
     called = sum(people_called(part.runs) for part in answer.tried)
     (what_if,) = what_would_help(scenario, seed, studied, further, called)
     measured = against_goal(answer, what_if) if isinstance(what_if, WhatIf) else what_if
@@ -188,7 +188,7 @@ def _with_all_figures(
     answer: Plan, varied: Scenario, seed: int | None, further: FurtherRuns
 ) -> Plan:
     """Return the plan with all figures of its runs; without a store they are run again for that."""
-    part = answer.evidence
+    part = answer.estimate
     # A plan without a store asks for the figures of its goal only, which is quicker.
     if all(run.asked is None for run in part.runs):
         return answer
@@ -201,7 +201,7 @@ def _with_all_figures(
         progress=further.progress,
         engine=further.engine,
     )
-    return replace(answer, evidence=replace(part, runs=runs.figures))
+    return replace(answer, estimate=replace(part, runs=runs.figures))
 
 
 def optimum_report(answer: Optimum, scenario: Scenario, seed: int | None) -> str:

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES, NEVER, TIMES_OUT, Calls, by_status
+from dialsim.engine.log_reader import CALL_STATUSES, NOT_HAPPENED, TIMES_OUT, Calls, by_status
 from dialsim.engine.trace import CampaignChange, CampaignTrace, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import ScheduleRequest
@@ -209,7 +209,7 @@ def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.
     status = calls.of_newest(calls.status, -1)
     timed_out = calls.of_newest(TIMES_OUT.take(calls.last_kind), False)
     answered = np.zeros(calls.people, dtype=bool)
-    answered[calls.recipient.take(np.flatnonzero(calls.started_at != NEVER))] = True
+    answered[calls.recipient.take(np.flatnonzero(calls.started_at != NOT_HAPPENED))] = True
     removed = np.zeros(calls.people, dtype=bool)
     removed[[*life.removed]] = True
     idle = PersonState.STALLED if life.stalled else PersonState.PENDING
@@ -252,7 +252,7 @@ def finish_of(life: CampaignTimeline, calls: Calls, states: NDArray[np.int8]) ->
     under_way = _IS_ON.take(calls.status).any()
     if life.request is None or life.final_at is None or under_way or np.isin(states, LOST).any():
         return None
-    return max(life.final_at, int(calls.ended_at.max(initial=NEVER)))
+    return max(life.final_at, int(calls.ended_at.max(initial=NOT_HAPPENED)))
 
 
 def listed(states: NDArray[np.int8]) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER
+from dialsim.engine.log_reader import NOT_HAPPENED
 from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET, thai_date
 from dialsim.scenario.calendar import DayClasses, Days
 from dialsim.scenario.campaign import GeneratedRecipients
@@ -180,7 +180,7 @@ def _dials(reading: RunView, positions: list[Position]) -> _Dials:
     parts, people = [], _people(reading, positions)
     for position in positions:
         calls = reading.engine_calls[position]
-        dialled = calls.initiated_at != NEVER
+        dialled = calls.initiated_at != NOT_HAPPENED
         recipient = calls.recipient[dialled].astype(np.int64)
         parts.append(
             (
@@ -188,7 +188,7 @@ def _dials(reading: RunView, positions: list[Position]) -> _Dials:
                 recipient,
                 calls.call[dialled].astype(np.int64),
                 calls.initiated_at[dialled],
-                calls.started_at[dialled] != NEVER,
+                calls.started_at[dialled] != NOT_HAPPENED,
                 people[position][recipient],
             )
         )

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, Self, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import DIALS, NEVER, RELEASES, TIMES_OUT, WITHDRAWS, Calls, rows_of
+from dialsim.engine.log_reader import (
+    DIALS,
+    NOT_HAPPENED,
+    RELEASES,
+    TIMES_OUT,
+    WITHDRAWS,
+    Calls,
+    rows_of,
+)
 from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.interface.instants import DAY, THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
@@ -153,7 +161,7 @@ class Charges(Counts):
             withdrawn=len(rows_of(kinds, WITHDRAWS)),
             talk_ms=int(talk_ms.sum()),
             increments=int(billed_increments(costs, talk_ms).sum()) if costs else 0,
-            answered=int(np.count_nonzero(calls.started_at != NEVER)),
+            answered=int(np.count_nonzero(calls.started_at != NOT_HAPPENED)),
         )
 
 
@@ -219,7 +227,7 @@ class DeliveryCounts(Counts):
 def reached_by_attempt(calls: Calls, states: NDArray[np.int8]) -> Integers:
     """Return the number of people reached by attempt 1, 2, …, up to the last one made."""
     on_list = listed(states)
-    here = calls.attempt[np.flatnonzero(calls.started_at != NEVER)]
+    here = calls.attempt[np.flatnonzero(calls.started_at != NOT_HAPPENED)]
     before = calls.past_attempts[calls.past_reached & on_list]
     made = max(int(calls.attempt.max(initial=0)), int(calls.past_attempts[on_list].max(initial=0)))
     return np.bincount(np.concatenate([here, before]), minlength=made + 1)[1:]
@@ -243,7 +251,7 @@ def queue_waits(calls: Calls) -> tuple[Integers, Integers]:
     kinds, at, call = calls.rows.kind, calls.rows.at, calls.row_call
     released, left = rows_of(kinds, RELEASES), rows_of(kinds, _LEAVES)
     ended_at, since = at.take(left), calls.queued_at.take(call.take(left))
-    if len(released) > np.count_nonzero(calls.queued_at != NEVER):
+    if len(released) > np.count_nonzero(calls.queued_at != NOT_HAPPENED):
         # A call may be released more than once; `queued_at` is only the last release.
         again = np.bincount(call.take(released), minlength=len(calls)) > 1
         both = np.concatenate([released, left])

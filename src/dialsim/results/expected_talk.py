@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import weibull_shape
-from dialsim.engine.calls import NEVER, Calls
+from dialsim.engine.log_reader import NOT_HAPPENED, Calls
 from dialsim.results.counts import Counts
 from dialsim.scenario.distribution import (
     Constant,
@@ -65,7 +65,7 @@ class Expected(Counts):
 
 def _expected_of_calls(world: World, calls: Calls, unit: int) -> float:
     """Return the expected number of started units of `unit` ms of a campaign's conversations."""
-    answered = calls.started_at != NEVER
+    answered = calls.started_at != NOT_HAPPENED
     by_chance = (
         answered if calls.scripts is None else answered & (calls.scripts[calls.recipient] < 0)
     )

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import ANSWERS, NEVER, SLOTS, Calls, rows_of
+from dialsim.engine.log_reader import ANSWERS, NOT_HAPPENED, SLOTS, Calls, rows_of
 from dialsim.engine.rules import dial_gap
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import CampaignBlock, World
@@ -344,7 +344,7 @@ def _done(reading: RunView, life: CampaignTimeline) -> NDArray[np.int64]:
     # A person without a call in this run was settled by the history.
     ended = calls.of_newest(calls.ended_at, _start(life))[by_call]
     over = np.count_nonzero(np.isin(states, LOST))
-    return np.concatenate([ended[ended != NEVER], np.full(over, life.end)])
+    return np.concatenate([ended[ended != NOT_HAPPENED], np.full(over, life.end)])
 
 
 def _start(life: CampaignTimeline) -> int:

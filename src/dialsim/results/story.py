@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES, CREATES, TO_STATUS, Calls
+from dialsim.engine.log_reader import CALL_STATUSES, CREATES, TO_STATUS, Calls
 from dialsim.engine.trace import CHANGES, DIALLED, CallLog, CallRows, Trace
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError

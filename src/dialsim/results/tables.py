@@ -21,8 +21,8 @@ from numpy.typing import DTypeLike, NDArray
 from pandas.api.extensions import ExtensionArray, ExtensionDtype, take
 from pandas.api.indexers import check_array_indexer
 
-from dialsim.engine.calls import CALL_STATUSES, FROM_STATUS, NEVER, TO_STATUS, Calls
 from dialsim.engine.identity import call_ids, recipient_ids, session_ids
+from dialsim.engine.log_reader import CALL_STATUSES, FROM_STATUS, NOT_HAPPENED, TO_STATUS, Calls
 from dialsim.engine.trace import CHANGES, CallRows, CampaignTrace
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import DialsimError
@@ -51,7 +51,7 @@ def joined(
 
 
 def instants(at: NDArray[np.int64]) -> ExtensionArray:
-    """Return UTC instants as datetime64[ms, UTC]; NEVER becomes NaT."""
+    """Return UTC instants as datetime64[ms, UTC]; NOT_HAPPENED becomes NaT."""
     column: ExtensionArray = pd.array(at.view("datetime64[ms]"), dtype=INSTANT)
     return column
 
@@ -193,7 +193,9 @@ def call_columns(world: World, catalog: Catalog, parts: Sequence[ChosenCalls]) -
         "funnel": names(joined(parts, np.int16, funnel), catalog.funnel_steps),
         "cost": np.full(len(attempt), np.nan)
         if costs is None
-        else cost_of(costs, attempt > 0, billed_increments(costs, talk_ms), started_at != NEVER),
+        else cost_of(
+            costs, attempt > 0, billed_increments(costs, talk_ms), started_at != NOT_HAPPENED
+        ),
         "voice_engine": joined(parts, np.int8, _voice_engine),
     }
 
@@ -213,7 +215,7 @@ def _talks(
     started_at: NDArray[np.int64], ended_at: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Return True for calls with an ended conversation, and its duration (F1), else 0."""
-    talked = (started_at != NEVER) & (ended_at != NEVER)
+    talked = (started_at != NOT_HAPPENED) & (ended_at != NOT_HAPPENED)
     return talked, np.where(talked, ended_at - started_at, 0)
 
 
@@ -332,12 +334,12 @@ def recipients_table(reading: RunView) -> pd.DataFrame:
 
 
 def reached_at(calls: Calls) -> NDArray[np.int64]:
-    """Return the instant at which each recipient answered, or NEVER.
+    """Return the instant at which each recipient answered, or NOT_HAPPENED.
 
     For people reached before the scenario begins it is the end of that call.
     """
-    answered = calls.started_at != NEVER
-    instants_ms = np.where(calls.past_reached, calls.past_ended_at, NEVER)
+    answered = calls.started_at != NOT_HAPPENED
+    instants_ms = np.where(calls.past_reached, calls.past_ended_at, NOT_HAPPENED)
     instants_ms[calls.recipient[answered]] = calls.started_at[answered]
     return instants_ms
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CREATES, IN_QUEUE, NO_CALL, TIMES_OUT, WAITING, Calls, rows_of
+from dialsim.engine.log_reader import CREATES, IN_QUEUE, NO_CALL, TIMES_OUT, WAITING, Calls, rows_of
 from dialsim.engine.trace import DIALLED, CallRows, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS

@@ -10,9 +10,16 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES, NEVER, NO_CALL, TO_STATUS, Calls, GrowingCalls
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.identity import agent_id, call_ids, organization_id, recipient_ids, session_ids
+from dialsim.engine.log_reader import (
+    CALL_STATUSES,
+    NO_CALL,
+    NOT_HAPPENED,
+    TO_STATUS,
+    Calls,
+    GrowingCalls,
+)
 from dialsim.engine.trace import CampaignTrace, Trace
 from dialsim.engine.world import OrganizationBlock
 from dialsim.errors import Refused
@@ -94,12 +101,12 @@ class LiveAnalyses:
         calls = self._calls
         if len(calls) > len(self._table):
             table = np.zeros(max(len(calls), 2 * len(self._table)), dtype=self._row)
-            table["ready_at"] = table["failed_at"] = NEVER
+            table["ready_at"] = table["failed_at"] = NOT_HAPPENED
             table[: len(self._table)] = self._table
             self._table = table
         ended = calls.ended(self._ends_seen)
         self._ends_seen = calls.ends
-        talked = ended[calls.started_at[ended] != NEVER]
+        talked = ended[calls.started_at[ended] != NOT_HAPPENED]
         if len(talked):
             first = self._analyst.first(conversations(calls, talked))
             for column in ("outcome", "ready_at", "failed_at", "found"):
@@ -144,7 +151,7 @@ class LiveAnalyses:
     def of(self, calls: NDArray[np.integer]) -> Analyses:
         """The first analyses of some calls; `call` is the place of a conversation among these."""
         started_at, ended_at = self._calls.started_at[calls], self._calls.ended_at[calls]
-        talked = np.flatnonzero((started_at != NEVER) & (ended_at != NEVER))
+        talked = np.flatnonzero((started_at != NOT_HAPPENED) & (ended_at != NOT_HAPPENED))
         rows = self._table[calls[talked]]
         return Analyses(talked, rows["outcome"], rows["ready_at"], rows["failed_at"], rows["found"])
 
@@ -159,14 +166,14 @@ class LiveAnalyses:
     def result(self, call: int, at: int, masked: bool) -> tuple[Body, int]:
         """Return the newest result of a call as JSON, and the instant (ms) of its creation.
 
-        Returns the empty object and `NEVER` before the first result. `masked`: retention removed
-        the output.
+        Returns the empty object and `NOT_HAPPENED` before the first result. `masked`: retention
+        removed the output.
         """
         there = self._there(np.array([call]), at)
         there = there[there.content != Content.NOTHING]
         newest = there[np.argsort(there.ready_at, kind="stable")[-1:]]
         if not len(newest):
-            return {}, NEVER
+            return {}, NOT_HAPPENED
         [result] = self._results.of(newest, np.array([masked]))
         return result or {}, int(newest.ready_at[0])
 
@@ -177,9 +184,9 @@ class LiveAnalyses:
         ready_at = int(row["ready_at"])
         if status is not CallStatus.COMPLETED:
             text = f"Cannot re-analyze a {status} call"
-        elif ready_at == row["failed_at"] == NEVER:
+        elif ready_at == row["failed_at"] == NOT_HAPPENED:
             text = "Cannot re-analyze a call that is not analyzed"
-        elif ready_at == NEVER or ready_at + self._delay > at:
+        elif ready_at == NOT_HAPPENED or ready_at + self._delay > at:
             text = "Cannot re-analyze a call whose result has not been delivered yet"
         else:
             return
@@ -188,7 +195,7 @@ class LiveAnalyses:
     # -- what is owed to the receiver -------------------------------------------------------------
 
     def firsts(self, calls: NDArray[np.int64]) -> Messages:
-        """Return the first results of some calls, at `NEVER` for calls without a result (W1)."""
+        """Return the first results of some calls; without a result, at `NOT_HAPPENED` (W1)."""
         return first_messages(calls, self._calls.ended_at[calls], self.of(calls), self._delay)
 
     def again(self, call: int) -> Messages:
@@ -201,7 +208,7 @@ class LiveAnalyses:
         return self._again[self._again.result > since]
 
     def failures(self, calls: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the failure instant (ms) of each call's first analysis (A4), or `NEVER`."""
+        """Return the failure instant (ms) of each call's first analysis (A4), or `NOT_HAPPENED`."""
         failed_at: NDArray[np.int64] = self._table["failed_at"][calls]
         return failed_at
 
@@ -212,7 +219,7 @@ class LiveAnalyses:
         place = order[np.searchsorted(calls, again.call, sorter=order)]
         first = replace(self.firsts(calls), call=np.arange(len(calls)))
         known = Messages.joined([first, replace(again, call=place)])
-        return known[(known.ready_at != NEVER) & (known.ready_at <= at)]
+        return known[(known.ready_at != NOT_HAPPENED) & (known.ready_at <= at)]
 
 
 IN_PROGRESS = "IN_PROGRESS"

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import orjson
 
-from dialsim.engine.calls import CallEntry
+from dialsim.engine.log_reader import CallEntry
 from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import UuidText, WireModel, is_uuid

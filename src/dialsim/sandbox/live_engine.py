@@ -9,9 +9,16 @@ from math import isfinite
 
 import numpy as np
 
-from dialsim.engine.calls import CALL_STATUSES, HAS_END, NEVER, NO_CALL, TO_STATUS, Calls
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.dialler import Dialler
+from dialsim.engine.log_reader import (
+    CALL_STATUSES,
+    HAS_END,
+    NO_CALL,
+    NOT_HAPPENED,
+    TO_STATUS,
+    Calls,
+)
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CampaignTrace, Trace
 from dialsim.engine.world import CampaignBlock, OrganizationBlock
@@ -255,7 +262,7 @@ def _histories(part: CampaignTrace, people: People) -> dict[int, Past]:
     for recipient in np.flatnonzero(last != NO_CALL).tolist():
         call = int(last[recipient])
         number, ended_at = int(calls.number[call]), int(calls.ended_at[call])
-        assert ended_at != NEVER
+        assert ended_at != NOT_HAPPENED
         histories[recipient] = Past(
             call_attempt=int(attempts[recipient]),
             latest_call_status=CALL_STATUSES[TO_STATUS[calls.last_kind[call]]],

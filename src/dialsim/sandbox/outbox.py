@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER
+from dialsim.engine.log_reader import NOT_HAPPENED
 from dialsim.engine.post_log import Post, PostKey, PostLog
 from dialsim.engine.trace import Trace
 from dialsim.errors import Refused
@@ -69,7 +69,7 @@ class CampaignOutbox:
         # without a receiver, a million calls may have ended by then
         ended = calls.ended(self._ends_seen)[:_MOST_AT_ONCE]
         first = analyses.firsts(ended)
-        messages = first[first.ready_at != NEVER]
+        messages = first[first.ready_at != NOT_HAPPENED]
         changes = [analyses.failures(ended)]
         if analyses.reanalyses > self._reanalyses_seen:
             messages = Messages.joined([messages, analyses.repeated(self._reanalyses_seen)])
@@ -354,7 +354,7 @@ class Outbox:
             return
         tries, left_at = np.array([delivery.tries]), np.array([delivery.at])
         [due] = next_post_at(tries, left_at, np.array([response], dtype=np.int16)).tolist()
-        delivery.over = due == NEVER
+        delivery.over = due == NOT_HAPPENED
         if not delivery.over:
             delivery.at = due
             self._wait(delivery)
@@ -396,7 +396,7 @@ class Outbox:
         calls, messages = stream.calls, stream.messages
         to = urls(trace, position[0], sequence(trace, messages.sent_at, messages.turn))
         due, tries = unfinished(messages, stream.posts)
-        for row in np.flatnonzero(due != NEVER).tolist():
+        for row in np.flatnonzero(due != NOT_HAPPENED).tolist():
             if (url := to[row]) is None:
                 continue
             call, result = int(messages.call[row]), int(messages.result[row])

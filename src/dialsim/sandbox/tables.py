@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from pydantic import Field, JsonValue
 from pydantic.alias_generators import to_camel
 
-from dialsim.engine.calls import CALL_STATUSES, TO_STATUS
 from dialsim.engine.identity import call_ids
+from dialsim.engine.log_reader import CALL_STATUSES, TO_STATUS
 from dialsim.engine.post_log import Post, PostKey
 from dialsim.engine.trace import CallRows
 from dialsim.errors import Refused

@@ -32,7 +32,6 @@ from dialsim.engine.engines import Engine, prepare
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError, ReplicationFailed, WorkersLost
 from dialsim.experiments import experiment_text
-from dialsim.experiments.case import Case, end_with
 from dialsim.experiments.days import DoneBy, calling_days, compare_days, telling_days
 from dialsim.experiments.estimates import estimates_of_place, known_of
 from dialsim.experiments.forecast import Standing, draw_seed, standing_of
@@ -54,6 +53,7 @@ from dialsim.experiments.run_figures import (
     figures_of,
     replication_rows,
 )
+from dialsim.experiments.run_spec import RunSpec, end_with
 from dialsim.experiments.runner import interrupts_held, kept_memory
 from dialsim.interface.instants import MINUTE, THAI_OFFSET
 from dialsim.results.figures import MAIN, REACH, attempt_of
@@ -527,16 +527,16 @@ class EstimateAnswer:
     def __init__(
         self,
         pool: Pool,
-        case: Case,
+        spec: RunSpec,
         limit: int,
         told: Told | None,
         behind: int = 0,
-        draws: Sequence[Case] = (),
+        draws: Sequence[RunSpec] = (),
     ) -> None:
         """Others with up to `behind` more runs go first; `draws` share the runs, if there are
         any.
         """
-        self.case = case
+        self.spec = spec
         self.limit = limit
         self.draws = len(draws)
         self.latest: Estimate | None = None
@@ -548,8 +548,8 @@ class EstimateAnswer:
         self._news: SimpleQueue[Estimate | None] = SimpleQueue()
         self._behind = behind
         # Shared with the pool and guarded by its lock
-        self._cases = [*draws] or [case]
-        self._keys = [next(_numbers) for _ in self._cases]
+        self._specs = [*draws] or [spec]
+        self._keys = [next(_numbers) for _ in self._specs]
         self.started: set[int] = set()
         self.finished: dict[int, tuple[RunFigures, LineUse]] = {}
         self.deaths = 0
@@ -557,10 +557,10 @@ class EstimateAnswer:
         self._told_runs = 0
         self._told_at = -inf
 
-    def of_run(self, run: int) -> tuple[Case, int, int]:
-        """Return the case of a run, the key of its scenario, and its replication."""
-        replication, place = divmod(run, len(self._cases))
-        return self._cases[place], self._keys[place], replication
+    def of_run(self, run: int) -> tuple[RunSpec, int, int]:
+        """Return the spec of a run, the key of its scenario, and its replication."""
+        replication, place = divmod(run, len(self._specs))
+        return self._specs[place], self._keys[place], replication
 
     @property
     def is_over(self) -> bool:
@@ -624,8 +624,8 @@ class EstimateAnswer:
             if runs == self._told_runs or not (runs in _STEPS or runs >= self.limit or old):
                 return
             made = [self.finished[k] for k in range(runs)]
-            case = self.case
-            replications = Replications(case.scenario, case.seed, [run for run, _ in made])
+            spec = self.spec
+            replications = Replications(spec.scenario, spec.seed, [run for run, _ in made])
             uses = [use for _, use in made]
             latest = Estimate(replications, self.limit, uses, self.notes, self.draws)
             # Cached here, in this thread, so that showing them is quick
@@ -734,21 +734,21 @@ class Pool:
         replication = next(own, missing[0]) if hand and missing[0] else missing[0]
         answer.started.add(replication)
         answer.last_turn = next(self._turns)
-        case, key, of_case = answer.of_run(replication)
-        return _Job(next(_numbers), replication, key, case.seed, of_case, self._engine)
+        spec, key, of_case = answer.of_run(replication)
+        return _Job(next(_numbers), replication, key, spec.seed, of_case, self._engine)
 
     def take(self, answer: EstimateAnswer, job: _Job, outcome: _Outcome) -> None:
         """Store the outcome of a run."""
         with self._changed:
             if outcome.failure is not None:
-                case, _, _ = answer.of_run(job.run)
-                rerun = case.rerun(job.replication)
+                spec, _, _ = answer.of_run(job.run)
+                rerun = spec.rerun(job.replication)
                 answer.failure = ReplicationFailed(
-                    case.seed, job.replication, outcome.failure, rerun
+                    spec.seed, job.replication, outcome.failure, rerun
                 )
                 self._leave(answer)
             elif outcome.figures is not None and outcome.lines is not None:
-                # With several draws each case counts replications from 0; an answer numbers its
+                # With several draws each spec counts replications from 0; an answer numbers its
                 # runs through.
                 figures = replace(outcome.figures, replication=job.run)
                 answer.finished[job.run] = figures, outcome.lines
@@ -954,12 +954,12 @@ class Estimator:
         scenario with plausible behaviours, as in `dialsim.forecast`.
         """
         self.cancel(place)
-        case = Case(scenario, seed)
+        spec = RunSpec(scenario, seed)
         wanted = self._limit if limit is None else limit
-        shared = [Case(draw, draw_seed(case.seed, number)) for number, draw in enumerate(draws)]
+        shared = [RunSpec(draw, draw_seed(spec.seed, number)) for number, draw in enumerate(draws)]
         behind = 0 if place == "shown" else _BEHIND
-        answer = EstimateAnswer(self._pool, case, wanted, told, behind, shared)
-        key = case.digest, case.seed, *(one.digest for one in shared)
+        answer = EstimateAnswer(self._pool, spec, wanted, told, behind, shared)
+        key = spec.digest, spec.seed, *(one.digest for one in shared)
         known = self._kept.pop(key, {})
         answer.finished.update((k, run) for k, run in known.items() if k < wanted)
         answer.started.update(answer.finished)

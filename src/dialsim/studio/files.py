@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from dialsim.errors import DialsimError, StudioError
-from dialsim.evidence.pulled import DRAWS
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
+from dialsim.logs.pulled import DRAWS
 from dialsim.report.page import NAME as PAGE
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import forecast_report, replications_report

@@ -1,7 +1,7 @@
 """Questions that take many runs, asked from a studio: a plan, an optimum, and what would help.
 
 Each runs in a separate process with a low priority, so that no slider waits for it. It reports its
-progress, can be stopped, and returns its evidence.
+progress, can be stopped, and returns its estimate.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dialsim.errors import DialsimError, ExperimentError
 from dialsim.experiments.breaches import not_allowed
-from dialsim.experiments.case import end_with
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.optimum import Optimum, optimize
 from dialsim.experiments.plan import Plan, plan
@@ -29,6 +28,7 @@ from dialsim.experiments.plan_text import (
     plan_tables,
 )
 from dialsim.experiments.replications import replicate
+from dialsim.experiments.run_spec import end_with
 from dialsim.experiments.runner import interrupts_held, kept_memory
 from dialsim.report.effects import effect_table
 from dialsim.report.run_page import help_fact
@@ -61,7 +61,7 @@ Kind = Literal["plan", "optimum", "help"]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer to a question: a headline, further sentences, and the evidence.
+    """Answer to a question: a headline, further sentences, and the estimate.
 
     `lines` are the changes that apply it, as for `--set`; empty if nothing is to be changed.
     `result` is the Plan, the Optimum, or the WhatIf.

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
-from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.chance import Draws, Purpose, rows_by_pair
+from dialsim.engine.log_reader import NOT_HAPPENED, Calls
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, call_keys
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.interface.status import AgentStatus
@@ -201,8 +201,8 @@ class Analyses:
     """Results of analyses, one row per conversation; instants in ms.
 
     `call` is an index into the campaign's calls, `outcome` a code of `AnalysisOutcome`. `ready_at`
-    is the instant of the result, NEVER without one; `failed_at` is the instant of a failure, NEVER
-    without one. `found` (uint16) has a column for the funnel, the number of steps reached, and one
+    is the instant of the result, `failed_at` the instant of a failure; NOT_HAPPENED without one.
+    `found` (uint16) has a column for the funnel, the number of steps reached, and one
     per field, the index of the value in the field's `values`; 0 without a sound result.
     """
 
@@ -237,7 +237,7 @@ def agent_statuses(started_at: NDArray[np.int64], analyses: Analyses) -> NDArray
         np.int8(AGENT_STATUSES.index(status))
         for status in (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.NOT_STARTED)
     )
-    status = np.where(started_at != NEVER, np.int8(-1), not_started)
+    status = np.where(started_at != NOT_HAPPENED, np.int8(-1), not_started)
     stopped = analyses.outcome == AnalysisOutcome.AGENT_ERROR
     status[analyses.call] = np.where(stopped, error, completed)
     return status
@@ -250,9 +250,9 @@ def changes_by(analyses: Analyses, until: int | NDArray[np.int64]) -> AnalysisCh
     A failed analysis makes its call ANALYSIS_FAILED; a late result makes it COMPLETED again.
     """
     last = np.broadcast_to(until, analyses.call.shape)
-    failed = np.flatnonzero((analyses.failed_at != NEVER) & (analyses.failed_at <= last))
+    failed = np.flatnonzero((analyses.failed_at != NOT_HAPPENED) & (analyses.failed_at <= last))
     ready_at = analyses.ready_at[failed]
-    late = failed[(ready_at != NEVER) & (ready_at <= last[failed])]
+    late = failed[(ready_at != NOT_HAPPENED) & (ready_at <= last[failed])]
     at = np.concatenate([analyses.failed_at[failed], analyses.ready_at[late]])
     call = np.concatenate([analyses.call[failed], analyses.call[late]])
     kind = np.repeat(np.array([ANALYSIS_FAILED, LATE_RESULT], np.uint8), [len(failed), len(late)])
@@ -263,7 +263,7 @@ def changes_by(analyses: Analyses, until: int | NDArray[np.int64]) -> AnalysisCh
 
 def talked(calls: Calls) -> NDArray[np.int64]:
     """Return the calls of a campaign that were answered and have ended."""
-    return np.flatnonzero((calls.started_at != NEVER) & (calls.ended_at != NEVER))
+    return np.flatnonzero((calls.started_at != NOT_HAPPENED) & (calls.ended_at != NOT_HAPPENED))
 
 
 def conversations(calls: Calls, which: NDArray[np.int64]) -> Conversations:
@@ -289,7 +289,7 @@ class Analyst:
         """Return the first analysis of each conversation (A1 to A4)."""
         outcome = outcomes(self._block, self._behaviours, calls)
         done = calls.ended_at + self._delays(calls, 0)  # A1
-        ready = np.where(_NEVER_READY.take(outcome), NEVER, done)
+        ready = np.where(_NEVER_READY.take(outcome), NOT_HAPPENED, done)
         for behaviour, rows in calls.by_behaviour(self._behaviours):
             late = rows[outcome[rows] == AnalysisOutcome.ANALYSIS_FAILED_LATE]  # A4
             delay = behaviour.late_result_delay
@@ -298,7 +298,7 @@ class Analyst:
             call=calls.call,
             outcome=outcome,
             ready_at=ready,
-            failed_at=np.where(_FAILS.take(outcome), done, NEVER),
+            failed_at=np.where(_FAILS.take(outcome), done, NOT_HAPPENED),
             found=self._found(calls, outcome, 0),
         )
 
@@ -316,8 +316,8 @@ class Analyst:
         return Analyses(
             call=calls.call,
             outcome=outcome,
-            ready_at=np.where(_NEVER_READY.take(outcome), NEVER, done),
-            failed_at=np.full(len(calls), NEVER, dtype=np.int64),
+            ready_at=np.where(_NEVER_READY.take(outcome), NOT_HAPPENED, done),
+            failed_at=np.full(len(calls), NOT_HAPPENED, dtype=np.int64),
             found=self._found(calls, outcome, result),
         )
 

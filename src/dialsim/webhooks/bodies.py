@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES, ENDS, NEVER, TO_STATUS, Calls
 from dialsim.engine.identity import agent_id, call_ids, session_ids
+from dialsim.engine.log_reader import CALL_STATUSES, ENDS, NOT_HAPPENED, TO_STATUS, Calls
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.engine.world import CampaignBlock
 from dialsim.interface.model import MOST_EXACT
@@ -66,11 +66,11 @@ def expired(
 ) -> NDArray[np.int8]:
     """Return the three flags as bits; each is set its span after the end of the call (D2), in ms.
 
-    Calls without an end (`NEVER`), and organizations without a policy, keep everything.
+    Calls without an end (`NOT_HAPPENED`), and organizations without a policy, keep everything.
     """
     flags, policy = np.zeros(len(ended_at), dtype=np.int8), retention or Retention()
-    # Subtracting NEVER, the smallest integer, would overflow.
-    age = np.where(ended_at == NEVER, -1, at - np.maximum(ended_at, 0))
+    # Subtracting NOT_HAPPENED, the smallest integer, would overflow.
+    age = np.where(ended_at == NOT_HAPPENED, -1, at - np.maximum(ended_at, 0))
     spans = {AUDIO: policy.audio, PERSONAL_DATA: policy.personal_data, OUTPUT: policy.output}
     for flag, span in spans.items():
         if span is not None:
@@ -227,15 +227,15 @@ Body = dict[str, object]
 
 
 def instants_json(at: NDArray[np.int64]) -> list[str | None]:
-    """Format instants (ms) as ISO 8601 texts such as `2026-01-05T02:00:00.000Z`; NEVER as None."""
-    # numpy reads NEVER as NaT
+    """Format instants (ms) as ISO 8601, like `2026-01-05T02:00:00.000Z`; NOT_HAPPENED as None."""
+    # numpy reads NOT_HAPPENED as NaT
     texts = np.datetime_as_string(at.view("datetime64[ms]"), timezone="UTC").tolist()
     return [None if text == "NaT" else text for text in texts]
 
 
 def duration_json(started_at: int, ended_at: int) -> str | None:
     """Format a conversation's duration as seconds with three decimals (F1); None without one."""
-    if NEVER in (started_at, ended_at):
+    if NOT_HAPPENED in (started_at, ended_at):
         return None
     seconds, ms = divmod(ended_at - started_at, 1000)
     return f"{seconds}.{ms:03}"
@@ -338,8 +338,8 @@ class Bodies:
         ids = call_ids(*place)
         is_masked = (state.expired & PERSONAL_DATA) != 0
         has_output = (state.expired & OUTPUT) == 0
-        has_recording = (started_at != NEVER) & ((state.expired & AUDIO) == 0)
-        has_transcript = (started_at != NEVER) & ~is_masked
+        has_recording = (started_at != NOT_HAPPENED) & ((state.expired & AUDIO) == 0)
+        has_transcript = (started_at != NOT_HAPPENED) & ~is_masked
         settings = {
             index: self._campaign(state.settings[index]) for index in {*state.setting.tolist()}
         }

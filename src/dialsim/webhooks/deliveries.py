@@ -14,8 +14,8 @@ import orjson
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
-from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.chance import Purpose
+from dialsim.engine.log_reader import NOT_HAPPENED, Calls
 from dialsim.engine.post_log import PostLog
 from dialsim.engine.trace import Trace
 from dialsim.interface.payload import (
@@ -47,7 +47,7 @@ def next_post_at(
     response: NDArray[np.int16],
     latency: NDArray[np.int64] | int = 0,
 ) -> NDArray[np.int64]:
-    """Return the instant (ms) of each result's next POST; NEVER if none follows (W2).
+    """Return the instant (ms) of each result's next POST; NOT_HAPPENED if none follows (W2).
 
     `tries` is the number of POSTs so far. The last one left at `left_at` and ended with `response`
     after `latency` ms. A refused connection fails at once, a timeout after ten seconds.
@@ -56,7 +56,7 @@ def next_post_at(
     lasted = np.select([response == REFUSED, response == TIMED_OUT], [0, TIMEOUT_MS], latency)
     is_over = accepted(response) | (response == NOT_SENT) | (tries > len(WAITS_MS))
     due: NDArray[np.int64] = left_at + lasted + _WAITS[np.minimum(tries, len(_WAITS)) - 1]
-    return np.where(is_over, NEVER, due)
+    return np.where(is_over, NOT_HAPPENED, due)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Posts:
     again on request; 0 marks the only row of a message without a URL. `turn` is the turn in which
     it left, if later than the turn of its instant (see `sequence`). `resent` marks POSTs on
     request. `response` is an HTTP status or a code of `interface.payload`. `received` is True if
-    the receiver is known to have accepted the result, at `arrived_at` (else NEVER).
+    the receiver is known to have accepted the result, at `arrived_at` (else NOT_HAPPENED).
     """
 
     message: NDArray[np.int64]
@@ -138,7 +138,7 @@ class ReceiverModel:
             tried, latency = self._post(due, at, number)
             rounds.append(tried)
             at = next_post_at(tried.number, tried.at, tried.response, latency)
-            again = (at != NEVER) & (at <= horizon(self._trace))
+            again = (at != NOT_HAPPENED) & (at <= horizon(self._trace))
             due, at, number = due[again], at[again], number + 1
         return _in_order(rounds)
 
@@ -158,7 +158,7 @@ class ReceiverModel:
             resent=rows.resent,
             response=rows.response,
             received=received,
-            arrived_at=np.where(received, rows.at, NEVER),
+            arrived_at=np.where(received, rows.at, NOT_HAPPENED),
         )
 
     def _post(
@@ -181,7 +181,7 @@ class ReceiverModel:
             resent=np.zeros(len(due), dtype=bool),
             response=response.astype(np.int16),
             received=received,
-            arrived_at=np.where(received, at + latency, NEVER),
+            arrived_at=np.where(received, at + latency, NOT_HAPPENED),
         )
         return tried, latency
 
@@ -216,13 +216,13 @@ class ReceiverModel:
             resent=np.zeros(len(rows), dtype=bool),
             response=np.full(len(rows), NOT_SENT, dtype=np.int16),
             received=np.zeros(len(rows), dtype=bool),
-            arrived_at=np.full(len(rows), NEVER, dtype=np.int64),
+            arrived_at=np.full(len(rows), NOT_HAPPENED, dtype=np.int64),
         )
 
 
 def unfinished(messages: Messages, posts: Posts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, per message, the instant (ms) of the next POST or NEVER, and the number of POSTs made
-    (W2).
+    """Return, per message, the instant (ms) of the next POST (or NOT_HAPPENED), and the number of
+    POSTs made (W2).
 
     POSTs on request do not count.
     """

@@ -17,8 +17,8 @@ from enum import IntEnum, StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.chance import Purpose
+from dialsim.engine.log_reader import NOT_HAPPENED, Calls
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Reanalysis, Trace
 from dialsim.interface.instants import LAST_INSTANT
 from dialsim.webhooks.analysis import (
@@ -160,7 +160,7 @@ def horizon(trace: Trace) -> int:
 def first_messages(
     calls: NDArray[np.int64], ended_at: NDArray[np.int64], analyses: Analyses, delay: int
 ) -> Messages:
-    """Return the first result of each call; `ready_at` is NEVER where none comes (W1).
+    """Return the first result of each call; `ready_at` is NOT_HAPPENED where none comes (W1).
 
     Calls without a conversation are reported at their end, others when their analysis is ready
     (interface, section 6.3). `analyses` are the analyses of the conversations, by index into
@@ -177,7 +177,7 @@ def first_messages(
         content=content,
         found=found,
         ready_at=ready,
-        sent_at=np.where(ready == NEVER, NEVER, ready + delay),
+        sent_at=np.where(ready == NOT_HAPPENED, NOT_HAPPENED, ready + delay),
         turn=np.zeros(len(calls), dtype=np.int32),
     )
 
@@ -207,7 +207,7 @@ class MessageBuilder:
         calls = self._calls
         everything = np.arange(len(calls.call))
         first = first_messages(everything, calls.ended_at, self._analyses, self._delay)
-        return first[first.ready_at != NEVER]
+        return first[first.ready_at != NOT_HAPPENED]
 
     def _again(self, first: Messages) -> list[Messages]:
         """Return the results of each re-analysis (A5)."""
@@ -247,7 +247,7 @@ class MessageBuilder:
         chosen = np.flatnonzero(drawn < action.share)
         outcome = analyses.outcome[rows[chosen]]
         redone = Analyst(self._trace.world, block).again(talks[chosen], outcome, number, action.at)
-        ready = np.flatnonzero(redone.ready_at != NEVER)
+        ready = np.flatnonzero(redone.ready_at != NOT_HAPPENED)
         return Messages(
             call=redone.call[ready],
             result=np.full(len(ready), number, dtype=np.int16),
@@ -307,7 +307,7 @@ def verdicts(analyses: Analyses, owed: Messages, calls: int, until: int) -> Verd
     code = np.full(calls, -1, dtype=np.int8)
     found = np.zeros((calls, analyses.found.shape[1]), dtype=np.uint16)
     code[analyses.call] = VERDICTS.index(Verdict.PENDING)
-    failed = (analyses.failed_at != NEVER) & (analyses.failed_at <= until)
+    failed = (analyses.failed_at != NOT_HAPPENED) & (analyses.failed_at <= until)
     code[analyses.call[failed]] = VERDICTS.index(Verdict.FAILED)
     code[analyses.call[IS_SPOILT.take(analyses.outcome)]] = VERDICTS.index(Verdict.NOT_ANALYZED)
     rows = np.flatnonzero(owed.content != Content.NOTHING)

@@ -12,7 +12,7 @@ of both.
 from __future__ import annotations
 
 from dialsim.engine import trace as _trace
-from dialsim.engine.compiled.calls import dial, make_progress, withdraw_dials
+from dialsim.engine.compiled.call import dial, make_progress, withdraw_dials
 from dialsim.engine.compiled.jit import entry, rule
 from dialsim.engine.compiled.queue import (
     await_releases,
@@ -37,7 +37,7 @@ from dialsim.engine.compiled.state import (
     EXPIRED,
     GO_ON,
     LOG_IS_FULL,
-    NEVER,
+    NO_TIMER,
     PAUSE,
     PAUSED,
     RESUME,
@@ -78,17 +78,17 @@ def become(s: State, c: int, status: int, cause: int) -> None:
     change.cause = cause
     campaign.status = status
     if status >= COMPLETED:
-        campaign.begins_at = NEVER
-        campaign.ends_at = NEVER
-        campaign.closes_at = NEVER
-        campaign.releases_at = NEVER
+        campaign.begins_at = NO_TIMER
+        campaign.ends_at = NO_TIMER
+        campaign.closes_at = NO_TIMER
+        campaign.releases_at = NO_TIMER
 
 
 @rule
 def start_instant(s: State, campaign: Record) -> int:
     """Return the first instant from now on at which a campaign may become RUNNING (C2)."""
     opens = first_open(s, campaign, max(s.dialler.now, campaign.start_at))
-    return opens if opens < campaign.end_at else NEVER
+    return opens if opens < campaign.end_at else NO_TIMER
 
 
 @rule
@@ -131,9 +131,9 @@ def pause(s: State, c: int) -> None:
     leave_queue(s, c, PAUSED_IN_QUEUE, True)
     withdraw_dials(s, c, PAUSED_DIALLING, True)
     campaign = s.campaigns[c]
-    campaign.begins_at = NEVER
-    campaign.closes_at = NEVER
-    campaign.releases_at = NEVER
+    campaign.begins_at = NO_TIMER
+    campaign.closes_at = NO_TIMER
+    campaign.releases_at = NO_TIMER
     become(s, c, PAUSED, PAUSE)
     s.dialler.woken = 1  # Q11: a paused campaign holds no lines
 
@@ -156,7 +156,7 @@ def end_date_times(s: State) -> None:
     for c in range(len(s.campaigns)):
         campaign = s.campaigns[c]
         if campaign.ends_at == s.dialler.now:
-            campaign.ends_at = NEVER
+            campaign.ends_at = NO_TIMER
             cut_short = waiting(campaign) + campaign.queued + campaign.dialling + campaign.retries
             drop_waiting(s, c, BY_END)
             if cut_short > 0 or not campaign.started:
@@ -188,13 +188,13 @@ _A_WHILE = 1 << 17
 
 @rule
 def next_instant(s: State) -> int:
-    """Return the next instant at which something may happen; NEVER if none is left (T5)."""
+    """Return the next instant at which something may happen; NO_TIMER if none is left (T5)."""
     dialler = s.dialler
     if dialler.woken or dialler.completing:
         return int(dialler.now)  # a command came in this instant, or its work was interrupted
     # Timers of campaigns rarely come next. `look_at` is a lower bound of all of them, so that most
     # instants need no loop over campaigns.
-    at = NEVER
+    at = NO_TIMER
     if dialler.slots_in_use > 0:
         at = s.line_at[0]
     if dialler.retries > 0:
@@ -234,7 +234,7 @@ def rows_of_timers(s: State) -> int:
 def release_and_dial(s: State) -> int:
     """Release and dial until neither is possible (T4 step 7); returns the reason to stop."""
     dialler = s.dialler
-    dialler.pace = NEVER
+    dialler.pace = NO_TIMER
     for c in range(len(s.campaigns)):
         s.campaigns[c].is_ready = can_release(s, s.campaigns[c])
     while True:
@@ -264,11 +264,11 @@ def fall_due(s: State) -> bool:
         for c in range(len(s.campaigns)):
             campaign = s.campaigns[c]
             if campaign.begins_at == dialler.now:  # C2
-                campaign.begins_at = NEVER
+                campaign.begins_at = NO_TIMER
                 become(s, c, RUNNING, START)
                 run(s, c)
             if campaign.releases_at == dialler.now:  # Q2
-                campaign.releases_at = NEVER
+                campaign.releases_at = NO_TIMER
                 dialler.woken = 1
     return True
 
@@ -307,7 +307,7 @@ def carry_out(s: State, command: int, c: int) -> None:
     campaign = s.campaigns[c]
     if command == SCHEDULE:
         become(s, c, SCHEDULED, SCHEDULE)
-        if campaign.end_at != NEVER:
+        if campaign.end_at != NO_TIMER:
             campaign.ends_at = max(s.dialler.now, campaign.end_at)  # C7: also an end in the past
             look_at(s, campaign.ends_at)
         await_start(s, campaign)

@@ -31,7 +31,7 @@ from dialsim.engine.compiled.state import (
     DRAWS_ARE_WANTED,
     LINE,
     LOG_IS_FULL,
-    NEVER,
+    NO_TIMER,
     PAUSE,
     PERSON,
     QUEUED_CALL,
@@ -107,7 +107,7 @@ class Organization:
 
     @property
     def ahead(self) -> int:
-        """Next instant at which something may happen; `NEVER` if none is left."""
+        """Next instant at which something may happen; `NO_TIMER` if none is left."""
         return int(self.state.dialler.ahead)
 
     @property
@@ -148,7 +148,7 @@ class Organization:
         # Checks are over: everything above may refuse the request, and must not have changed the
         # state.
         campaign.start_at = max(now, request.start_date_time)
-        campaign.end_at = NEVER if request.end_date_time is None else request.end_date_time
+        campaign.end_at = NO_TIMER if request.end_date_time is None else request.end_date_time
         campaign.max_attempts = request.max_attempts
         campaign.retry_interval = request.retry_interval
         self._set_windows(campaign, request)
@@ -286,7 +286,7 @@ class Organization:
         only = records(1, DIALLER)
         dialler = only[0]
         dialler.now = self._world.scenario.clock.start
-        dialler.ahead = dialler.look_at = dialler.pace = NEVER
+        dialler.ahead = dialler.look_at = dialler.pace = NO_TIMER
         dialler.queue_timeout = engine.queue_timeout
         dialler.release_interval = engine.release_interval
         dialler.gap = dial_gap(engine.calls_per_second)
@@ -366,10 +366,10 @@ class Organization:
         steps: list[tuple[int, ...]] = []
         for c, block in enumerate(self._blocks):
             campaign, people = self.state.campaigns[c], block.people
-            campaign.end_at = NEVER
+            campaign.end_at = NO_TIMER
             campaign.reaction = NONE
-            campaign.begins_at = campaign.ends_at = NEVER
-            campaign.closes_at = campaign.releases_at = NEVER
+            campaign.begins_at = campaign.ends_at = NO_TIMER
+            campaign.closes_at = campaign.releases_at = NO_TIMER
             self._set_share(c)
             campaign.people = people.count
             campaign.first_person = campaign.fresh_next = campaign.fresh_end = first

@@ -15,7 +15,7 @@ from dialsim.engine.compiled.jit import rule, shared
 from dialsim.engine.compiled.state import (
     DEADLINE,
     FIFO,
-    NEVER,
+    NO_TIMER,
     ROWS_OF_A_CALL,
     RUNNING,
     WEIGHTED,
@@ -351,7 +351,7 @@ def await_releases(s: State) -> None:
         has_place = False
     for c in range(len(s.campaigns)):
         campaign = s.campaigns[c]
-        campaign.releases_at = NEVER
+        campaign.releases_at = NO_TIMER
         # Q11: held lines become free when the window closes
         if has_place and held_lines(s, campaign) > 0:
             campaign.releases_at = campaign.shuts
@@ -411,7 +411,7 @@ def close_windows(s: State) -> None:
     for c in range(len(s.campaigns)):
         campaign = s.campaigns[c]
         if campaign.closes_at == s.dialler.now:
-            campaign.closes_at = NEVER
+            campaign.closes_at = NO_TIMER
             leave_queue(s, c, WINDOW_CLOSED, True)
 
 

@@ -22,7 +22,7 @@ Records = NDArray[np.void]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-NEVER = int(np.iinfo(np.int64).max)
+NO_TIMER = int(np.iinfo(np.int64).max)
 """Instant of an event that is not scheduled."""
 UNLIMITED = int(np.iinfo(np.int64).max)
 
@@ -60,7 +60,7 @@ def _record(*names: str, form: str = "i8") -> np.dtype[np.void]:
 
 DIALLER = _record(
     "now",  # current instant
-    "ahead",  # next instant, NEVER if there is none
+    "ahead",  # next instant, NO_TIMER if there is none
     "look_at",  # lower bound of the campaigns' timers
     "woken",  # releases and dials are to be checked in this instant
     "completing",  # a campaign may be complete in this instant

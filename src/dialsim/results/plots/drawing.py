@@ -29,7 +29,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import Calls
+from dialsim.engine.log_reader import Calls
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import (
     DAY,

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, TIMES_OUT, Calls
+from dialsim.engine.log_reader import NOT_HAPPENED, TIMES_OUT, Calls
 from dialsim.engine.trace import ENDED
 from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEKDAYS, duration_text, hour_text
 from dialsim.interface.status import CallStatus
@@ -220,7 +220,7 @@ def _calls(calls: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     known = [calls.last_kind == ENDED[status] for status in _STATUSES]
     ends = np.select([*known, timed_out], [0, 1, 2, 3, 5], default=4)
     at = np.where(timed_out, calls.ended_at, calls.initiated_at)
-    return at[at != NEVER], ends[at != NEVER]
+    return at[at != NOT_HAPPENED], ends[at != NOT_HAPPENED]
 
 
 def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
@@ -282,7 +282,7 @@ class AnswerCounts:
             thai = calls.initiated_at[counted] + THAI_OFFSET
             cell = (thai // DAY + _MONDAY) % 7, thai % DAY // HOUR
             np.add.at(attempts, cell, 1)
-            yes = calls.started_at[counted] != NEVER
+            yes = calls.started_at[counted] != NOT_HAPPENED
             np.add.at(answered, (cell[0][yes], cell[1][yes]), 1)
         return cls(attempts, answered)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 import numpy as np
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from dialsim.engine.calls import CALL_STATUSES, TO_STATUS
+from dialsim.engine.log_reader import CALL_STATUSES, TO_STATUS
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import (
     Combined,

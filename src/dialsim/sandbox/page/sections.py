@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import IN_QUEUE, SLOTS
+from dialsim.engine.log_reader import IN_QUEUE, SLOTS
 from dialsim.engine.trace import CHANGES, ENDED
 from dialsim.interface.instants import (
     MINUTE,

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from dialsim.engine.calls import ENDS, NEVER
+from dialsim.engine.log_reader import ENDS, NOT_HAPPENED
 from dialsim.engine.post_log import PostKey
 from dialsim.interface.instants import date_text
 from dialsim.interface.model import is_uuid
@@ -292,7 +292,7 @@ def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
         ended = calls.ended(max(calls.ends - _ENDS_BACK, 0))
         messages = campaign_view.analyses.firsts(ended)
         sent = sequence(trace, messages.sent_at, messages.turn)
-        kept = (messages.ready_at != NEVER) & (messages.sent_at <= now)
+        kept = (messages.ready_at != NOT_HAPPENED) & (messages.sent_at <= now)
         kept &= ~has_url(trace, block.organization, sent)
         for row in np.flatnonzero(kept).tolist():
             entry = calls[int(messages.call[row])]

@@ -1,0 +1,629 @@
+"""Behaviours estimated from a log: answers, durations, and failures.
+
+`docs/calibrate.md` describes the methods, and the values that a log cannot determine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+from typing import Literal, get_args
+
+import numpy as np
+import orjson
+import pandas as pd
+from numpy.typing import NDArray
+
+from dialsim.engine.rules import week_position
+from dialsim.engine.windows import Windows
+from dialsim.errors import DialsimError
+from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET, WEEK
+from dialsim.interface.status import CallStatus
+from dialsim.logs.answering import (
+    ANSWERED,
+    BUSY,
+    DAYS_OF_WEEK,
+    FAILED,
+    NO_ANSWER,
+    UNSEEN,
+    Answering,
+    Attempts,
+    DialHistory,
+    PointEstimate,
+    Wear,
+    answering,
+)
+from dialsim.logs.bodies import NO_INSTANT
+from dialsim.logs.durations import FittedDurations, fitted
+from dialsim.logs.findings import milliseconds
+from dialsim.logs.hold_times import HoldTimes, assumed_holds, hold_times
+from dialsim.logs.log import Campaign, Log
+from dialsim.logs.misfit import OutageDay, date_name, dates_of, misfits, outages
+
+By = Literal["agent", "campaign", "segment"]
+
+FEWEST = 30
+"""Fewest calls for an estimate."""
+_OUTCOMES = {
+    CallStatus.COMPLETED.value: ANSWERED,
+    CallStatus.ANALYSIS_FAILED.value: ANSWERED,
+    CallStatus.NO_ANSWER.value: NO_ANSWER,
+    CallStatus.BUSY.value: BUSY,
+    CallStatus.FAILED.value: FAILED,
+}
+_RATES = {"silent": "no_conversation", "notRecorded": "not_analyzed",
+          "analysisUnavailable": "unavailable"}  # fmt: skip
+_LATE_TIMES, _LATE_MS = 10, 300_000
+"""A result is late (A4) beyond this multiple of the median delay, and beyond this time in ms."""
+_MOST_VALUES = 20
+"""Most distinct values of a field with estimated shares; fields with more are free text."""
+NEVER_SATURATED = (
+    "the lines were never saturated for long, so the log does not show how long calls are set up "
+    "and ring. They are the default's, and the finish rests on them"
+)
+_BINS = 10
+_OPEN = {
+    "concentration": "how much people differ is hardly seen in it",
+    "reachable": "people who never answer look like people who rarely do",
+    "deadNumbers": "too few calls show whose number always fails",
+}
+"""Reasons why a log leaves a value of `people` undetermined."""
+_ALIKE = 0.05
+"""Share of the variance within an hour below which numbers count as equally used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Shares of values in `count` conversations."""
+
+    count: int
+    values: Mapping[str, PointEstimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """Behaviour estimated from a log; values that the log does not contain are None or missing.
+
+    `setup_time` and `ring_time` (with the keys of the scenario) are measured in logs with instants
+    of dials, `holds` is estimated from logs without. `furthest` are the shares of the funnel's
+    values, `fields` those of each field. `latency` is the time from the end of an unanswered call
+    to its webhook. `untold` has a sentence on each undetermined value.
+    """
+
+    name: str
+    calls: int
+    people: int
+    first: int
+    last: int
+    answering: Answering
+    talk_time: FittedDurations | None
+    setup_time: FittedDurations | None
+    ring_time: Mapping[str, FittedDurations]
+    holds: HoldTimes | None
+    analysis_delay: FittedDurations | None
+    late_result_delay: FittedDurations | None
+    rates: Mapping[str, PointEstimate]
+    furthest: Shares | None
+    fields: Mapping[str, Shares]
+    latency: FittedDurations | None
+    untold: Sequence[str]
+    misfits: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Calls with similar forecasts: mean forecast, and share of answers."""
+
+    forecast: float
+    answered: PointEstimate
+
+    @property
+    def is_contradicted(self) -> bool:
+        """True if the share answered differs from the forecast beyond noise and by 5 points."""
+        off = abs(self.answered.value - self.forecast)
+        return off > 3.0 * self.answered.error and off > _ALIKE
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOut:
+    """Quality of forecasts for calls that the estimate has not used.
+
+    The model learned from the calls dialled before `cut` (ms) and forecast the others, each from
+    the person's calls before it. `gain` is the difference of its log loss to `constant`, the loss
+    of the constant forecast by the share of answers before.
+    """
+
+    cut: int
+    learned: int
+    calls: int
+    loss: float
+    constant: float
+    gain: PointEstimate
+    curve: tuple[Bin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Behaviours estimated from a log, by name; `by` is the grouping (None: all calls together)."""
+
+    source: str
+    by: By | None
+    behaviours: Mapping[str, Calibrated]
+    left_out: Mapping[str, int]
+    hold_out: Mapping[str, HoldOut]
+    outages: tuple[OutageDay, ...]
+    without: tuple[int, ...]
+    """Dates that are left out, outages included."""
+    assumes_holds: bool
+    """True if setup and ring times are the default's, as the log does not show them."""
+
+    def to_yaml(self) -> str:
+        """Return the block `behaviours:` of a scenario; comments have the precision of each
+        number.
+        """
+        from dialsim.logs.behaviour_text import yaml_text
+
+        return yaml_text(self)
+
+
+def calibrate(
+    log: Log,
+    by: By | None = None,
+    hold_out: float | None = None,
+    *,
+    lines: int | None = None,
+    without: Sequence[int] = (),
+) -> Calibration:
+    """Estimate behaviours from a log.
+
+    With `by` there is one for each agent, campaign or segment. With `hold_out`, a share, the last
+    calls are forecast from those before. `lines` is maxConcurrentCalls where webhooks do not show
+    it. Dates `without`, in days since 1970 (Thai time), are left out like those of outages: they
+    have a factor of their own, and nothing is learned from their failures. Raises DialsimError for
+    too few calls, and for a date without a call.
+    """
+    if hold_out is not None and not 0.0 < hold_out < 1.0:
+        raise DialsimError(f"hold-out must be a share between 0 and 1, not {hold_out:g}")
+    if by is not None and by not in get_args(By):
+        raise DialsimError(f"by must be agent, campaign or segment, not {by!r}")
+    calls = dialled_calls(log)
+    holds = None if log.has_dials else hold_times(log, calls, lines)
+    if holds is not None:
+        # Twice: hold times are estimated from the calls, and then place their dials better.
+        calls = dialled_calls(log, holds)
+    known = outages(calls["outcome"].to_numpy(), calls["dialled_at"].to_numpy())
+    _require_calls(log, calls, without)
+    left = tuple(sorted({*without, *(one.date for one in known)}))
+    dials = _dials(log, calls)
+    behaviours, left_out, held = {}, {}, {}
+    for name, part in _groups(log, calls, by):
+        if len(part) < FEWEST:
+            left_out[name] = len(part)
+            continue
+        segments = by != "segment"
+        behaviours[name] = _calibrated(name, log, part, dials, holds, left, segments=segments)
+        if hold_out is not None and (found := _held_out(part, dials, hold_out, left)) is not None:
+            held[name] = found
+    if not behaviours:
+        says = f"{log.source}: {len(calls)} calls were dialled and have ended"
+        raise DialsimError(f"{says}; a behaviour is estimated from {FEWEST} calls or more")
+    if hold_out is not None and not held:
+        raise DialsimError(
+            f"hold-out {hold_out:g} of {len(calls)} calls leaves too few to learn from or to "
+            f"forecast: {FEWEST} of each are needed"
+        )
+    assumes_holds = holds is None and not log.has_dials
+    return Calibration(log.source, by, behaviours, left_out, held, known, left, assumes_holds)
+
+
+def _require_calls(log: Log, calls: pd.DataFrame, dates: Sequence[int]) -> None:
+    """Refuse a date that is to be left out and has no call."""
+    called = np.unique(dates_of(calls["dialled_at"].to_numpy()))
+    for date in dates:
+        if date not in called:
+            first, last = (date_name(int(one)) for one in (called.min(), called.max()))
+            raise DialsimError(
+                f"{log.source}: no call was made on {date_name(date)}, which is to be left out; "
+                f"calls were made from {first} to {last}"
+            )
+
+
+def dialled_calls(log: Log, holds: HoldTimes | None = None) -> pd.DataFrame:
+    """Return dialled and ended calls, with `outcome` and `dialled_at` (ms).
+
+    `dial` is the index of a call among the known dials, or −1. Dials that the log does not contain
+    are reckoned back by `holds`, or by the default's setup and ring times.
+    """
+    status = log.calls["status"].astype(str)
+    outcome = status.map(_OUTCOMES)
+    calls = log.calls[outcome.notna()].copy()
+    calls["outcome"] = outcome[outcome.notna()].astype(np.int64)
+    known = _known_dials(log)
+    calls["dial"] = np.where(known, np.cumsum(known) - 1, -1)[outcome.notna()]
+    started, ended = milliseconds(calls["started_at"]), milliseconds(calls["ended_at"])
+    dialled = milliseconds(calls["initiated_at"])
+    held = assumed_holds()[0] if holds is None else holds.means
+    codes = calls["outcome"].to_numpy()
+    rung = np.where((codes == ANSWERED) & (started != NO_INSTANT), started, ended)
+    earliest = _earliest_dials(log, calls["setting"].to_numpy(), rung)
+    before = rung - held[codes].astype(np.int64)
+    # A guess must not lie before the window opened; else the first minutes of a day would seem to
+    # belong to the hour before.
+    guessed = np.maximum(before, np.minimum(earliest, rung))
+    guessed = np.where(rung != NO_INSTANT, guessed, NO_INSTANT)
+    calls["dialled_at"] = np.where(dialled != NO_INSTANT, dialled, guessed)
+    return calls[calls["dialled_at"] != NO_INSTANT]
+
+
+def _earliest_dials(
+    log: Log, settings: NDArray[np.int64], at: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return lower limits of the dials of calls that rang `at` some instants (ms; T3, F3).
+
+    The limit is the latest opening of a window, or the campaign's start.
+    """
+    earliest = np.zeros(len(at), dtype=np.int64)
+    for number, one in enumerate(log.settings):
+        rows = np.flatnonzero((settings == number) & (at != NO_INSTANT))
+        start = 0 if one.start_at is None else one.start_at
+        earliest[rows] = start
+        if not one.windows:
+            continue
+        week = [
+            ((span.day - 1) * DAY + span.start * MINUTE, (span.day - 1) * DAY + span.end * MINUTE)
+            for span in one.windows
+        ]
+        # Adjacent windows are merged there: a guess may cross from one to the next.
+        opening = np.array(Windows(week).ranges[0])
+        position = week_position(at[rows])
+        # −1: the last one of the previous week
+        last = np.searchsorted(opening, position, side="right") - 1
+        earliest[rows] = np.maximum(start, at[rows] - (position - opening[last]) % WEEK)
+    return earliest
+
+
+def _dials(log: Log, calls: pd.DataFrame) -> DialHistory | None:
+    """Return all dials of a log by caller ID (P3); None if one of `calls` is not among them."""
+    # Use counts of a number are wrong if any dial from it is missing.
+    if (calls["dial"] < 0).any():
+        return None
+    dialled = log.calls[_known_dials(log)]
+    owners = dict(enumerate(str(one.organization) for one in log.campaigns))
+    shown = [dialled["campaign"].map(owners), dialled["caller_id"].astype(str)]
+    number = pd.MultiIndex.from_arrays(shown).factorize()[0].astype(np.int64)
+    return DialHistory(number, milliseconds(dialled["initiated_at"]))
+
+
+def _known_dials(log: Log) -> NDArray[np.bool_]:
+    """Return True for calls with a known caller ID and instant of the dial."""
+    known = log.calls["initiated_at"].notna() & log.calls["caller_id"].notna()
+    return known.to_numpy(bool)
+
+
+def _groups(log: Log, calls: pd.DataFrame, by: By | None) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the calls of each behaviour, by name."""
+    if by is None:
+        yield "default", calls
+        return
+    if by == "segment":
+        if not calls["segment"].notna().any():
+            raise DialsimError(
+                f"{log.source}: names no segments; only the folder of a run does. "
+                "Without --by segment there is one behaviour for everybody"
+            )
+        names = calls["segment"].astype(object).where(calls["segment"].notna(), "none")
+    else:
+        listed = [behaviour_of(one, by) for one in log.campaigns]
+        names = calls["campaign"].map(dict(enumerate(listed)))
+    for name, part in calls.groupby(names.astype(str), sort=True):
+        yield str(name), part
+
+
+def behaviour_of(campaign: Campaign, by: By | None) -> str:
+    """Return the name of the behaviour of a campaign's calls; not for `by` segment."""
+    if by is None:
+        return "default"
+    told = campaign.agent or campaign.agent_id if by == "agent" else campaign.name or campaign.id
+    return told or "unknown"
+
+
+def cut_of(dialled_at: NDArray[np.int64], share: float) -> int:
+    """Return the instant (ms) after which the last `share` of calls is dialled."""
+    return int(np.quantile(dialled_at, 1.0 - share))
+
+
+def attempts_of(
+    calls: pd.DataFrame,
+    dials: DialHistory | None,
+    without: Sequence[int] = (),
+    *,
+    segments: bool = True,
+) -> tuple[Attempts, NDArray[np.int64]]:
+    """Return dialled calls by person and attempt, and the instant of each dial (ms).
+
+    Attempts before a person's later ones that are not in the log are added as unseen, with instant
+    0.
+    """
+    count = len(calls)
+    person = calls["recipient"].fillna(-1).to_numpy(np.int64)
+    # The person of a masked call is unknown, so each masked call counts as another person.
+    top = max(int(person.max(initial=-1)), -1) + 1
+    person = np.where(person < 0, top + np.arange(count), person)
+    # Masked calls have no number; as first attempts they assume nothing of earlier ones.
+    attempt = np.maximum(calls["attempt"].fillna(1).to_numpy(np.int64), 1)
+    at = calls["dialled_at"].to_numpy(np.int64)
+    days, time = np.divmod(at + THAI_OFFSET, DAY)
+    names: tuple[str, ...] = ()
+    segment = np.full(count, -1, dtype=np.int64)
+    if segments and calls["segment"].notna().any():
+        kinds = pd.Categorical(calls["segment"].astype(object))
+        names, segment = tuple(map(str, kinds.categories)), kinds.codes.astype(np.int64)
+    columns = np.stack(
+        # Day 0 of the epoch is a Thursday.
+        [person, attempt, time // HOUR, (days + 3) % 7 + 1, segment,
+         calls["outcome"].to_numpy(np.int64), calls["dial"].to_numpy(np.int64), at]
+    )  # fmt: skip
+    # A missing attempt was not answered (R3), which is evidence about the person even without its
+    # hour.
+    columns = np.concatenate([columns, _unseen(columns)], axis=1)
+    columns = columns[:, np.lexsort((columns[-1], columns[1], columns[0]))]
+    if without:
+        columns = _without(columns, without)
+    who, number, hour, day, of_segment, outcome, dial, at = columns
+    return Attempts(who, number, hour, day, of_segment, outcome, dial, names, dials), at
+
+
+def _without(columns: NDArray[np.int64], dates: Sequence[int]) -> NDArray[np.int64]:
+    """Give the calls of dates separate codes of days, and remove those that failed.
+
+    The other calls stay: without them, the recipients who answered on these dates would be missing
+    among those of their kind.
+    """
+    kept = np.ones(columns.shape[1], dtype=bool)
+    for number, date in enumerate(dates, DAYS_OF_WEEK + 1):
+        rows = (dates_of(columns[-1]) == date) & (columns[5] != UNSEEN)
+        columns[3][rows] = number
+        kept &= ~(rows & (columns[5] == FAILED))
+    return columns[:, kept]
+
+
+def _unseen(columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a column for each missing attempt before a person's last one."""
+    order = np.lexsort((columns[1], columns[0]))
+    person, attempt, segment = columns[0][order], columns[1][order], columns[4][order]
+    same = np.diff(person, prepend=person[0] - 1 if len(person) else 0) == 0
+    before = np.where(same, np.concatenate([[0], attempt[:-1]]), 0)
+    missing = np.maximum(attempt - before - 1, 0)
+    rows = np.repeat(np.arange(len(person)), missing)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(missing) - missing, missing)
+    nothing = np.full(len(rows), -1)
+    return np.stack(
+        [person[rows], before[rows] + 1 + place, nothing, nothing, segment[rows],
+         np.full(len(rows), UNSEEN), nothing, np.zeros(len(rows), dtype=np.int64)]
+    )  # fmt: skip
+
+
+def _calibrated(
+    name: str,
+    log: Log,
+    calls: pd.DataFrame,
+    dials: DialHistory | None,
+    holds: HoldTimes | None,
+    without: Sequence[int],
+    *,
+    segments: bool,
+) -> Calibrated:
+    attempts, dialled_at = attempts_of(calls, dials, without, segments=segments)
+    who = answering(attempts)
+    if (why := who.contradicted(attempts)) is not None:
+        raise DialsimError(
+            f"{log.source}: no behaviour {name} is written, as it is not the log's: {why}"
+        )
+    answered = calls[calls["outcome"] == ANSWERED]
+    talk = _fitted(answered["call_duration_ms"].dropna().to_numpy(np.int64))
+    setup, rings = _line_times(calls)
+    latency = _latencies(calls)
+    rates, delays, late = _analyses(log, answered, latency)
+    furthest, fields = _found(answered)
+    at = calls["dialled_at"].to_numpy()
+    return Calibrated(
+        name=name,
+        calls=len(calls),
+        people=len(np.unique(attempts.person)),
+        first=int(at.min()),
+        last=int(at.max()),
+        answering=who,
+        talk_time=talk,
+        setup_time=_fitted(setup),
+        ring_time={end: fit for end, values in rings.items() if (fit := _fitted(values))},
+        holds=holds,
+        analysis_delay=_fitted(delays),
+        late_result_delay=_fitted(late),
+        rates=rates,
+        furthest=furthest,
+        fields=fields,
+        latency=_fitted(latency),
+        untold=[*_untold(log, who, attempts, dialled_at, delays, holds)],
+        misfits=misfits(attempts, dialled_at, who, {"conversations": talk}),
+    )
+
+
+def _fitted(measured: NDArray[np.int64]) -> FittedDurations | None:
+    return fitted(measured) if len(measured) >= FEWEST else None
+
+
+def _line_times(
+    calls: pd.DataFrame,
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    """Return the times to set up lines and to ring (ms), as far as the log contains them (P1)."""
+    known = calls[calls["initiated_at"].notna() & calls["ended_at"].notna()]
+    at = {name: milliseconds(known[name]) for name in
+          ("initiated_at", "ringing_at", "started_at", "ended_at")}  # fmt: skip
+    outcome = known["outcome"].to_numpy()
+    end = np.where(at["started_at"] != NO_INSTANT, at["started_at"], at["ended_at"])
+    ringing = np.where(at["ringing_at"] != NO_INSTANT, at["ringing_at"], end)
+    names = {"answered": ANSWERED, "noAnswer": NO_ANSWER, "busy": BUSY, "failed": FAILED}
+    rings = {name: (end - ringing)[outcome == code] for name, code in names.items()}
+    return ringing - at["initiated_at"], rings
+
+
+def _latencies(calls: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the times from the ends of unanswered calls to their webhooks (ms; W3)."""
+    rows = calls[
+        (calls["outcome"] != ANSWERED) & calls["sent_at"].notna() & calls["ended_at"].notna()
+    ]
+    values = milliseconds(rows["sent_at"]) - milliseconds(rows["ended_at"])
+    return values[values >= 0]
+
+
+def _share(count: int, total: int) -> PointEstimate:
+    """Return a share and its standard error."""
+    # One success and one failure are added for the error (Agresti, Coull), which would be 0 for
+    # shares of 0 and 1.
+    share, about = count / total, (count + 1) / (total + 2)
+    return PointEstimate(share, sqrt(about * (1.0 - about) / total), total)
+
+
+def _analyses(
+    log: Log, answered: pd.DataFrame, latency: NDArray[np.int64]
+) -> tuple[dict[str, PointEstimate], NDArray[np.int64], NDArray[np.int64]]:
+    """Return failure rates, and the delays (ms) of analyses and of late results."""
+    kinds = answered["analysis"].astype(object)
+    judged = answered[kinds.notna() & (kinds != "pending")]
+    if not len(judged):
+        return {}, np.empty(0, np.int64), np.empty(0, np.int64)
+    kinds = judged["analysis"].astype(str)
+    sent = judged[judged["sent_at"].notna() & judged["ended_at"].notna()]
+    took = milliseconds(sent["sent_at"]) - milliseconds(sent["ended_at"])
+    # A webhook arrives after analysis and latency; unanswered calls show the latency alone.
+    took = np.maximum(took - (np.median(latency).astype(np.int64) if len(latency) else 0), 0)
+    middle = np.median(took) if len(took) else 0
+    # Both bounds: with very quick analyses ten times the median is nothing unusual.
+    is_late = took > max(_LATE_TIMES * middle, _LATE_MS)
+    late, failed = int(is_late.sum()), int((kinds == "failed").sum())
+    found = Counter(kinds)
+    total = len(judged)
+    rates = {rate: _share(found[kind], total) for rate, kind in _RATES.items()
+             if log.form == "run" or rate != "notRecorded"}  # fmt: skip
+    # In a log of webhooks an analysis that failed for good leaves no body.
+    if log.form == "run" or late:
+        rates["analysisFailed"] = _share(late + failed, total)
+    if log.form == "run" and late + failed:
+        rates["lateResult"] = _share(late, late + failed)
+    ordinary = took[~is_late]
+    wait = int(np.median(ordinary)) if len(ordinary) else 0
+    return rates, ordinary, np.maximum(took[is_late] - wait, 0)
+
+
+def _found(answered: pd.DataFrame) -> tuple[Shares | None, dict[str, Shares]]:
+    """Return the shares of the funnel's values, and of each field's, in analyzed conversations."""
+    sound = answered[answered["analysis"].astype(str) == "analyzed"]
+    reached = Counter(sound["funnel"].dropna().astype(str))
+    furthest = _shares(reached) if reached else None
+    counted: dict[str, Counter[str]] = {}
+    for text, count in sound["fields"].dropna().astype(str).value_counts().items():
+        for field, value in orjson.loads(str(text)).items():
+            shown = value if isinstance(value, str) else orjson.dumps(value).decode()
+            counted.setdefault(field, Counter())[shown] += int(count)
+    fields = {
+        name: _shares(values)
+        for name, values in counted.items()
+        if len(values) <= min(_MOST_VALUES, values.total() / 2)
+    }
+    return furthest, fields
+
+
+def _shares(counted: Counter[str]) -> Shares:
+    total = counted.total()
+    return Shares(total, {value: _share(count, total) for value, count in counted.most_common()})
+
+
+def _untold(
+    log: Log,
+    who: Answering,
+    attempts: Attempts,
+    dialled_at: NDArray[np.int64],
+    delays: NDArray[np.int64],
+    holds: HoldTimes | None,
+) -> Iterator[str]:
+    """Yield a sentence on each value that the log does not determine."""
+    if not log.has_dials:
+        if holds is None:
+            yield f"setupTime and ringTime: {NEVER_SATURATED}"
+        yield "rates.agentError and rates.notRecorded: such calls send no webhook (A2)"
+    else:
+        yield "rates.agentError: the log doesn't tell it from notRecorded, which has both"
+    for key, why in _OPEN.items():
+        if key not in who.told:
+            yield (
+                f"people.{key} by itself: {why}. The value is part of the joint fit and goes with "
+                "the other values of people and outcomes; replace none of them alone"
+            )
+    if not len(delays):
+        yield (
+            "analysisDelay and rates.lateResult: the log doesn't say when results were sent. "
+            "rates.analysisFailed are those without a late result"
+        )
+    yield "answeredOdds.onHoliday: a log names no holidays"
+    if who.wear is None:
+        yield f"answeredOdds.byCallerIdUse: {who.no_wear}"
+    elif _used_alike(who.wear, attempts, dialled_at):
+        yield (
+            "answeredOdds.byCallerIdUse in full: at any one time all numbers had been used much "
+            "alike. What else changes over time, by neither hour nor day, would look the same"
+        )
+    if len(who.attempts) > 1 and "concentration" in who.told:
+        yield (
+            "answeredOdds.byAttempt in full: that later attempts are answered less often is put "
+            "down to the people who are left, as far as that explains it"
+        )
+    if not attempts.segments:
+        yield "answeredOdds.bySegment: the calls have no segments"
+
+
+def _used_alike(wear: Wear, attempts: Attempts, dialled_at: NDArray[np.int64]) -> bool:
+    """Return True if uses of caller IDs differ by little except the hour of the date."""
+    assert attempts.dials is not None
+    uses = attempts.dials.uses(wear.recovery.factor.value)[attempts.dial[attempts.seen]]
+    hour = pd.Series(dialled_at[attempts.seen] // HOUR)
+    # Within an hour of a date everything else is equal; only differences there identify fatigue.
+    within = pd.Series(uses).groupby(hour).transform("mean") - uses
+    return bool(within.var() < _ALIKE * uses.var())
+
+
+def _held_out(
+    calls: pd.DataFrame, dials: DialHistory | None, share: float, without: Sequence[int]
+) -> HoldOut | None:
+    """Estimate from the first calls and forecast the others; None if either are too few."""
+    attempts, at = attempts_of(calls, dials, without)
+    seen = attempts.seen
+    # Divided by time, not at random: a forecast is about later calls.
+    cut = cut_of(at[seen], share)
+    before = at <= cut
+    learned = int((before & seen).sum())
+    later = ~before & seen
+    if learned < FEWEST or later.sum() < FEWEST:
+        return None
+    # The log loss of an impossible event would be infinite.
+    chances = np.clip(answering(attempts[before]).chances(attempts)[later], 1e-9, 1.0 - 1e-9)
+    answered = attempts.outcome[later] == ANSWERED
+    rate = float((attempts.outcome[before & seen] == ANSWERED).mean())
+    rate = min(max(rate, 1e-9), 1.0 - 1e-9)
+    losses = -np.log(np.where(answered, chances, 1.0 - chances))
+    constants = -np.log(np.where(answered, rate, 1.0 - rate))
+    gains = constants - losses
+    gain = PointEstimate(float(gains.mean()), float(gains.std() / sqrt(len(gains))), len(gains))
+    order = np.argsort(chances, kind="stable")
+    # Bins of equal size rather than width, so that each share has the same precision.
+    edges = np.linspace(0, len(order), _BINS + 1).astype(int)
+    bins = [
+        Bin(float(chances[rows].mean()), _share(int(answered[rows].sum()), len(rows)))
+        for rows in (order[low:high] for low, high in pairwise(edges.tolist()))
+        if len(rows)
+    ]
+    return HoldOut(
+        cut, learned, len(gains), float(losses.mean()), float(constants.mean()), gain, tuple(bins)
+    )

@@ -1,0 +1,431 @@
+"""Distances between two logs: one number each for outcomes, times of day, talk time and so on.
+
+Distances defined by Chapela-Campa et al. 2023, "Can I trust my simulation model? Measuring the
+quality of business process simulation models" (BPM 2023) are computed as in their package
+`log-distance-measures`: a case is a person in a campaign, an event is a call, its activity the
+outcome. Times are compared by the 1-Wasserstein distance, the area between two cumulative
+distributions: the mean displacement of an event.
+
+An event starts with the answer, or with the end of an unanswered call, because webhooks do not
+contain the instants of dials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.log_reader import CALL_STATUSES
+from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET
+from dialsim.interface.status import CallStatus
+from dialsim.logs.answering import ANSWERED, BUSY, FAILED, NO_ANSWER
+from dialsim.logs.bodies import NO_INSTANT
+from dialsim.logs.findings import milliseconds
+from dialsim.logs.log import Log
+from dialsim.results.run_view import RunView
+from dialsim.webhooks.messages import VERDICTS, Verdict
+
+Instants = NDArray[np.int64]
+Values = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Histogram = tuple[Values, Counts]
+"""Distinct values in order, and their counts."""
+
+OUTCOMES = ("answered", "no answer", "busy", "failed")
+"""Names by the codes of `answering`."""
+_OUTCOME_OF = {
+    CallStatus.COMPLETED: ANSWERED,
+    CallStatus.ANALYSIS_FAILED: ANSWERED,
+    CallStatus.NO_ANSWER: NO_ANSWER,
+    CallStatus.BUSY: BUSY,
+    CallStatus.FAILED: FAILED,
+}
+UNTOLD = ("not_analyzed", "failed", "pending")
+"""Conversations without a webhook (A2, A4), which a log of webhooks does not contain."""
+_GRAM = 3
+# 0 stands before a person's first call and after the last one.
+_SIGNS = len(OUTCOMES) + 1
+_MOST_ATTEMPTS = 10
+"""First of the attempts that are counted together."""
+_SOONEST = 0.01
+"""Quantile of the gaps between attempts that represents the shortest one."""
+_PARTS = (np.arange(99) + 1) / 100.0
+_LARGEST_DAY_DISTANCE = 23.0
+"""Distance for a day of the week on which only one log has calls (as in the package)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Dialled and ended calls, by person, start and end.
+
+    `person` is equal for the calls of one person in one campaign. `outcome` is an index into
+    `OUTCOMES`; `attempt` is 0 if unknown. `started` and `ended` are ms since 1970.
+    """
+
+    person: Instants
+    outcome: NDArray[np.integer]
+    attempt: Instants
+    started: Instants
+    ended: Instants
+
+    @classmethod
+    def of(
+        cls,
+        person: Instants,
+        outcome: NDArray[np.integer],
+        attempt: Instants,
+        answered: Instants,
+        ended: Instants,
+    ) -> Events:
+        """Sort calls; `answered` is NO_INSTANT for unanswered calls, `outcome` -1 for no event."""
+        kept = (outcome >= 0) & (ended != NO_INSTANT)
+        started = np.where((outcome == ANSWERED) & (answered != NO_INSTANT), answered, ended)
+        order = np.flatnonzero(kept)
+        order = order[np.lexsort((ended[order], started[order], person[order]))]
+        return cls(person[order], outcome[order], attempt[order], started[order], ended[order])
+
+    def __len__(self) -> int:
+        return len(self.person)
+
+
+_NO_ONE = np.empty(0, np.int64)
+_NOTHING = Events(_NO_ONE, np.empty(0, np.int8), _NO_ONE, _NO_ONE, _NO_ONE)
+
+
+def events_of(log: Log, *, told: bool) -> Events:
+    """Return the events of a log; if `told`, without events that webhooks don't show."""
+    # The person of a masked call is unknown, so each masked call counts as another person.
+    calls = log.calls
+    codes = {status.value: code for status, code in _OUTCOME_OF.items()}
+    outcome = calls["status"].astype(str).map(codes).fillna(-1).to_numpy(np.int8)
+    if told:
+        untold = calls["analysis"].astype(object).isin(UNTOLD).to_numpy()
+        outcome = np.where(untold, -1, outcome).astype(np.int8)
+    person = calls["recipient"].fillna(-1).to_numpy(np.int64)
+    top = int(person.max(initial=-1)) + 1
+    # Numbers above all known ones, unique per call.
+    person = np.where(person < 0, top + np.arange(len(person)), person)
+    attempt = calls["attempt"].fillna(0).to_numpy(np.int64)
+    return Events.of(
+        person, outcome, attempt, milliseconds(calls["started_at"]), milliseconds(calls["ended_at"])
+    )
+
+
+def events_of_run(reading: RunView, *, told: bool) -> Events:
+    """Return the events of a run, as `events_of` reads them from its folder."""
+    code = np.array([_OUTCOME_OF.get(status, -1) for status in CALL_STATUSES], dtype=np.int8)
+    untold = [VERDICTS.index(Verdict(name)) for name in UNTOLD]
+    top, columns = 0, []
+    for position, calls in reading.calls.items():
+        outcome = code[calls.status]
+        if told:
+            outcome[np.isin(reading.verdicts[position].code, untold)] = -1
+        person = calls.recipient.astype(np.int64) + top
+        # Numbers of people start at 0 in each campaign; shifted, they are unique in the run.
+        top = int(person.max(initial=top - 1)) + 1
+        attempt = calls.attempt.astype(np.int64)
+        columns.append((person, outcome, attempt, calls.started_at, calls.ended_at))
+    joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
+    return Events.of(*joined) if columns else _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Data of a log, the input of distances.
+
+    `grams` counts all sequences of three outcomes; `attempts` counts by attempt and outcome;
+    `answering` by hour of the day: calls, and answered ones; `week` counts starts and ends by day
+    (0 is Monday) and hour. `hours` and `arrivals` are hours since 1970, `relative` hours since a
+    person's first start. `between`, `cycles`, `gaps` (ms) and `talks` are sorted; `moments` are
+    quantiles of all starts and ends.
+    """
+
+    calls: int
+    people: int
+    first: int
+    last: int
+    grams: Counts
+    attempts: Counts
+    answering: Counts
+    week: Counts
+    hours: Histogram
+    relative: Histogram
+    arrivals: Histogram
+    between: Values
+    cycles: Values
+    gaps: Values
+    talks: Values
+    moments: Values
+
+    @property
+    def soonest(self) -> float:
+        """Time (ms) below which only a few gaps between attempts are; NaN without gaps."""
+        return float(np.quantile(self.gaps, _SOONEST)) if len(self.gaps) else np.nan
+
+
+def profile(events: Events, most: int | None = None) -> Profile:
+    """Compute the profile; `most` is the number of values that represent a sample, None for all.
+
+    Raises ValueError without events.
+    """
+    person, started, ended = events.person, events.started, events.ended
+    begins = np.diff(person, prepend=person[0] - 1) != 0
+    first = np.flatnonzero(begins)
+    arrivals = started[first]
+    origin = np.repeat(arrivals, np.diff(first, append=len(person)))
+    moments = np.concatenate([started, ended])
+    local = moments + THAI_OFFSET
+    # Day 0 of the epoch is a Thursday.
+    weekday = (local // DAY + 3) % 7
+    hour = local % DAY // HOUR
+    again = ~begins[1:]
+    at = (started + THAI_OFFSET) % DAY // HOUR
+    is_answered = events.outcome == ANSWERED
+    attempt = np.minimum(events.attempt, _MOST_ATTEMPTS)
+    known = attempt > 0
+    cells = (attempt[known] - 1) * len(OUTCOMES) + events.outcome[known]
+
+    def sample(values: NDArray[Any]) -> Values:
+        values = np.sort(values).astype(np.float64)
+        if most is None or not len(values):
+            return values
+        # Quantiles at the middles of equal parts represent a sample.
+        return values[((np.arange(most) + 0.5) / most * len(values)).astype(np.int64)]
+
+    return Profile(
+        calls=len(person),
+        people=len(first),
+        first=int(started.min()),
+        last=int(ended.max()),
+        grams=_grams(events.outcome, first),
+        attempts=np.bincount(cells, minlength=_MOST_ATTEMPTS * len(OUTCOMES)).reshape(
+            _MOST_ATTEMPTS, -1
+        ),
+        answering=np.stack(
+            [np.bincount(at, minlength=24), np.bincount(at[is_answered], minlength=24)]
+        ),
+        week=np.bincount(weekday * 24 + hour, minlength=168).reshape(7, 24),
+        hours=_histogram(moments // HOUR),
+        relative=_histogram((moments - np.concatenate([origin, origin])) // HOUR),
+        arrivals=_histogram(arrivals // HOUR),
+        between=sample(np.diff(np.sort(arrivals))),
+        cycles=sample(np.maximum.reduceat(ended, first) - arrivals),
+        gaps=sample((started[1:] - ended[:-1])[again]),
+        talks=sample((ended - started)[is_answered]),
+        moments=np.quantile(moments.astype(np.float64), _PARTS),
+    )
+
+
+def _histogram(values: Instants) -> Histogram:
+    each, counts = np.unique(values, return_counts=True)
+    return each.astype(np.float64), counts
+
+
+def gram_text(code: int) -> str:
+    """Format a sequence of outcomes, by its index in `Profile.grams`."""
+    signs = [code // _SIGNS**place % _SIGNS for place in reversed(range(_GRAM))]
+    said = [OUTCOMES[sign - 1] for sign in signs if sign]
+    before = "first " if signs[0] == 0 else ""
+    return f"{before}{', then '.join(said)}{', and no more' if signs[-1] == 0 else ''}"
+
+
+def _grams(outcome: NDArray[np.integer], first: Instants) -> Counts:
+    """Count each sequence of `_GRAM` outcomes, with empty ones around each person."""
+    empty = np.repeat(first, _GRAM - 1)
+    signs = np.insert(outcome.astype(np.int64) + 1, empty, 0)
+    signs = np.concatenate([signs, np.zeros(_GRAM - 1, np.int64)])
+    # The two empty signs at a person's end also begin the next person, so no sequence contains
+    # both.
+    codes = (signs[:-2] * _SIGNS + signs[1:-1]) * _SIGNS + signs[2:]
+    return np.bincount(codes, minlength=_SIGNS**_GRAM)
+
+
+# -- distances -------------------------------------------------------------------------------------
+
+
+def wasserstein(one: Histogram, other: Histogram) -> float:
+    """Return the 1-Wasserstein distance of two histograms; NaN if one is empty."""
+    from scipy.stats import wasserstein_distance
+
+    if not len(one[0]) or not len(other[0]):
+        return np.nan
+    return float(wasserstein_distance(one[0], other[0], one[1], other[1]))
+
+
+def _of_samples(one: Values, other: Values) -> float:
+    from scipy.stats import wasserstein_distance
+
+    # For sorted samples of equal size this is the same in a fraction of the time.
+    if len(one) == len(other):
+        return float(np.abs(one - other).mean()) if len(one) else np.nan
+    return float(wasserstein_distance(one, other)) if len(one) and len(other) else np.nan
+
+
+def n_gram(one: Profile, other: Profile) -> float:
+    """Return the difference in counts of sequences of three outcomes, as a share of all."""
+    different = np.abs(one.grams - other.grams).sum()
+    return float(different / (one.grams.sum() + other.grams.sum()))
+
+
+def absolute_events(one: Profile, other: Profile) -> float:
+    """Return the distance of the hours in which calls start and end (hours)."""
+    return wasserstein(one.hours, other.hours)
+
+
+def circadian_events(one: Profile, other: Profile) -> float:
+    """Return the distance of hours of the day, averaged over the days of the week (hours).
+
+    A day on which only one log has calls counts 23.
+    """
+    here, there = one.week.sum(axis=1), other.week.sum(axis=1)
+    both = (here > 0) & (there > 0)
+    shares = [week[both] / week[both].sum(axis=1, keepdims=True) for week in (one.week, other.week)]
+    by_day = np.where((here > 0) != (there > 0), _LARGEST_DAY_DISTANCE, 0.0)
+    by_day[both] = np.abs(np.cumsum(shares[0] - shares[1], axis=1)).sum(axis=1)
+    return float(by_day.mean())
+
+
+def relative_events(one: Profile, other: Profile) -> float:
+    """Return the distance of the hours since a person's first call (hours)."""
+    return wasserstein(one.relative, other.relative)
+
+
+def case_arrivals(one: Profile, other: Profile) -> float:
+    """Return the distance of the hours in which people are first called (hours)."""
+    return wasserstein(one.arrivals, other.arrivals)
+
+
+def inter_arrivals(one: Profile, other: Profile) -> float:
+    """Return the distance of the times between first calls (s)."""
+    return _of_samples(one.between, other.between) / 1_000.0
+
+
+def cycle_times(one: Profile, other: Profile) -> float:
+    """Return the distance of the times from a person's first call to the end of the last (min)."""
+    return _of_samples(one.cycles, other.cycles) / MINUTE
+
+
+def talk_times(one: Profile, other: Profile) -> float:
+    """Return the distance of talk times (s)."""
+    return _of_samples(one.talks, other.talks) / 1_000.0
+
+
+def gaps(one: Profile, other: Profile) -> float:
+    """Return the distance of the times from the end of an attempt to the next one (min)."""
+    return _of_samples(one.gaps, other.gaps) / MINUTE
+
+
+def retry_interval(one: Profile, other: Profile) -> float:
+    """Return the distance of the shortest gaps, which show the retry interval (min)."""
+    return abs(one.soonest - other.soonest) / MINUTE
+
+
+def outcomes(one: Profile, other: Profile) -> float:
+    """Return the total variation of outcomes by attempt, weighted by calls (points)."""
+    return float(100.0 * by_attempt(one, other).sum() / 2.0)
+
+
+def by_attempt(one: Profile, other: Profile) -> Values:
+    """Return, by attempt and outcome, the difference of shares, weighted by the attempt's calls."""
+    here, there = (side.attempts.sum(axis=1, keepdims=True) for side in (one, other))
+    weight = np.where((here > 0) & (there > 0), here + there, 0)
+    shares = one.attempts / np.maximum(here, 1) - other.attempts / np.maximum(there, 1)
+    weighted: Values = np.abs(shares) * weight / max(weight.sum(), 1)
+    return weighted
+
+
+def answered_by_hour(one: Profile, other: Profile) -> float:
+    """Return the distance of the shares answered by hour of the day, weighted by calls (points)."""
+    return float(100.0 * by_hour(one, other).sum())
+
+
+def by_hour(one: Profile, other: Profile) -> Values:
+    """Return, by hour of the day, the difference of shares answered, weighted by the hour's
+    calls.
+    """
+    here, there = one.answering, other.answering
+    weight = np.where((here[0] > 0) & (there[0] > 0), here[0] + there[0], 0)
+    rates = here[1] / np.maximum(here[0], 1) - there[1] / np.maximum(there[0], 1)
+    weighted: Values = np.abs(rates) * weight / max(weight.sum(), 1)
+    return weighted
+
+
+def shift(one: Profile, other: Profile) -> float:
+    """Return the minimum displacement of all of the second log (min)."""
+    return abs(common_shift(one, other)) / MINUTE
+
+
+def common_shift(one: Profile, other: Profile) -> float:
+    """Return the displacement (ms) that all quantiles of starts and ends share; 0 if none."""
+    # If only calls take longer, or retries come later, the first calls do not move, and the result
+    # is 0.
+    moved = other.moments - one.moments
+    # Positive if all quantiles moved later, negative if all moved earlier, else 0; one of the terms
+    # is always 0.
+    return float(max(moved.min(), 0.0) + min(moved.max(), 0.0))
+
+
+def number_of_people(one: Profile, other: Profile) -> float:
+    """Return the difference in the number of people."""
+    return float(abs(one.people - other.people))
+
+
+def number_of_calls(one: Profile, other: Profile) -> float:
+    """Return the difference in the number of calls."""
+    return float(abs(one.calls - other.calls))
+
+
+def time_to_finish(one: Profile, other: Profile) -> float:
+    """Return the difference of the times from the first call to the end of the last (min)."""
+    return abs((one.last - one.first) - (other.last - other.first)) / MINUTE
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Distance between logs, with its unit.
+
+    `of_people` marks distances that require distinguishable people.
+    """
+
+    key: str
+    name: str
+    unit: str
+    distance: Callable[[Profile, Profile], float]
+    of_people: bool = False
+
+    def text(self, value: float) -> str:
+        """Format a distance without its unit."""
+        if self.unit == "share":
+            return f"{value:.3f}"
+        whole = not self.unit or value >= 100
+        return f"{value:,.0f}" if whole else f"{value:.{1 if value >= 10 else 2}f}"
+
+
+METRICS = (
+    Metric("people", "number of people", "", number_of_people, of_people=True),
+    Metric("shift", "shift of all calls", "min", shift),
+    Metric("retryInterval", "retry interval", "min", retry_interval, of_people=True),
+    Metric("talkTime", "talk time", "s", talk_times),
+    Metric("outcomes", "share of outcomes by attempt", "points", outcomes),
+    Metric("answeredByHour", "share answered by hour of the day", "points", answered_by_hour),
+    Metric("nGram", "sequence of outcomes", "share", n_gram, of_people=True),
+    Metric("calls", "number of calls", "", number_of_calls),
+    Metric("absolute", "hour of calls", "h", absolute_events),
+    Metric("circadian", "day of the week and hour of calls", "h", circadian_events),
+    Metric("arrivals", "hour of first calls", "h", case_arrivals, of_people=True),
+    Metric("interArrivals", "time between first calls", "s", inter_arrivals, of_people=True),
+    Metric("relative", "time since the first call", "h", relative_events, of_people=True),
+    Metric("gaps", "gap between attempts", "min", gaps, of_people=True),
+    Metric(
+        "cycleTime",
+        "time from first to last call",
+        "min",
+        cycle_times,
+        of_people=True,
+    ),
+    Metric("finish", "time to finish", "min", time_to_finish),
+)

@@ -1,0 +1,624 @@
+"""Logs: records of real or simulated calls in several formats, read into one table.
+
+`read_log` is the only reader. What it can't read it skips and reports with line and reason.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute
+
+from dialsim.errors import LogError
+from dialsim.interface.status import CallStatus
+from dialsim.logs.bodies import (
+    NO_INSTANT,
+    RESULTS,
+    STATUSES,
+    Damaged,
+    Dictionary,
+    Mark,
+    Row,
+    Settings,
+    Shape,
+    hashes,
+    instants,
+    row,
+)
+from dialsim.logs.entries import (
+    Chunk,
+    FileLines,
+    LinesOfFile,
+    Progress,
+    Source,
+    database_source,
+    file_source,
+    is_database,
+)
+
+FIRST = 4
+"""Chunks parsed in this process; those after them are parsed by several processes."""
+TOGETHER = 64
+"""Chunks of a column that are concatenated at once: small arrays fragment the heap for good."""
+KEPT_DAMAGES = 1_000
+"""Damaged lines kept with their reasons; further ones are only counted."""
+_FOLDER_FILE = "calls.parquet"
+
+
+class Damage(NamedTuple):
+    """An entry (line, row or array element, from 1) that could not be read, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """A campaign in a log: its id (None in a folder without webhooks), its name and its agent."""
+
+    id: str | None
+    name: str | None
+    agent_id: str | None
+    agent: str | None
+    organization: str | None = None
+    """Known only in folders of runs."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log of calls.
+
+    `bodies` has a row per body, in the order of the file; it is empty for a folder of a run without
+    webhooks. Its column `call` is a row number of `calls`, `setting` an index into `settings`, and
+    `marks` is a set of flags of `bodies.Mark`.
+
+    `calls` has a row per call:
+
+    - `campaign`: index into `campaigns`; `setting`: index into `settings` as the first body of the
+      call
+      shows them, -1 if unknown;
+    - `call_id`; `line`: line of its first body (0 in a folder without webhooks);
+    - `recipient`: number of the person within the campaign, null if it can't be told; people listed
+      twice with equal values share one. `tel`: as first shown;
+    - `attempt`: number of the attempt; null if the call did not count (P5) or the number is
+      unknown;
+    - `status`, `started_at`, `ended_at`, `call_duration_ms` (as written, else computed);
+    - `analysis`: analyzed, no_conversation or unavailable, the best of its results; in folders also
+      not_analyzed, failed or pending; `funnel`; `fields`: the custom fields as JSON;
+    - `bodies`: how many there are; `re_analyses`: how many differ and are marked as re-analysis;
+    - `sent_at`: first POST (or receipt), if the log has it; `received`: whether any of its bodies
+      was
+      accepted; `masked`: whether no body shows the person;
+    - `position` of the person in the campaign's list, from 0; `created_at`, `queued_at`,
+      `initiated_at`, `ringing_at`, `caller_id`, `voice_key`, `segment`: in folders of runs only,
+      else
+      null.
+    """
+
+    source: str
+    form: str
+    calls: pd.DataFrame
+    bodies: pd.DataFrame
+    campaigns: tuple[Campaign, ...]
+    settings: tuple[Settings, ...]
+    agents: tuple[tuple[str | None, str | None], ...] = ()
+    shapes: tuple[Shape, ...] = ()
+    damages: tuple[Damage, ...] = ()
+    damaged: int = 0
+    unknown_fields: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def has_dials(self) -> bool:
+        """True if the log has instants of dials, and caller IDs."""
+        return bool(self.calls["initiated_at"].notna().any())
+
+    @cached_property
+    def duplicates(self) -> int:
+        """Number of bodies that repeat an earlier body of their call."""
+        return int(self.bodies["repeats"].sum()) if len(self.bodies) else 0
+
+
+def read_log(
+    source: str | Path,
+    *,
+    column: str | None = None,
+    table: str | None = None,
+    query: str | None = None,
+    progress: Progress | None = None,
+) -> Log:
+    """Read a log.
+
+    `source` is one of
+
+    - a folder of `dialsim run`, or its `webhooks.jsonl`;
+    - a file with bodies of the webhook as JSON lines or as one JSON array; each element is a body
+      or an
+      object whose `body` is one;
+    - a CSV or Parquet file with a column of bodies: `column`, else the first that has some;
+    - the URL of a database in SQLAlchemy's form, with a `table` that has such a column (text, JSON
+      or
+      bytes), or with a `query` for such rows.
+
+    Text files may be compressed with gzip. Raises LogError if the source is none of these, or with
+    the message of the database if that can't be read.
+    """
+    if is_database(source):
+        return _read(database_source(str(source), table, column, query, progress))
+    if table is not None or query is not None:
+        raise LogError(f"{source}: is no URL of a database, which --table and --query are for")
+    path = Path(source)
+    if path.is_dir():
+        return _read_folder(path, progress)
+    return _read(file_source(path, column, progress))
+
+
+def _read(source: Source) -> Log:
+    builder = _Builder()
+    builder.read(source.chunks)
+    log = builder.log(source.name, source.form)
+    if not len(log.calls):
+        reasons = "".join(f"\n  line {line}: {reason}" for line, reason in log.damages[:3])
+        raise LogError(f"{source.name}: no body of a CALL_RESULT webhook in it{reasons}")
+    return log
+
+
+class _Part(NamedTuple):
+    """Parsed chunk of entries; its codes of settings and agents refer to its own `known`."""
+
+    columns: list[pa.Array]
+    """Arrays, not a RecordBatch: columns of a batch from another process can't be freed singly."""
+    known: Dictionary
+    damages: list[Damage]
+    lines: int
+    """Lines before the next chunk begins; 0 if the entries carry their own numbers."""
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Switch the garbage collector off: looking for cycles in the rows is a tenth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_no_collection()
+def _part(chunk: Chunk) -> _Part:
+    """Parse a chunk of entries, in any process."""
+    rows: list[Row] = []
+    damages: list[Damage] = []
+    known = Dictionary()
+    if isinstance(chunk, LinesOfFile):
+        chunk = chunk.read()
+    entries, lines = chunk.entries() if isinstance(chunk, FileLines) else (chunk, 0)
+    for line, entry in entries:
+        try:
+            if isinstance(entry, Damaged):
+                raise entry
+            # A RecursionError comes from JSON nested thousands of levels deep, an input like any
+            # other.
+            rows.append(row(line, entry, known))
+        except (Damaged, RecursionError) as error:
+            damages.append(Damage(line, str(error)))
+    # Not strict: without rows there are no columns at all.
+    columns: dict[str, Any] = dict(zip(Row._fields, zip(*rows, strict=True), strict=False))
+    wrong: dict[int, str] = {}
+    for name, place in _INSTANT_PLACES.items():
+        columns[name], reasons = instants(columns.get(name, ()))
+        wrong.update({index: f"{place}: {why}" for index, why in reasons.items()})
+    for name in _HASHED:
+        columns[name] = hashes(columns.get(name, ()))
+    batch = pa.RecordBatch.from_pydict(
+        {name: pa.array(columns.get(name, ()), kind) for name, kind in _COLUMNS.items()}
+    )
+    if wrong:
+        damages += [Damage(rows[index].line, reason) for index, reason in wrong.items()]
+        kept = np.ones(len(rows), dtype=bool)
+        kept[[*wrong]] = False
+        batch = batch.filter(pa.array(kept))
+    return _Part(batch.columns, known, damages, lines)
+
+
+def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
+    """Yield the parsed chunks in order; those of a large log are parsed by several processes."""
+    yield from map(_part, islice(chunks, FIRST))
+    following = next(chunks, None)
+    if following is None:
+        return
+    from joblib import Parallel, delayed
+
+    # Imported late: small logs need no worker processes
+    from dialsim.experiments.runner import interrupts_held
+
+    failures: list[Exception] = []
+
+    def rest() -> Iterator[Chunk]:
+        try:
+            yield from chain([following], chunks)
+        # joblib consumes this generator in another thread, where an exception would hang it
+        except Exception as error:
+            failures.append(error)
+
+    # pre_dispatch limits the chunks in flight: the file must not be read into memory ahead of the
+    # workers.
+    workers = Parallel(n_jobs=-1, return_as="generator", pre_dispatch="n_jobs")
+    with interrupts_held():
+        parts = workers(delayed(_part)(chunk) for chunk in rest())
+    yield from parts
+    if failures:
+        raise failures[0]
+
+
+_INSTANT_PLACES = {"sent_at": "at", "started_at": "payload.call.callStartedAt",
+                   "ended_at": "payload.call.callEndedAt"}  # fmt: skip
+_HASHED = ("session", "person", "digest")
+
+
+class _Builder:
+    """Collects bodies chunk by chunk in compact columns."""
+
+    def __init__(self) -> None:
+        self._known = Dictionary()
+        self._columns: dict[str, list[pa.Array]] = {name: [] for name in _COLUMNS}
+        self._damages: list[Damage] = []
+        self._damaged = 0
+
+    def read(self, chunks: Iterator[Chunk]) -> None:
+        """Read the entries of a source."""
+        before = 0
+        for count, part in enumerate(_parts(chunks), 1):
+            self._damaged += len(part.damages)
+            self._damages += [
+                Damage(before + line, reason)
+                for line, reason in part.damages[: KEPT_DAMAGES - len(self._damages)]
+            ]
+            # Each chunk numbers its settings and agents from 0; here they are renumbered.
+            self._known.unknown_fields.update(part.known.unknown_fields)
+            codes = self._known.taken_in(part.known)
+            for name, column in zip(_COLUMNS, part.columns, strict=True):
+                if name == "line":
+                    taken = compute.add(column, before)
+                elif name in codes:
+                    taken = pa.array(codes[name], pa.int32()).take(column)
+                else:
+                    taken = column
+                pieces = self._columns[name]
+                pieces.append(taken)
+                if count % TOGETHER == 0:
+                    pieces[-TOGETHER:] = [pa.concat_arrays(pieces[-TOGETHER:], _memory())]
+            before += part.lines
+
+    def _taken(self, name: str) -> pa.ChunkedArray:
+        """Return a column and release it."""
+        return pa.chunked_array(self._columns.pop(name), _COLUMNS[name])
+
+    def log(self, source: str, form: str) -> Log:
+        """Return the log of everything read; the builder is empty afterwards."""
+        settings = tuple(self._known.known_settings)
+        agents = list(self._known.agents)
+        calls_of, ids = _encoded(self._taken("call_id"))
+        texts: dict[str, Any] = {}
+        columns = {"call": calls_of}
+        for name in _COLUMNS:
+            if name in _TEXTS:
+                columns[name], texts[name] = _encoded(self._taken(name))
+            elif name in self._columns:
+                columns[name] = self._taken(name).to_numpy()
+        bodies = pd.DataFrame(columns, copy=False)
+        campaigns, of_body = _campaigns(bodies, settings, agents)
+        bodies["campaign"] = of_body
+        bodies["repeats"] = _repeats(bodies)
+        calls = _calls(bodies, ids, texts)
+        return Log(
+            source=source, form=form, calls=calls, bodies=bodies, campaigns=campaigns,
+            settings=settings, agents=tuple(agents), shapes=tuple(self._known.shapes),
+            damages=tuple(sorted(self._damages)), damaged=self._damaged,
+            unknown_fields=self._known.unknown_fields,
+        )  # fmt: skip
+
+
+def _memory() -> pa.MemoryPool:
+    """Return the pool for large columns: Arrow's default pool keeps hundreds of MiB after free."""
+    return pa.system_memory_pool()
+
+
+def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
+    """Encode a column of texts: codes, -1 for null, and the distinct texts."""
+    encoded = compute.dictionary_encode(column, memory_pool=_memory()).combine_chunks()
+    # A column without chunks stays chunked
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = pa.array([], pa.dictionary(pa.int32(), column.type))
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes.astype(np.int32, copy=False), encoded.dictionary
+
+
+_TEXTS = ("tel", "funnel", "fields")
+_COLUMNS: dict[str, Any] = {
+    "line": pa.int64(),
+    "sent_at": pa.int64(),
+    "post": pa.int32(),
+    "response": pa.int16(),
+    "received": pa.bool_(),
+    "call_id": pa.large_string(),
+    "session": pa.int64(),
+    "status": pa.int8(),
+    "started_at": pa.int64(),
+    "ended_at": pa.int64(),
+    "duration_ms": pa.int64(),
+    "tel": pa.large_string(),
+    "person": pa.int64(),
+    "shown_attempts": pa.int32(),
+    "shown_status": pa.int8(),
+    "setting": pa.int32(),
+    "agent": pa.int32(),
+    "shape": pa.int32(),
+    "result": pa.int8(),
+    "funnel": pa.large_string(),
+    "fields": pa.large_string(),
+    "digest": pa.int64(),
+    "marks": pa.int32(),
+}
+
+
+def _campaigns(
+    bodies: pd.DataFrame,
+    settings: tuple[Settings, ...],
+    agents: list[tuple[str | None, str | None]],
+) -> tuple[tuple[Campaign, ...], NDArray[np.int32]]:
+    """Return the campaigns by first appearance, and the campaign of each body."""
+    codes: dict[str, int] = {}
+    of_setting = np.array([codes.setdefault(one.id, len(codes)) for one in settings], np.int32)
+    of_body = of_setting[bodies["setting"].to_numpy()] if len(settings) else np.empty(0, np.int32)
+    first = {code: index for index, code in reversed([*enumerate(of_setting.tolist())])}
+    _, where = np.unique(of_body, return_index=True)
+    agent = bodies["agent"].to_numpy()[where].tolist()
+    return tuple(
+        Campaign(one, settings[first[code]].name, *agents[agent[code]])
+        for one, code in codes.items()
+        if code < len(agent)
+    ), of_body
+
+
+def _repeats(bodies: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return a mask of the bodies that repeat an earlier body of their call."""
+    key = ["call", "status", "digest", "started_at", "ended_at", "session"]
+    said = bodies[key].assign(again=bodies["marks"].to_numpy() & Mark.RE_ANALYSIS)
+    repeats: NDArray[np.bool_] = said.duplicated().to_numpy()
+    return repeats
+
+
+def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFrame:
+    """Return a row per call; of several bodies the last one counts.
+
+    Visible values take precedence over masked ones, and a good result over a fallback (section
+    2.6).
+    """
+    marks = bodies["marks"].to_numpy()
+    result = bodies["result"].to_numpy()
+    again = (marks & Mark.RE_ANALYSIS) != 0
+    sent_at = bodies["sent_at"].to_numpy()
+    call = bodies["call"].to_numpy()
+    # A repeated delivery after retention must not replace the analysis that came first.
+    worth = np.select([result == RESULTS.index("analyzed"), result == RESULTS.index("masked"),
+                       result < 0], [3, 1, 0], 2).astype(np.int8)  # fmt: skip
+    order = _order(bodies["line"].to_numpy(), sent_at, again, worth, call)
+    ends = np.flatnonzero(np.diff(call[order], append=-1))
+    newest = order[ends]
+    by_time = _order(bodies["line"].to_numpy(), sent_at, again, call)
+    first = by_time[np.flatnonzero(np.diff(call[by_time], prepend=-1))]
+    # Bodies that show the person come first, then the order of time.
+    shown = _order(_order(by_time), bodies["person"].to_numpy() == 0, call)
+    seen = shown[np.flatnonzero(np.diff(call[shown], prepend=-1))]
+    size = len(first)
+
+    def count(which: NDArray[np.bool_]) -> NDArray[np.int32]:
+        return np.bincount(call[which], minlength=size).astype(np.int32)
+
+    def latest(name: str) -> NDArray[Any]:
+        values: NDArray[Any] = bodies[name].to_numpy()[newest]
+        return values
+
+    campaign = bodies["campaign"].to_numpy()[first]
+    person = bodies["person"].to_numpy()[seen]
+    started_at, ended_at = latest("started_at"), latest("ended_at")
+    talked = (started_at != NO_INSTANT) & (ended_at != NO_INSTANT)
+    duration = latest("duration_ms")
+    duration = np.where(duration >= 0, duration, np.where(talked, ended_at - started_at, -1))
+    recipient = _recipients(campaign, person)
+    status = latest("status")
+    shown_attempts = np.minimum.reduceat(
+        bodies["shown_attempts"].to_numpy()[by_time],
+        np.flatnonzero(np.diff(call[by_time], prepend=-1)),
+    ) if size else np.empty(0, np.int32)  # fmt: skip
+    attempt = _attempts(recipient, status, ended_at, shown_attempts)
+    accepted = np.zeros(size, dtype=bool)
+    accepted[call[bodies["received"].to_numpy()]] = True
+    kind = result[newest].astype(np.int8)
+    kind[kind == RESULTS.index("masked")] = -1
+    nothing = pd.array(np.full(size, NO_INSTANT).view("datetime64[ms]"), dtype=_INSTANT)
+    return pd.DataFrame(
+        {
+            "campaign": campaign,
+            "setting": bodies["setting"].to_numpy()[first],
+            "call_id": pd.array(ids, dtype="str"),
+            "line": bodies["line"].to_numpy()[first],
+            "recipient": pd.arrays.IntegerArray(recipient, recipient < 0),
+            "tel": _texts(bodies["tel"].to_numpy()[seen], texts["tel"]),
+            "attempt": pd.arrays.IntegerArray(attempt, attempt < 1),
+            "status": _names(status, [one.value for one in STATUSES]),
+            "started_at": _instants(started_at),
+            "ended_at": _instants(ended_at),
+            "call_duration_ms": pd.arrays.IntegerArray(duration, duration < 0),
+            "analysis": _names(kind, [*RESULTS[:3], "not_analyzed", "failed", "pending"]),
+            "funnel": _names(latest("funnel"), texts["funnel"].to_pylist()),
+            "fields": _names(latest("fields"), texts["fields"].to_pylist()),
+            "bodies": count(np.ones(len(call), dtype=bool)),
+            "re_analyses": count(again & ~bodies["repeats"].to_numpy()),
+            "sent_at": _instants(sent_at[first]),
+            "received": accepted,
+            "masked": person == 0,
+            "position": pd.arrays.IntegerArray(np.zeros(size, np.int64), np.ones(size, dtype=bool)),
+            **dict.fromkeys(_DIAL_INSTANTS, nothing),
+            **{name: _names(np.full(size, -1), []) for name in _DIAL_NAMES},
+        },
+        copy=False,
+    )
+
+
+def _order(*keys: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the indices that sort by the last key, ties by the one before it, and so on."""
+    # int32 halves the memory; no log that fits into it has more than 2**31 rows
+    return np.lexsort(keys).astype(np.int32)
+
+
+_INSTANT = pd.DatetimeTZDtype("ms", "UTC")
+_DIAL_INSTANTS = ("created_at", "queued_at", "initiated_at", "ringing_at")
+_DIAL_NAMES = ("caller_id", "voice_key", "segment")
+
+
+def _instants(values: NDArray[np.int64]) -> Any:
+    return pd.array(values.view("datetime64[ms]"), dtype=_INSTANT)
+
+
+def _names(codes: NDArray[Any], names: list[str]) -> pd.Categorical:
+    return pd.Categorical.from_codes(codes, categories=pd.Index(names, dtype="str"))
+
+
+def _texts(codes: NDArray[Any], values: Any) -> Any:
+    return pd.array(values.take(pa.array(codes, mask=codes < 0)), dtype="str")
+
+
+def _recipients(campaign: NDArray[np.int32], person: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number per person and campaign, by values; -1 where they are masked."""
+    # Factorized in two steps: a MultiIndex would make a tuple per row
+    people = pd.factorize(person)[0]
+    codes = pd.factorize(people * (campaign.max(initial=0) + 1) + campaign)[0]
+    return np.where(person == 0, -1, codes)
+
+
+_COUNTED = [STATUSES.index(status) for status in
+            (CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED,
+             CallStatus.ANALYSIS_FAILED)]  # fmt: skip
+
+
+def _attempts(
+    recipient: NDArray[np.int64],
+    status: NDArray[np.int8],
+    ended_at: NDArray[np.int64],
+    shown: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """Return the number of each attempt, 0 where it is none.
+
+    A body shows how many attempts had ended when it was sent: its own and perhaps later ones
+    (section 6.4). So, from a person's last call backwards, each number must be below the next one.
+    """
+    counted = np.isin(status, _COUNTED)
+    attempt = np.where(counted, np.maximum(shown, 0), 0).astype(np.int32)
+    known = np.flatnonzero(counted & (recipient >= 0) & (shown > 0))
+    order = known[np.lexsort((ended_at[known], recipient[known]))]
+    who, number = recipient[order], attempt[order].astype(np.int64)
+    # min over later calls j of number[j] + place[j], per person, in one pass from the end
+    place = np.arange(len(order))
+    bound = pd.Series((number - place)[::-1]).groupby(who[::-1], sort=False).cummin().to_numpy()
+    attempt[order] = np.maximum(bound[::-1] + place, 1) if len(order) else 0
+    return attempt
+
+
+def _read_folder(folder: Path, progress: Progress | None) -> Log:
+    """Read a folder of `dialsim run`: its table of calls; settings and bodies from its webhooks."""
+    table_path = folder / _FOLDER_FILE
+    files = [folder / "webhooks.jsonl", folder / "webhooks.jsonl.gz"]
+    webhooks = next((path for path in files if path.exists()), None)
+    if not table_path.exists():
+        if webhooks is None:
+            raise LogError(
+                f"{folder}: no log in this folder: it has neither {_FOLDER_FILE} nor webhooks.jsonl"
+            )
+        return read_log(webhooks, progress=progress)
+    builder = _Builder()
+    if webhooks is not None:
+        builder.read(file_source(webhooks, None, progress).chunks)
+    return _joined(
+        builder.log(str(folder), "run"), pd.read_parquet(table_path).reset_index(drop=True)
+    )
+
+
+def _joined(log: Log, table: pd.DataFrame) -> Log:
+    """Return the table of calls of a run, joined with the data of its webhooks."""
+    of_call = pd.Index(log.calls["call_id"]).get_indexer(table["call_id"])
+    has_body = of_call >= 0
+    pairs = pd.MultiIndex.from_frame(table[["organization", "campaign"]].astype(str))
+    codes, kinds = pairs.factorize()
+    told = log.calls["campaign"].to_numpy()
+    campaigns = []
+    for code, (organization, name) in enumerate(kinds):
+        rows = np.flatnonzero((codes == code) & has_body)
+        known = log.campaigns[told[of_call[rows[0]]]] if len(rows) else None
+        one = known or Campaign(None, name, None, None)
+        campaigns.append(replace(one, organization=organization))
+    people = pd.MultiIndex.from_arrays([codes, table["recipient"]]).factorize()[0]
+
+    def from_bodies(name: str) -> Any:
+        values = log.calls[name].take(np.where(has_body, of_call, 0)) if len(log.calls) else None
+        if values is None:
+            return log.calls[name].reindex(range(len(table)))
+        values = values.reset_index(drop=True)
+        return values.where(has_body)
+
+    def number(name: str, otherwise: int) -> NDArray[Any]:
+        values = np.full(len(table), otherwise, dtype=np.int64)
+        values[has_body] = log.calls[name].to_numpy()[of_call[has_body]]
+        return values
+
+    calls = pd.DataFrame(
+        {
+            "campaign": codes.astype(np.int32),
+            "setting": number("setting", -1).astype(np.int32),
+            "call_id": table["call_id"],
+            "line": number("line", 0),
+            "recipient": pd.array(people, dtype="Int64"),
+            "tel": from_bodies("tel"),
+            "attempt": table["attempt"],
+            "status": table["status"],
+            "started_at": table["call_started_at"],
+            "ended_at": table["call_ended_at"],
+            "call_duration_ms": table["call_duration_ms"],
+            "analysis": table["analysis"],
+            "funnel": table["funnel"],
+            "fields": from_bodies("fields"),
+            "bodies": number("bodies", 0).astype(np.int32),
+            "re_analyses": number("re_analyses", 0).astype(np.int32),
+            "sent_at": from_bodies("sent_at"),
+            "received": number("received", 0).astype(bool),
+            "masked": number("masked", 0).astype(bool),
+            "position": table["recipient"].astype("Int64"),
+            **{name: table[name] for name in (*_DIAL_INSTANTS, *_DIAL_NAMES)},
+        }
+    )
+    rows = np.full(len(log.calls), -1, dtype=np.int32)
+    rows[of_call[has_body]] = np.flatnonzero(has_body)
+    bodies = log.bodies.assign(call=rows[log.bodies["call"].to_numpy()])
+    bodies["campaign"] = np.where(
+        bodies["call"] >= 0, calls["campaign"].to_numpy()[bodies["call"].to_numpy()], -1
+    ) if len(bodies) else bodies["campaign"]  # fmt: skip
+    return Log(
+        source=log.source, form="run", calls=calls, bodies=bodies, campaigns=tuple(campaigns),
+        settings=log.settings, agents=log.agents, shapes=log.shapes, damages=log.damages,
+        damaged=log.damaged,
+        unknown_fields=log.unknown_fields,
+    )  # fmt: skip

@@ -1,0 +1,490 @@
+"""Campaign data that `dialsim pull` reads, and the folder that it writes.
+
+The service shows the recipients of a campaign and the state of each of them. The folder has a
+scenario, a list of people, and comments on what is not known.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue
+from pydantic.alias_generators import to_camel
+
+from dialsim import __version__
+from dialsim.errors import ValidationFailed
+from dialsim.interface.agent import ParamSchema, check_agent_params
+from dialsim.interface.instants import (
+    clock_text,
+    day_number,
+    format_instant,
+    minute_text,
+    ms_of,
+    parse_instant,
+    thai_date,
+)
+from dialsim.interface.schedule import DEFAULT_RETRY_INTERVAL, ScheduleRequest, read_schedule
+from dialsim.interface.status import CallStatus
+from dialsim.logs.behaviour_text import draws_text
+from dialsim.logs.calibrate import Calibration
+from dialsim.results.folder import MANIFEST, SOURCE, replacing
+from dialsim.scenario.campaign import REACHED
+from dialsim.scenario.fields import PHONE_PATTERN
+from dialsim.scenario.loading import load
+from dialsim.scenario.recipients import HISTORY_COLUMNS, PARAM
+
+if TYPE_CHECKING:
+    from dialsim.logs.bodies import Settings
+    from dialsim.logs.log import Log
+
+
+_ENDED = REACHED | {CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED, CallStatus.CANCELLED}
+
+
+def _known_status(value: object) -> object:
+    """Map a status that the interface does not define to INITIATED, a call in progress."""
+    named = isinstance(value, str) and value in {status.value for status in CallStatus}
+    return CallStatus.INITIATED if isinstance(value, str) and not named else value
+
+
+def _moment(value: object) -> int:
+    return parse_instant(value if isinstance(value, str) else "")
+
+
+class Answered(BaseModel, alias_generator=to_camel):
+    """Part of an answer; further fields are ignored."""
+
+
+_At = Annotated[int, BeforeValidator(_moment)]
+
+
+class PulledRecipient(Answered):
+    """A recipient as the service shows them (interface, section 2.4)."""
+
+    id: str
+    tel: str
+    customer_name: str | None = None
+    call_attempt: Annotated[int, Field(ge=0)]
+    latest_call_status: Annotated[CallStatus | None, BeforeValidator(_known_status)] = None
+    agent_params: dict[str, JsonValue] = {}
+    updated_at: _At
+    personal_data_masked: bool = False
+
+    @property
+    def reached(self) -> bool:
+        """True if a call was answered (R3)."""
+        return self.latest_call_status in REACHED
+
+    def last_ended_at(
+        self, schedule: ScheduleRequest, now: int, dial: LoggedDial | None
+    ) -> int | None:
+        """Return when the last call ended (ms), None if there was none; `dial` is what the log has.
+
+        For a call that has ended it is the last change. A waiting retry was created `retryInterval`
+        after the end of the call before it (R2), or was changed later: that gives the latest
+        possible instant.
+        """
+        if self.latest_call_status in _ENDED:
+            return min(self.updated_at, now)
+        if not self.call_attempt:
+            return None
+        if dial is not None and dial.ended_at <= now:
+            return dial.ended_at
+        latest = min(self.updated_at, now) - schedule.retry_interval
+        return min(max(latest, schedule.start_date_time), now)
+
+
+class PulledAgent(Answered):
+    """An agent of the organization (interface, section 2.2)."""
+
+    id: str
+    name: str
+    params_schema: dict[str, ParamSchema] | None = None
+
+
+class LoggedDial(NamedTuple):
+    """Last attempt to call a person in a log: its number, its end (ms) and the caller ID."""
+
+    attempt: int
+    ended_at: int
+    caller_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCampaign:
+    """Data on a campaign in a log of webhooks; `dials` are by phone number.
+
+    People who share a number are left out: by the number alone their calls can't be assigned.
+    """
+
+    name: str | None
+    agent: str | None
+    lines: int | None
+    schedule: ScheduleRequest | None
+    dials: dict[str, LoggedDial]
+
+    @classmethod
+    def of(cls, log: Log, identifier: str, shared: frozenset[str]) -> LoggedCampaign | None:
+        """Return the log's data on the campaign with an id, None if it is not in the log.
+
+        `shared` are phone numbers of several people. Of settings that changed the last ones count.
+        """
+        ids = [campaign.id and campaign.id.lower() for campaign in log.campaigns]
+        if identifier not in ids:
+            return None
+        place = ids.index(identifier)
+        calls = log.calls[log.calls["campaign"] == place]
+        shown = log.bodies.loc[log.bodies["campaign"] == place, "setting"]
+        settings = log.settings[int(shown.iloc[-1])] if len(shown) else None
+        counted = calls[calls["attempt"].notna() & calls["ended_at"].notna() & calls["tel"].notna()]
+        last = counted.sort_values("ended_at", kind="stable").groupby("tel").last()
+        dials = {
+            str(tel): LoggedDial(
+                int(row.attempt),
+                ms_of(row.ended_at),
+                str(row.caller_id) if isinstance(row.caller_id, str) else None,
+            )
+            for tel, row in last.iterrows()
+            if tel not in shared
+        }
+        numbers = sorted({dial.caller_id for dial in dials.values() if dial.caller_id})
+        return cls(
+            name=log.campaigns[place].name,
+            agent=log.campaigns[place].agent_id or log.campaigns[place].agent,
+            lines=settings.max_concurrent_calls if settings else None,
+            schedule=_schedule_of(settings, numbers) if settings else None,
+            dials=dials,
+        )
+
+
+def _schedule_of(settings: Settings, caller_ids: list[str]) -> ScheduleRequest | None:
+    """Return the request behind settings; None if they lack the times or are invalid."""
+    if settings.start_at is None or settings.windows is None:
+        return None
+    days: dict[int, list[dict[str, str]]] = {}
+    for window in settings.windows:
+        span = {"start": clock_text(window.start), "end": clock_text(window.end)}
+        days.setdefault(window.day, []).append(span)
+    body = {
+        "startDateTime": format_instant(settings.start_at),
+        "endDateTime": None if settings.end_at is None else format_instant(settings.end_at),
+        "timeWindows": [{"dayOfWeek": day, "time": spans} for day, spans in days.items()],
+        "maxAttempts": settings.max_attempts,
+        "retryInterval": settings.retry_interval,
+        "callerIds": caller_ids or None,
+    }
+    try:
+        return read_schedule(body)
+    except ValidationFailed:
+        return None
+
+
+def numbers_of_several(people: list[PulledRecipient]) -> frozenset[str]:
+    """Return the phone numbers that more than one recipient has."""
+    counts = Counter(person.tel for person in people)
+    return frozenset(tel for tel, count in counts.items() if count > 1)
+
+
+@dataclass(slots=True)
+class PulledCampaign:
+    """A campaign as far as the service shows it; recipients in upload order."""
+
+    id: str
+    recipients: list[PulledRecipient]
+    file: str
+    schedule: ScheduleRequest | None = None
+    agent: PulledAgent | None = None
+    logged: LoggedCampaign | None = None
+
+    @property
+    def name(self) -> str:
+        """Name for the scenario, from the log if it has one: the interface does not show it."""
+        return (self.logged and self.logged.name) or f"Campaign {self.id[:8]}"
+
+    def last_dial(self, person: PulledRecipient) -> LoggedDial | None:
+        """Return a person's last attempt if the log has it."""
+        dial = self.logged.dials.get(person.tel) if self.logged else None
+        known = dial is not None and dial.attempt == person.call_attempt
+        return dial if known else None
+
+    @property
+    def reached(self) -> int:
+        """Number of people already reached."""
+        return sum(person.reached for person in self.recipients)
+
+    @property
+    def most_attempts(self) -> int:
+        """Largest number of attempts to one person."""
+        return max((person.call_attempt for person in self.recipients), default=0)
+
+
+@dataclass(slots=True)
+class Pulled:
+    """Summary of the written data: `at` is the instant of the data (ms), `notes` list the
+    guesses.
+    """
+
+    folder: Path
+    at: int
+    campaigns: list[PulledCampaign]
+    notes: list[str] = field(default_factory=list)
+
+    def sentences(self) -> list[str]:
+        """Return the summary as sentences."""
+        said = []
+        for part in self.campaigns:
+            said.append(
+                f"{part.name}: of {len(part.recipients):,} people {part.reached:,} are reached by "
+                f"{minute_text(self.at)} Thai time."
+            )
+        return [*said, *(f"Note: {note}" for note in self.notes), f"Written to {self.folder}"]
+
+
+DRAWS = "draws.yaml"
+"""File of the posterior draws of the behaviours, in the folder that is written."""
+DEFAULT_LINES = 10
+"""Value of maxConcurrentCalls if neither an option nor the log gives it."""
+_NUMBER = re.compile(PHONE_PATTERN[1:-1])
+CARRIED_OVER = (
+    "startDateTime", "endDateTime", "timeWindows", "maxAttempts", "retryInterval", "callerIds"
+)  # fmt: skip
+"""Fields of a schedule request that a forecast depends on."""
+
+
+def write_pulled(
+    pulled: Pulled, url: str, lines: int | None, behaviours: Calibration | None, force: bool
+) -> None:
+    """Write what was pulled from `url`; `pulled.notes` gets a note on every guess.
+
+    `lines` is maxConcurrentCalls, None to take it from the log. Without `behaviours` the built-in
+    default behaviour applies. Raises OutputError, ScenarioError.
+    """
+    with replacing(pulled.folder, force) as draft:
+        blocks = []
+        for campaign in pulled.campaigns:
+            schedule = campaign.schedule or _guessed(campaign, pulled)
+            without = () if behaviours is None else behaviours.without
+            _write_people(draft / campaign.file, campaign, schedule, pulled, without)
+            blocks.append(_campaign_text(campaign, schedule))
+        text = _scenario_text(pulled, url, lines, behaviours, blocks)
+        (draft / SOURCE).write_text(text, encoding="utf-8")
+        said = {
+            "dialsim": __version__,
+            "pulled": {
+                "url": url,
+                "campaigns": [campaign.id for campaign in pulled.campaigns],
+                "at": format_instant(pulled.at),
+            },
+        }
+        (draft / MANIFEST).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        if behaviours is not None:
+            (draft / DRAWS).write_text(draws_text(behaviours), encoding="utf-8")
+        # A folder that can't be loaded must not replace the existing one
+        load(draft / SOURCE)
+
+
+def _guessed(campaign: PulledCampaign, pulled: Pulled) -> ScheduleRequest:
+    """Return a guessed schedule for a campaign without a known one, and note what is guessed."""
+    ends = [p.updated_at for p in campaign.recipients if p.call_attempt]
+    attempts = max(1, campaign.most_attempts)
+    pulled.notes.append(
+        f"{campaign.name}: the service does not tell the schedule. Written: time windows of the "
+        f"default, maxAttempts {attempts} (the most that anybody has had), no end. Give the body "
+        "of the request that started it (--schedule FILE), or change scenario.yaml."
+    )
+    return ScheduleRequest(
+        start_date_time=min(ends, default=pulled.at),
+        max_attempts=attempts,
+        retry_interval=DEFAULT_RETRY_INTERVAL if attempts > 1 else 0,
+    )
+
+
+def _write_people(
+    file: Path,
+    campaign: PulledCampaign,
+    schedule: ScheduleRequest,
+    pulled: Pulled,
+    without: Sequence[int],
+) -> None:
+    """Write the list of people; masked and invalid phone numbers are replaced by made-up ones."""
+    params = list(dict.fromkeys(name for p in campaign.recipients for name in p.agent_params))
+    replaced = 0
+    with file.open("w", encoding="utf-8", newline="") as sheet:
+        rows = csv.writer(sheet, lineterminator="\n")
+        rows.writerow(
+            ["tel", "customerName", "id", *(PARAM + name for name in params), *HISTORY_COLUMNS]
+        )
+        for number, person in enumerate(campaign.recipients, 1):
+            tel = person.tel
+            if not _NUMBER.fullmatch(tel):
+                replaced += 1
+                tel = f"{number:020}"
+            values = (_cell(person.agent_params.get(name)) for name in params)
+            history = _history(person, campaign.last_dial(person), schedule, pulled.at, without)
+            rows.writerow([tel, person.customer_name or "", person.id, *values, *history])
+    if replaced:
+        pulled.notes.append(
+            f"{campaign.name}: {replaced:,} phone numbers are masked, so numbers that begin with "
+            "00 stand in their place; a forecast does not depend on them."
+        )
+
+
+def _history(
+    person: PulledRecipient,
+    dial: LoggedDial | None,
+    schedule: ScheduleRequest,
+    now: int,
+    without: Sequence[int],
+) -> list[str]:
+    ended_at = person.last_ended_at(schedule, now, dial)
+    if ended_at is None or person.latest_call_status is None:
+        return [""] * len(HISTORY_COLUMNS)
+    status = person.latest_call_status
+    if status is CallStatus.FAILED and day_number(thai_date(ended_at)) in without:
+        status = CallStatus.CANCELLED  # P8: a failure in an outage is no sign of a dead number
+    return [
+        str(person.call_attempt),
+        status.value,
+        format_instant(ended_at),
+        (dial and dial.caller_id) or "",
+    ]
+
+
+def _cell(value: JsonValue) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _scenario_text(
+    pulled: Pulled,
+    url: str,
+    lines: int | None,
+    behaviours: Calibration | None,
+    campaigns: Sequence[str],
+) -> str:
+    logged = [part.logged.lines for part in pulled.campaigns if part.logged and part.logged.lines]
+    if lines is None and logged:
+        lines, guess = logged[-1], "from the log"
+    elif lines is not None:
+        guess = "given by --lines"
+    else:
+        lines, guess = DEFAULT_LINES, "a guess, the service does not tell it"
+        pulled.notes.append(
+            f"The service does not tell how many calls may be under way at once: {DEFAULT_LINES} "
+            "is a guess, which moves the finish more than anything else. Give --lines N, or change "
+            "maxConcurrentCalls in scenario.yaml."
+        )
+    numbers = list(
+        dict.fromkeys(
+            n for c in pulled.campaigns for n in (c.schedule and c.schedule.caller_ids) or ()
+        )
+    )
+    agents = "\n".join(
+        f"      - {_agent_text(name, [c for c in pulled.campaigns if _agent_name(c) == name])}"
+        for name in dict.fromkeys(map(_agent_name, pulled.campaigns))
+    )
+    caller_ids = f"    callerIds: {_json(numbers)}\n" if numbers else ""
+    taken = "the log shows it" if behaviours else "the built-in default behaviour is taken"
+    behaviour = behaviours.to_yaml() if behaviours else ""
+    return f"""\
+# Read from {url} by dialsim pull; the data are of {minute_text(pulled.at)} Thai time.
+# The interface does not tell: how many calls may be under way at once, the caller IDs of calls
+# made, how people behave ({taken}), and when calls ended whose
+# retries wait already (the latest possible instant is in the list of people). Calls under way are
+# made again.
+version: 1
+name: {_json(" and ".join(part.name for part in pulled.campaigns))}
+clock:
+  start: {format_instant(pulled.at)} # the instant of the data: a forecast begins here
+{_engine_text(pulled)}{behaviour}organizations:
+  - name: Pulled
+    maxConcurrentCalls: {lines} # {guess}
+{caller_ids}    agents:
+{agents}
+    campaigns:
+{"".join(campaigns)}"""
+
+
+_RETRIES_FIRST = 0.02
+"""Share of the people called that must be called again before others once to be a pattern."""
+
+
+def people_ahead(attempts: Iterable[Iterable[int]]) -> int:
+    """Return how many people were called again while others were never called; 0 if by accident.
+
+    `attempts` are the counts of each campaign's people. A positive result means that retries come
+    before first calls (Q3).
+    """
+    made = [np.fromiter(part, dtype=np.int64) for part in attempts]
+    called = sum(int((part > 0).sum()) for part in made)
+    ahead = sum(int((part > 1).sum()) for part in made if (part == 0).any())
+    return ahead if ahead > _RETRIES_FIRST * called else 0
+
+
+def _engine_text(pulled: Pulled) -> str:
+    """Return the engine block: an order other than the default, where calls made show it (Q3)."""
+    ahead = people_ahead([p.call_attempt for p in part.recipients] for part in pulled.campaigns)
+    if not ahead:
+        return ""
+    return f"""\
+engine:
+  # {ahead:,} people were called again while others were never called: retries come first (Q3).
+  order: retriesFirst
+"""
+
+
+def _agent_name(campaign: PulledCampaign) -> str:
+    return campaign.agent.name if campaign.agent else "Agent"
+
+
+def _agent_text(name: str, campaigns: Sequence[PulledCampaign]) -> str:
+    agent = campaigns[0].agent
+    if agent is None:
+        return f"{{name: {_json(name)}}} # which agent calls is not told (--agent NAME)"
+    people = [person for campaign in campaigns for person in campaign.recipients]
+    schema = _fitting(agent.params_schema or {}, people)
+    shown = {"name": name, "id": agent.id} | ({"paramsSchema": schema} if schema else {})
+    return _json(shown)
+
+
+def _fitting(
+    schema: Mapping[str, ParamSchema], people: Sequence[PulledRecipient]
+) -> dict[str, Any]:
+    """Return the schema entries that all people satisfy; people with masked data are not
+    checked.
+    """
+    faulty = {fault.path[0] for p in people for fault in check_agent_params(schema, p.agent_params)}
+    return {
+        name: entry.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for name, entry in schema.items()
+        if name not in faulty
+    }
+
+
+def _campaign_text(campaign: PulledCampaign, schedule: ScheduleRequest) -> str:
+    body = schedule.model_dump(mode="json", by_alias=True, exclude_none=True)
+    shown = [f"          {name}: {_json(body[name])}\n" for name in CARRIED_OVER if name in body]
+    told = "as it was requested" if campaign.schedule else "a guess: the service does not tell it"
+    if campaign.logged and campaign.schedule is campaign.logged.schedule:
+        told = "as the log shows it" if campaign.schedule else told
+    return f"""\
+      - name: {_json(campaign.name)}
+        id: {campaign.id}
+        agent: {_json(_agent_name(campaign))}
+        recipients: {{file: {campaign.file}}}
+        schedule: # {told}
+{"".join(shown)}"""
+
+
+def _json(value: object) -> str:
+    """Return a value as JSON, which is also YAML."""
+    return json.dumps(value, ensure_ascii=False)

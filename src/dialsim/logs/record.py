@@ -1,0 +1,526 @@
+"""Recorded calls as scripts of a scenario's people, and the calls that the model makes from them.
+
+The people react as in the log, so that all differences come from scheduling. In folders of runs,
+which have instants of dials, a call takes as long from its dial as it did. Bodies of the webhook
+have none: there ringing ends at the recorded instant, whenever the model dials.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.engines import Engine, run_world
+from dialsim.engine.log_reader import TIMES_OUT, Calls, past_of
+from dialsim.engine.rules import ENDINGS
+from dialsim.engine.world import CampaignBlock, World
+from dialsim.errors import ReplayError
+from dialsim.interface.instants import duration_text
+from dialsim.interface.status import CallStatus
+from dialsim.logs.bodies import NO_INSTANT, STATUSES
+from dialsim.logs.findings import LogColumns
+from dialsim.logs.log import Log
+from dialsim.logs.scenario_rules import Expected
+from dialsim.scenario.campaign import GeneratedRecipients
+from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.scripts import Script, ScriptStep
+from dialsim.scenario.service import EngineSettings
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+MOST_UNKNOWN = 0.01
+"""Largest share of the calls that may be missing or masked for a log to be replayed."""
+_UNKNOWN_RING_MS, _UNKNOWN_TALK_MS = 20_000, 60_000
+"""Times of calls that the log lacks, if it has no similar ones to take them from."""
+_RECIPIENT_BITS, _ATTEMPT_BITS, _LOST_BITS = 24, 10, 13
+_BITS_OF_CALL = _ATTEMPT_BITS + _LOST_BITS
+_WEBHOOK_MS = 120_000
+"""Allowance (ms), beyond the conversation, for the rest of a call and until its webhook."""
+
+ANSWERED = ENDINGS.index(CallStatus.COMPLETED)
+_NO_ANSWER = ENDINGS.index(CallStatus.NO_ANSWER)
+NO_ENDING = -1
+_ENDING_OF = {
+    STATUSES.index(status): ENDINGS.index(
+        CallStatus.COMPLETED if status is CallStatus.ANALYSIS_FAILED else status
+    )
+    for status in (*ENDINGS, CallStatus.ANALYSIS_FAILED)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallTimes:
+    """Calls, a row each, sorted by `key`; instants in ms, `NO_INSTANT` if missing.
+
+    `key` identifies the call: `campaign` (index among all campaigns), `recipient` (index in the
+    list), `attempt` (the one it is, or would have been), and how many calls of this attempt were
+    lost in the queue before. `queued` is the latest release, `lost` the queue timeout, `over` the
+    end of ringing, answered or not. `ending` is an index into `ENDINGS`.
+    """
+
+    key: Integers
+    campaign: Integers
+    recipient: Integers
+    attempt: Integers
+    created: Integers
+    queued: Integers
+    dialled: Integers
+    lost: Integers
+    over: Integers
+    ended: Integers
+    ending: Integers
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def only(self, rows: Any) -> CallTimes:
+        """Return the calls of some rows."""
+        return CallTimes(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+    def up_to(self, instant: int) -> CallTimes:
+        """Return what had happened by an instant."""
+        columns = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        for name in ("created", "queued", "dialled", "lost", "over", "ended"):
+            columns[name] = np.where(columns[name] <= instant, columns[name], NO_INSTANT)
+        happened = CallTimes(**columns)
+        return happened.only(
+            np.max([happened.created, happened.queued, happened.over, happened.lost], axis=0)
+            != NO_INSTANT
+        )
+
+
+class RecordedCalls:
+    """Recorded calls of a scenario's people.
+
+    `calls` has those whose person is known. `has_dials` says whether instants of releases and dials
+    are known. `until` is the last instant (ms) of the log; up to `horizon` it is complete but for
+    calls without a webhook. `blocks` are all campaigns of the scenario; `notes` are sentences on
+    what the log lacks.
+    """
+
+    def __init__(self, log: Log, scenario: Scenario) -> None:
+        """Raise ReplayError if log and scenario don't belong together, or too many calls are
+        missing.
+        """
+        self.scenario = scenario
+        self.source = log.source
+        expected = Expected(scenario, log.campaigns)
+        owners = expected.world.organizations
+        self.blocks = [block for owner in owners for block in owner.campaigns]
+        self.has_dials = log.form == "run"
+        self.notes: list[str] = []
+        self.calls, self.setup, self.talk = self._read(log, self._campaigns(log, expected))
+        columns = (self.calls.created, self.calls.queued, self.calls.dialled, self.calls.ended)
+        self.until = int(max(column.max() for column in columns))
+        self.horizon = self._horizon()
+        self._world: World | None = None
+
+    def up_to(self, instant: int) -> RecordedCalls:
+        """Return what had been recorded by an instant."""
+        # Shallow: world, scenario and people are shared, only the calls are cut.
+        earlier = copy(self)
+        kept = self.calls.up_to(instant)
+        rows = np.searchsorted(self.calls.key, kept.key)
+        # Kept in full: the script of a call in progress needs how it will end
+        earlier.calls = replace(
+            kept,
+            **{name: getattr(self.calls, name)[rows] for name in ("over", "ended", "ending")},
+        )
+        earlier.setup, earlier.talk = self.setup[rows], self.talk[rows]
+        earlier.until, earlier._world = instant, None
+        earlier.horizon = min(self.horizon, instant)
+        return earlier
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def _campaigns(self, log: Log, expected: Expected) -> Integers:
+        """Return the index among all campaigns of each campaign of the log."""
+        names = ", ".join(block.name for block in self.blocks) or "none"
+        for one, block in zip(log.campaigns, expected.blocks, strict=True):
+            if block is None:
+                raise ReplayError(
+                    f"{log.source}: its campaign {one.name or one.id} is none of the scenario's, "
+                    f"which are {names}: give the scenario that the calls were made by"
+                )
+        places = [self.blocks.index(block) for block in expected.blocks if block is not None]
+        for place, count in Counter(places).items():
+            if count > 1:
+                raise ReplayError(
+                    f"{log.source}: {count} campaigns of the log are called "
+                    f"{self.blocks[place].name}; give them their ids in the scenario"
+                )
+        for place, block in enumerate(self.blocks):
+            if place not in places and block.schedule is not None:
+                self.notes.append(f"the log has no call of campaign {block.name}")
+        return np.array(places, dtype=np.int64)
+
+    def _read(self, log: Log, places: Integers) -> tuple[CallTimes, Integers, Integers]:
+        view = LogColumns(log)
+        recipient = self._recipients(log, view, places)
+        status = view.status.astype(np.int64)
+        lost = view.is_queue_timeout
+        ending = np.full(len(status), NO_ENDING, dtype=np.int64)
+        for code, end in _ENDING_OF.items():
+            ending[status == code] = end
+        started, ended = view.instants("started_at"), view.instants("ended_at")
+        order = np.arange(len(status))
+        # Without dials the order of the ends is the only order of a person's calls.
+        if not self.has_dials:
+            order = np.lexsort((log.calls["line"].to_numpy(), ended))
+        campaign = places[view.campaign]
+        # A folder has every call, so that counting is exact; bodies show a number but may be
+        # missing.
+        attempt = view.attempt if not self.has_dials else np.zeros(len(status), np.int64)
+        known = recipient >= 0
+        order = order[known[order]]
+        times = {
+            "created": view.instants("created_at"),
+            "queued": view.instants("queued_at"),
+            "dialled": view.instants("initiated_at"),
+            "lost": np.where(lost, ended, NO_INSTANT),
+            "over": np.where(started != NO_INSTANT, started, np.where(lost, NO_INSTANT, ended)),
+            "ended": ended,
+            "ending": ending,
+        }
+        counted = ending != NO_ENDING
+        calls, rows = _numbered(
+            campaign[order], recipient[order], counted[order], lost[order], attempt[order],
+            self._past, {name: values[order] for name, values in times.items()},
+        )  # fmt: skip
+        talk = np.where((started != NO_INSTANT) & (ended != NO_INSTANT), ended - started, 0)
+        rings = view.instants("ringing_at")
+        # A call without a RINGING status has none (P1)
+        begins = np.where(rings == NO_INSTANT, times["over"], rings)
+        setup = np.where(times["dialled"] == NO_INSTANT, 1, begins - times["dialled"])
+        self._count_unknown(log, calls, int((~known).sum()))
+        own = order[rows]
+        return calls, np.maximum(setup[own], 1), np.maximum(talk[own], 0)
+
+    def _recipients(self, log: Log, view: LogColumns, places: Integers) -> Integers:
+        """Return the index of each call's person in the campaign's list, -1 if unknown."""
+        if self.has_dials:
+            recipient = log.calls["position"].to_numpy(dtype=np.int64, na_value=-1)
+        else:
+            recipient = np.full(len(log.calls), -1, dtype=np.int64)
+        tels = log.calls["tel"].astype("str").fillna("").to_numpy()
+        masked = log.calls["masked"].to_numpy()
+        for code, place in enumerate(places.tolist()):
+            block, here = self.blocks[place], view.campaign == code
+            if self.has_dials:
+                over = here & (recipient >= block.people.count)
+                if over.any():
+                    raise ReplayError(
+                        f"{log.source}: {block.name} has calls of person number "
+                        f"{int(recipient[over].max()) + 1}, but in the scenario it lists "
+                        f"{block.people.count}"
+                    )
+                if isinstance(self._written(block).recipients, GeneratedRecipients):
+                    # Generated phone numbers depend on the seed, but the index in the list
+                    # identifies people
+                    continue
+            listed = block.people.tels()
+            seen = here & ~masked & (tels != "")
+            strange = seen & ~np.isin(tels, listed)
+            if strange.any():
+                raise ReplayError(_stranger(log.source, self._written(block), tels, strange))
+            if self.has_dials:
+                continue
+            twice = [tel for tel, count in Counter(listed).items() if count > 1]
+            if twice:
+                raise ReplayError(
+                    f"{log.source}: {block.name} lists {twice[0]} twice, and bodies of the webhook "
+                    "don't say which of both was called; a folder of `dialsim run` would"
+                )
+            at = {tel: index for index, tel in enumerate(listed)}
+            recipient[seen] = [at[tel] for tel in tels[seen].tolist()]
+        return recipient
+
+    def _written(self, block: CampaignBlock) -> Any:
+        return self.scenario.organizations[block.organization].campaigns[block.position]
+
+    @cached_property
+    def _past(self) -> list[Integers]:
+        """Attempts in the histories of people, by campaign."""
+        return [past_of(block.people).attempts.astype(np.int64) for block in self.blocks]
+
+    def _count_unknown(self, log: Log, calls: CallTimes, masked: int) -> None:
+        """Raise ReplayError if too many calls are missing."""
+        counted = calls.only(calls.ending != NO_ENDING)
+        who = counted.campaign << _RECIPIENT_BITS | counted.recipient
+        _, first, sizes = np.unique(who, return_index=True, return_counts=True)
+        gone = 0
+        for row, size in zip(first.tolist(), sizes.tolist(), strict=True):
+            past = int(self._past[counted.campaign[row]][counted.recipient[row]])
+            # Attempts are numbered without gaps, so that the largest number shows how many calls
+            # are missing.
+            gone += int(counted.attempt[row : row + size].max()) - past - size
+        everything = len(calls) + gone + masked
+        if not len(counted) or gone + masked > MOST_UNKNOWN * everything:
+            missing = [f"{gone:,} attempts are missing"] if gone else []
+            missing += [f"{masked:,} calls don't show whom they reached"] if masked else []
+            why = " and ".join(missing) or "no call in it has ended"
+            raise ReplayError(
+                f"{log.source}: {why} (of {everything:,}): who was called when can only be "
+                "replayed if the log has all calls of its campaigns"
+            )
+        if gone + masked:
+            self.notes.append(
+                f"{gone + masked:,} calls are missing or masked; they are taken as unanswered"
+            )
+
+    def _horizon(self) -> int:
+        """Return the last instant before which no call starts that the log lacks as still in
+        progress.
+        """
+        if self.has_dials:
+            return self.until
+        latest = self.calls.only(np.diff(self.calls.key >> _BITS_OF_CALL, append=-1) != 0)
+        most = [0 if one.schedule is None else one.schedule.max_attempts for one in self.blocks]
+        done = (latest.ending == ANSWERED) | (latest.attempt >= np.array(most)[latest.campaign])
+        done &= latest.ending != NO_ENDING
+        people = sum(block.people.count for block in self.blocks)
+        if done.all() and len(latest) == people:
+            return self.until
+        longest = int(self.talk.max(initial=0)) + _WEBHOOK_MS
+        self.notes.append(
+            f"the last {duration_text(longest)} of the log are not compared: calls that go on "
+            "at its end have no webhook yet"
+        )
+        return self.until - longest
+
+    # -- what it shows of queues and lines --------------------------------------------------------
+
+    @cached_property
+    def release_grid(self) -> int:
+        """Longest interval (ms) that divides all releases relative to their startAt (Q2).
+
+        Without known releases it comes from the calls lost in the queue, all the same time after a
+        release (Q5). 0 if all were released at startAt, or nothing is known.
+        """
+        grid = 0
+        for begins, calls in self._scheduled():
+            if self.has_dials:
+                since = calls.queued[calls.queued != NO_INSTANT] - begins
+            else:
+                since = np.diff(np.sort(calls.lost[calls.lost != NO_INSTANT]))
+            grid = int(np.gcd.reduce(since, initial=grid))
+        return grid
+
+    @cached_property
+    def longest_wait(self) -> int:
+        """Longest queue timeout (ms) consistent with the calls that were lost (Q5).
+
+        Nobody is released before the startAt of their campaign. 0 if no call was lost.
+        """
+        waits = [
+            int(calls.lost[calls.lost != NO_INSTANT].min()) - begins
+            for begins, calls in self._scheduled()
+            if (calls.lost != NO_INSTANT).any()
+        ]
+        return min(waits, default=0)
+
+    def _scheduled(self) -> Iterator[tuple[int, CallTimes]]:
+        """Yield the startAt (ms) and the calls of each campaign that is scheduled."""
+        for place, block in enumerate(self.blocks):
+            if block.schedule is not None:
+                begins = max(block.schedule.start_date_time, block.scheduled_at or 0)
+                yield begins, self.calls.only(self.calls.campaign == place)
+
+    def longest_queue(self, organization: int) -> int:
+        """Return the largest number of calls queued at once, after the events of an instant
+        (T4).
+        """
+        calls = self._of(organization)
+        leaves = np.where(calls.dialled != NO_INSTANT, calls.dialled, calls.lost)
+        released = (calls.queued != NO_INSTANT) & (leaves > calls.queued)
+        return _most_at_once(calls.queued[released], leaves[released])
+
+    def most_at_once(self, organization: int) -> int:
+        """Return the largest number of lines in use at once (Q1)."""
+        calls = self._of(organization)
+        begins = calls.dialled[calls.dialled != NO_INSTANT]
+        return _most_at_once(begins, calls.ended[calls.ended > calls.dialled])
+
+    def _of(self, organization: int) -> CallTimes:
+        places = [at for at, one in enumerate(self.blocks) if one.organization == organization]
+        return self.calls.only(np.isin(self.calls.campaign, places))
+
+    # -- playing ----------------------------------------------------------------------------------
+
+    @property
+    def typical(self) -> ScriptStep:
+        """An unanswered call of typical length, for calls that the log knows nothing about."""
+        calls = self.calls
+        known = (calls.ending > ANSWERED) & (calls.dialled != NO_INSTANT)
+        rung = (calls.over - calls.dialled - self.setup)[known]
+        ring = int(np.median(rung)) if len(rung) else _UNKNOWN_RING_MS
+        return ScriptStep(ENDINGS[_NO_ANSWER], ring)
+
+    @property
+    def _next(self) -> ScriptStep:
+        """The call after a person's last one in the log.
+
+        Bodies don't show conversations that are not analyzed (A2, A4), so it may be one; folders
+        have all calls.
+        """
+        if self.has_dials:
+            return self.typical
+        talked = self.talk[self.calls.ending == ANSWERED]
+        talk = int(np.median(talked)) if len(talked) else _UNKNOWN_TALK_MS
+        return replace(self.typical, outcome=ENDINGS[ANSWERED], talk=talk)
+
+    @property
+    def world(self) -> World:
+        """World of the scenario, with the recorded calls as the scripts of its people."""
+        if self._world is None:
+            world = World(self.scenario)
+            blocks = [block for owner in world.organizations for block in owner.campaigns]
+            of_campaign = self._scripts()
+            for place, block in enumerate(blocks):
+                people = copy(block.people)
+                scripts = of_campaign.get(place, {})
+                unknown, following = self.typical, self._next
+                codes = np.zeros(people.count, dtype=np.int32)
+                listed: list[Script] = [(following,)]
+                for recipient, steps in scripts.items():
+                    codes[recipient] = len(listed)
+                    # Attempts without a call in the log get the typical one.
+                    most = max(steps)
+                    script = [steps.get(attempt, unknown) for attempt in range(1, most + 1)]
+                    # An answered person is not called again (R3).
+                    if steps[most].outcome is not ENDINGS[ANSWERED]:
+                        script.append(following)
+                    listed.append(tuple(script))
+                people.scripts, people.script = tuple(listed), codes
+                block.people = people
+            self._world = world
+        return self._world
+
+    def _scripts(self) -> dict[int, dict[int, dict[int, ScriptStep]]]:
+        """Return the script steps by campaign, person and attempt."""
+        calls, scripts = self.calls, dict[int, dict[int, dict[int, ScriptStep]]]()
+        typical = self.typical
+        known = calls.dialled != NO_INSTANT if self.has_dials else calls.ending != NO_ENDING
+        for row in np.flatnonzero(known).tolist():
+            ending, dialled, over, setup, talk = (
+                int(column[row])
+                for column in (calls.ending, calls.dialled, calls.over, self.setup, self.talk)
+            )
+            # In progress when the log ends
+            if ending == NO_ENDING:
+                # It must still ring when the log ends, as it did.
+                step = replace(typical, ring=max(typical.ring, self.until - dialled + 1))
+            elif self.has_dials:
+                step = ScriptStep(ENDINGS[ending], over - dialled - setup, talk, setup=setup)
+            else:
+                step = ScriptStep(ENDINGS[ending], 0, talk, setup=setup, until=over)
+            of_people = scripts.setdefault(int(calls.campaign[row]), {})
+            of_people.setdefault(int(calls.recipient[row]), {})[int(calls.attempt[row])] = step
+        return scripts
+
+    def played(self, engine: EngineSettings, which: Engine) -> CallTimes:
+        """Return the calls that the model makes under settings of the engine."""
+        clock = self.scenario.clock
+        end = max(self.until, clock.start + 1)
+        if clock.end is not None:
+            end = min(end, clock.end)
+        # model_copy does not validate: the settings tried may be combinations that a file could not
+        # have.
+        scenario = self.scenario.model_copy(
+            update={"engine": engine, "clock": clock.model_copy(update={"end": end})}
+        )
+        # `like` shares people and scripts, which are most of the cost of a world.
+        trace = run_world(World(scenario, like=self.world), which)
+        parts = []
+        for place, block in enumerate(self.blocks):
+            calls = Calls(trace.campaign(block.organization, block.position))
+            lost = TIMES_OUT[calls.last_kind]
+            times = {
+                "created": calls.created_at,
+                "queued": calls.queued_at,
+                "dialled": calls.initiated_at,
+                "lost": np.where(lost, calls.ended_at, NO_INSTANT),
+                "over": calls.started_at,
+                "ended": calls.ended_at,
+                "ending": np.full(len(calls), NO_ENDING, dtype=np.int64),
+            }
+            attempt = calls.attempts_before.astype(np.int64) + 1
+            where = np.full(len(calls), place, dtype=np.int64)
+            recipient = calls.recipient.astype(np.int64)
+            parts.append(
+                _numbered(where, recipient, calls.counted, lost, attempt, self._past, times)[0]
+            )
+        names = CallTimes.__dataclass_fields__
+        joined = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+        return CallTimes(*joined)
+
+
+def _most_at_once(begins: Integers, ends: Integers) -> int:
+    """Return the largest number of overlapping spans [begin, end)."""
+    at = np.concatenate([begins, ends])
+    change = np.repeat([1, -1], [len(begins), len(ends)])
+    # Ends sort before begins: a line that is freed can be used in the same ms (T4)
+    order = np.lexsort((change, at))
+    return int(np.cumsum(change[order]).max(initial=0))
+
+
+def _stranger(source: str, campaign: Any, tels: NDArray[Any], strange: Mask) -> str:
+    text = f"{source}: {campaign.name} called {tels[strange][0]}, whom the scenario does not list"
+    if isinstance(campaign.recipients, GeneratedRecipients):
+        return f"{text}; made-up people are those of the run's seed, such as --set seed=2"
+    return f"{text}: give the list that the calls were made from"
+
+
+def _numbered(
+    campaign: Integers,
+    recipient: Integers,
+    counted: Mask,
+    lost: Mask,
+    attempt: Integers,
+    past: list[Integers],
+    times: dict[str, Any],
+) -> tuple[CallTimes, Integers]:
+    """Return calls with their keys, and their rows in the input.
+
+    The input has each person's calls in chronological order. An `attempt` of 0 is counted from the
+    calls before.
+    """
+    who = campaign << _RECIPIENT_BITS | recipient
+    order = np.argsort(who, kind="stable")
+    begins = np.diff(who[order], prepend=-1) != 0
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
+    own, counts = attempt[order], counted[order]
+    before: Integers = np.cumsum(counts) - counts
+    before = before - before[first] if len(order) else before
+    start = np.array(
+        [past[c][r] for c, r in zip(campaign.tolist(), recipient.tolist(), strict=True)],
+        dtype=np.int64,
+    )[order] if len(order) else before  # fmt: skip
+    number = np.where(own > 0, own, start + before + 1)
+    # A lost call belongs to the attempt that it was to be: the one after the last that counted
+    told = np.where(counts & (own > 0), own + 1, 0)
+    for place in np.flatnonzero(lost[order] & (own == 0) & ~begins).tolist():
+        before_it = told[first[place] : place]
+        if before_it.any():
+            number[place] = before_it.max()
+    group = (who[order] << _ATTEMPT_BITS) | np.minimum(number, 2**_ATTEMPT_BITS - 1)
+    fresh = np.diff(group, prepend=-1) != 0
+    since = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    missed = np.minimum(np.arange(len(order)) - since, 2**_LOST_BITS - 1)
+    key = group << _LOST_BITS | missed
+    by_key = np.argsort(key, kind="stable")
+    rows = order[by_key]
+    columns = {name: np.asarray(values, dtype=np.int64)[rows] for name, values in times.items()}
+    calls = CallTimes(
+        key=key[by_key], campaign=campaign[rows], recipient=recipient[rows],
+        attempt=number[by_key], **columns,
+    )  # fmt: skip
+    return calls, rows

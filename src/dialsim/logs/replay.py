@@ -1,0 +1,557 @@
+"""`replay`: the first difference between a log and the model, people reacting alike, and its
+rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.behaviour import durations
+from dialsim.engine.engines import choose
+from dialsim.engine.rules import ENDINGS, dial_gap
+from dialsim.engine.windows import Windows
+from dialsim.engine.world import CampaignBlock
+from dialsim.interface.instants import format_instant
+from dialsim.logs.bodies import NO_INSTANT
+from dialsim.logs.record import NO_ENDING, CallTimes, Integers, Mask, RecordedCalls
+from dialsim.scenario.service import EngineSettings
+from dialsim.scenario.units import format_duration
+
+FEW = 20
+"""Fewest calls of an ending to estimate the time of setup and ringing."""
+_BELOW, _ABOVE = 3, 6
+"""Plausible leads end this many widths of the shortest half below and above it."""
+_LEAST_WIDTH_MS = 500
+_CLOCK_MS = 1_000
+"""Tolerance (ms) for instants of the real service, where no simulated ones are compared."""
+
+Event = Literal["created", "lost", "released", "dialled"]
+_COLUMNS: dict[Event, str] = {
+    "created": "created", "lost": "lost", "released": "queued", "dialled": "dialled"
+}  # fmt: skip
+"""Events that may differ, in the order within an instant (T4), with their columns of
+`CallTimes`.
+"""
+_SHARING_RULES = {"priority": "Q7", "weighted": "Q8", "deadline": "Q9"}
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Time (ms) of setup and ringing of calls of one ending, if no dials are recorded.
+
+    `typical` is the middle of the shortest interval with half of the calls, `spread` half its
+    length; values outside `low` to `high` are implausible.
+    """
+
+    low: int
+    typical: int
+    high: int
+    spread: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """The first difference: call, event, instants (ms; None: it does not happen) and rule."""
+
+    at: int
+    event: Event
+    campaign: str
+    recipient: int
+    tel: str
+    attempt: int
+    recorded: int | None
+    simulated: int | None
+    rule: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Result of a replay.
+
+    Of the recorded `calls`, `agree` are as the model makes them, at every instant that the log has.
+    `before` and `agree_after` count those before and after the first difference; `missing` are
+    recorded but not simulated, `extra` simulated but not recorded. `unseen` calls of the model may
+    be conversations without a webhook. `leads` are by ending, for logs without dials.
+    """
+
+    source: str
+    scenario: str
+    calls: int
+    agree: int
+    before: int
+    after: int
+    agree_after: int
+    missing: int
+    extra: int
+    unseen: int
+    first: Parting | None
+    has_dials: bool
+    leads: Mapping[str, Lead]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result for JSON; instants as the interface writes them."""
+        document = asdict(self)
+        if self.first is not None:
+            for name in ("at", "recorded", "simulated"):
+                at = getattr(self.first, name)
+                document["first"][name] = None if at is None else format_instant(at)
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Recorded calls paired with simulated ones by key.
+
+    `record` and `model` are row numbers, -1 if that side lacks the call. `wrong` has, by event,
+    which pairs differ in it; `at` is the first such instant (`NO_INSTANT` if none). `unseen` are
+    calls of the model that the log need not have.
+    """
+
+    record: Integers
+    model: Integers
+    wrong: Mapping[Event, Mask]
+    at: Integers
+    unseen: Mask
+
+    @property
+    def agree(self) -> Mask:
+        """Which pairs agree."""
+        alike: Mask = (self.at == NO_INSTANT) & (self.record >= 0)
+        return alike
+
+
+def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
+    """Estimate the time of setup and ringing by ending: from the model's dial to the recorded end.
+
+    The estimate is robust: up to half of the simulated dials may be wrong. Endings with few calls
+    get the time that the behaviour gives.
+    """
+    own, theirs, _ = _paired(record.calls, model)
+    both = (own >= 0) & (theirs >= 0)
+    own, theirs = own[both], theirs[both]
+    lead = record.calls.over[own] - model.dialled[theirs]
+    known = (model.dialled[theirs] != NO_INSTANT) & (record.calls.over[own] != NO_INSTANT)
+    found: dict[int, Lead] = {}
+    for ending in range(len(ENDINGS)):
+        times = np.sort(lead[known & (record.calls.ending[own] == ending) & (lead > 0)])
+        # The shortest half of a few calls would be narrow by chance.
+        if len(times) < FEW:
+            found[ending] = expected_lead(record, ending)
+            continue
+        # The shorth, a robust estimate of location and scale (Rousseeuw & Leroy 1988): up to half
+        # of the values may be wrong.
+        half = (len(times) + 1) // 2
+        widths = times[half - 1 :] - times[: len(times) - half + 1]
+        begin = int(np.argmin(widths))
+        low, high = int(times[begin]), int(times[begin + half - 1])
+        found[ending] = _lead(low, high)
+    return found
+
+
+def expected_lead(record: RecordedCalls, ending: int) -> Lead:
+    """Return the lead by the scenario's behaviours: the 25 % to 75 % quantiles of setup plus
+    ringing.
+    """
+    spans = []
+    for name in {block.agent.behaviour for block in record.blocks}:
+        behaviour = record.scenario.behaviours[name]
+        ring = behaviour.ring_time
+        times = (ring.answered, ring.no_answer, ring.busy, ring.failed)[ending]
+        places = np.array([0.25, 0.75])
+        spans.append(durations(behaviour.setup_time, places) + durations(times, places))
+    return _lead(int(min(low for low, _ in spans)), int(max(high for _, high in spans)))
+
+
+def _lead(low: int, high: int) -> Lead:
+    width = max(high - low, _LEAST_WIDTH_MS)
+    bounds = max(1, low - _BELOW * width), high + _ABOVE * width
+    return Lead(bounds[0], (low + high) // 2, bounds[1], width // 2)
+
+
+def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers, Integers]:
+    """Return the rows of both by key, -1 where one of them lacks the call; and the keys."""
+    # Keys name person, attempt and losses before, so that calls pair up even if they are made hours
+    # apart.
+    keys = np.union1d(record.key, model.key)
+    rows = []
+    for calls in (record, model):
+        row = np.full(len(keys), -1, dtype=np.int64)
+        row[np.searchsorted(keys, calls.key)] = np.arange(len(calls))
+        rows.append(row)
+    return rows[0], rows[1], keys
+
+
+def _at(column: Integers, rows: Integers) -> Integers:
+    """Return a column at some rows, `NO_INSTANT` for row -1."""
+    if not len(column):
+        return np.full(len(rows), NO_INSTANT)
+    return np.where(rows >= 0, column[np.maximum(rows, 0)], NO_INSTANT)
+
+
+def _earlier(one: Integers, other: Integers) -> Integers:
+    """Return the earlier of two instants; either may be missing."""
+    return np.where(
+        one == NO_INSTANT, other, np.where(other == NO_INSTANT, one, np.minimum(one, other))
+    )
+
+
+def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, Lead]) -> Pairs:
+    """Compare recorded and simulated calls; `by_ending` is for logs without dials."""
+    own, theirs, _ = _paired(record.calls, model)
+    wrong: dict[Event, Mask] = {}
+    at = np.full(len(own), NO_INSTANT)
+    unseen = np.zeros(len(own), dtype=bool)
+    for event, name in _COLUMNS.items():
+        mine = _at(getattr(record.calls, name), own)
+        others = _at(getattr(model, name), theirs)
+        if event == "lost" and not record.has_dials:
+            both = (mine != NO_INSTANT) & (others != NO_INSTANT)
+            far = np.abs(np.where(both, mine - others, 0)) > _CLOCK_MS
+            # Two clocks are involved; a loss that only one side has differs in any case.
+            differs = far | (~both & (mine != others))
+        elif record.has_dials:
+            differs = mine != others
+        elif event == "dialled":
+            over = _at(record.calls.over, own)
+            ending = np.where(own >= 0, record.calls.ending[np.maximum(own, 0)], NO_ENDING)
+            bounds = np.array([(by_ending[e].low, by_ending[e].typical, by_ending[e].high)
+                               for e in range(len(ENDINGS))])[ending]  # fmt: skip
+            seen = (ending != NO_ENDING) & (over != NO_INSTANT)
+            lead = over - others
+            fits = (others != NO_INSTANT) & (lead >= bounds[:, 0]) & (lead <= bounds[:, 2])
+            differs = seen & ~fits
+            # A call without a webhook may be a conversation that was not analyzed (A2).
+            unseen = (own < 0) & (others != NO_INSTANT)
+            mine = np.where(seen, over - bounds[:, 1], NO_INSTANT)
+        else:
+            differs = np.zeros(len(own), dtype=bool)
+        wrong[event] = differs
+        at = np.where(differs, _earlier(at, _earlier(mine, others)), at)
+    # Calls that only waited leave no body, so that their absence is no difference
+    if not record.has_dials:
+        shown = (own >= 0) | wrong["lost"] | unseen
+        known = _earlier(_at(record.calls.ended, own), _at(model.dialled, theirs))
+        known = np.where(own >= 0, _at(record.calls.ended, own), known)
+        shown &= known <= record.horizon
+        own, theirs, at, unseen = own[shown], theirs[shown], at[shown], unseen[shown]
+        wrong = {event: mask[shown] for event, mask in wrong.items()}
+    return Pairs(own, theirs, wrong, at, unseen)
+
+
+def replay(record: RecordedCalls, engine: EngineSettings | None = None) -> Replayed:
+    """Replay a record under the scenario's engine settings, or others, and report differences."""
+    settings = record.scenario.engine if engine is None else engine
+    model = record.played(settings, choose("auto", len(record.calls)))
+    by_ending = {} if record.has_dials else leads(record, model)
+    found = pairs(record, model, by_ending)
+    recorded, simulated = found.record >= 0, found.model >= 0
+    first = _first(record, model, found, by_ending, settings)
+    began = _earlier(_at(record.calls.dialled, found.record), _at(record.calls.lost, found.record))
+    if not record.has_dials:
+        over = _at(record.calls.over, found.record)
+        # Without dials the end of ringing is the earliest known instant of a call.
+        began = _earlier(over, _at(record.calls.lost, found.record))
+    early = recorded & ((began < first.at) if first is not None else True)
+    early &= found.agree
+    late = recorded & ~early
+    names = [status.value for status in ENDINGS]
+    return Replayed(
+        source=record.source,
+        scenario=record.scenario.name,
+        calls=int(recorded.sum()),
+        agree=int(found.agree.sum()),
+        before=int(early.sum()),
+        after=int(late.sum()),
+        agree_after=int((late & found.agree).sum()),
+        missing=int((recorded & ~simulated).sum()),
+        extra=int((~recorded & simulated & ~found.unseen).sum()),
+        unseen=int(found.unseen.sum()),
+        first=first,
+        has_dials=record.has_dials,
+        leads={names[ending]: lead for ending, lead in by_ending.items()},
+        notes=tuple(record.notes),
+    )
+
+
+# -- which rule decides --------------------------------------------------------------------------
+
+
+def _first(
+    record: RecordedCalls,
+    model: CallTimes,
+    found: Pairs,
+    by_ending: Mapping[int, Lead],
+    settings: EngineSettings,
+) -> Parting | None:
+    """Return the earliest difference; within an instant the first by the order of T4."""
+    differing = np.flatnonzero(found.at != NO_INSTANT)
+    if not len(differing):
+        return None
+    at = int(found.at[differing].min())
+    here: dict[Event, Mask] = {}
+    for event, name in _COLUMNS.items():
+        mine = _at(getattr(record.calls, name), found.record)
+        if event == "dialled" and not record.has_dials:
+            mine = _dials(record, by_ending, found.record)
+        when = _earlier(mine, _at(getattr(model, name), found.model))
+        here[event] = found.wrong[event] & (when == at)
+    # Releases and dials alternate: a call released alike but not dialled is no effect of others
+    released_alike = here["dialled"] & ~found.wrong["released"]
+    candidates: list[tuple[Event, Mask]] = [
+        ("created", here["created"]), ("lost", here["lost"]), ("dialled", released_alike),
+        ("released", here["released"]), ("dialled", here["dialled"]),
+    ]  # fmt: skip
+    event, mask = next((event, mask) for event, mask in candidates if mask.any())
+    scene = _Scene(record, model, found, by_ending, settings)
+    return scene.parting(int(np.flatnonzero(mask)[0]), event, at)
+
+
+def _dials(record: RecordedCalls, by_ending: Mapping[int, Lead], rows: Integers) -> Integers:
+    """Return the instants of the recorded dials, estimated if they are not recorded."""
+    if record.has_dials:
+        return _at(record.calls.dialled, rows)
+    over = _at(record.calls.over, rows)
+    ending = np.where(rows >= 0, record.calls.ending[np.maximum(rows, 0)], NO_ENDING)
+    typical = np.array([by_ending[e].typical for e in range(len(ENDINGS))])[ending]
+    return np.where((ending == NO_ENDING) | (over == NO_INSTANT), NO_INSTANT, over - typical)
+
+
+class _Scene:
+    """The situation at the first difference, to infer the deciding rule."""
+
+    def __init__(
+        self,
+        record: RecordedCalls,
+        model: CallTimes,
+        found: Pairs,
+        by_ending: Mapping[int, Lead],
+        settings: EngineSettings,
+    ) -> None:
+        self._record = record
+        self._calls = record.calls
+        self._model = model
+        self._found = found
+        self._by_ending = by_ending
+        self._settings = settings
+
+    def parting(self, pair: int, event: Event, at: int) -> Parting:
+        """Return the difference of a pair, with its rule."""
+        row, other = int(self._found.record[pair]), int(self._found.model[pair])
+        calls, here = (self._calls, row) if row >= 0 else (self._model, other)
+        block = self._record.blocks[int(calls.campaign[here])]
+        name = _COLUMNS[event]
+        recorded = _instant(getattr(self._calls, name), row)
+        if event == "dialled" and not self._record.has_dials:
+            recorded = _instant(_dials(self._record, self._by_ending, np.array([row])), 0)
+        simulated = _instant(getattr(self._model, name), other)
+        rule, why = self._rule(event, block, row, recorded, simulated, at)
+        recipient = int(calls.recipient[here])
+        return Parting(
+            at=at, event=event, campaign=block.name, recipient=recipient,
+            tel=block.people.tel(recipient), attempt=int(calls.attempt[here]),
+            recorded=recorded, simulated=simulated, rule=rule, why=why,
+        )  # fmt: skip
+
+    def _rule(
+        self,
+        event: Event,
+        block: CampaignBlock,
+        row: int,
+        recorded: int | None,
+        simulated: int | None,
+        at: int,
+    ) -> tuple[str, str]:
+        """Return the rule that decides, and the evidence for it."""
+        if event == "created":
+            return self._of_creation(block, row, recorded, simulated)
+        if event == "lost":
+            return self._of_loss(row, recorded, simulated)
+        found = self._outside(block, recorded)
+        if found is None and event == "dialled" and not self._record.has_dials:
+            found = self._too_soon(block, row, recorded)
+        if found is None:
+            found = self._others(event, block, at)
+        if found is None and event == "released":
+            found = self._of_release(block, recorded, simulated)
+        return found or self._of_dial(block, recorded, simulated)
+
+    def _of_creation(
+        self, block: CampaignBlock, row: int, recorded: int | None, simulated: int | None
+    ) -> tuple[str, str]:
+        first = row >= 0 and int(self._calls.attempt[row]) == 1
+        if recorded is None:
+            return "R1", "the model calls again, the log doesn't: maxAttempts, or R3"
+        if simulated is None:
+            return "R1", "the log calls again, the model doesn't: maxAttempts, or R3"
+        if first:
+            return "C1", "the schedule request comes at another instant"
+        interval = block.schedule.retry_interval if block.schedule is not None else 0
+        return (
+            "R2",
+            f"retryInterval is {format_duration(interval)}, in the log {_by(recorded - simulated)}",
+        )
+
+    def _of_loss(self, row: int, recorded: int | None, simulated: int | None) -> tuple[str, str]:
+        timeout = format_duration(self._settings.queue_timeout)
+        if row >= 0 and recorded is not None:
+            queued = _instant(self._calls.queued, row)
+            if queued is not None:
+                return (
+                    "Q5",
+                    f"lost after {format_duration(recorded - queued)}, queueTimeout is {timeout}",
+                )
+            if simulated is None:
+                return "Q5", f"lost in the log, not in the model, whose queueTimeout is {timeout}"
+            return "Q5", f"lost {_by(recorded - simulated)}; queueTimeout is {timeout}"
+        return "Q5", f"the model loses it after {timeout} in the queue, the log doesn't"
+
+    def _outside(self, block: CampaignBlock, recorded: int | None) -> tuple[str, str] | None:
+        """Return a rule if the log dials where the scenario forbids it."""
+        if recorded is None or block.schedule is None:
+            return None
+        # With estimated dials the rule must be broken at both ends of the uncertainty.
+        windows, slack = Windows.of(block.schedule.time_windows), self._slack
+        if not any(windows.is_open(recorded + by) for by in (-slack, 0, slack)):
+            return "T3", "the log calls outside the scenario's time windows"
+        if recorded + slack < block.schedule.start_date_time:
+            return "C1", "the log calls before the scenario's startDateTime"
+        end = block.schedule.end_date_time
+        if end is not None and recorded - slack >= end:
+            return "C7", "the log calls from the scenario's endDateTime on"
+        return None
+
+    def _too_soon(
+        self, block: CampaignBlock, row: int, recorded: int | None
+    ) -> tuple[str, str] | None:
+        """Return a rule if a retry is dialled before it is due, which bodies can show too."""
+        calls = self._calls
+        before = row - 1
+        if block.schedule is None or row < 1 or recorded is None:
+            return None
+        if (calls.campaign[before], calls.recipient[before]) != (
+            calls.campaign[row], calls.recipient[row]
+        ):  # fmt: skip
+            return None
+        waited = int(calls.over[row] - calls.ended[before])
+        if waited < block.schedule.retry_interval:
+            return "R2", (
+                f"a retry {format_duration(waited)} after the call before it; retryInterval is "
+                f"{format_duration(block.schedule.retry_interval)}"
+            )
+        return None
+
+    def _others(self, event: Event, block: CampaignBlock, at: int) -> tuple[str, str] | None:
+        """Return a rule if log and model choose different people about one instant: their order
+        (Q3).
+        """
+        found, rows, others = self._found, self._found.record, self._found.model
+        if event == "dialled":
+            mine = _dials(self._record, self._by_ending, rows)
+        else:
+            mine = _at(getattr(self._calls, _COLUMNS[event]), rows)
+        theirs = _at(getattr(self._model, _COLUMNS[event]), others)
+        places = [
+            place for place, other in enumerate(self._record.blocks)
+            if other.organization == block.organization
+        ]  # fmt: skip
+        campaign = np.where(
+            rows >= 0,
+            self._calls.campaign[np.maximum(rows, 0)],
+            self._model.campaign[np.maximum(others, 0)],
+        )
+        about = np.isin(campaign, places) & found.wrong[event]
+        in_log = (mine != NO_INSTANT) & (np.abs(mine - at) <= self._slack)
+        in_model = (theirs != NO_INSTANT) & (np.abs(theirs - at) <= self._slack)
+        ones = np.flatnonzero(about & in_log & ~in_model)
+        instead = np.flatnonzero(about & in_model & ~in_log & (rows >= 0))
+        if not len(ones) or not len(instead):
+            return None
+        one, other = int(rows[ones[0]]), int(rows[instead[0]])
+        # Two calls that changed places may only be the effect of a window that one side does not
+        # have.
+        forbidden = self._outside(self._record.blocks[int(self._calls.campaign[one])], at)
+        if forbidden is not None:
+            return forbidden
+        said = f"the log takes {self._person(one)}, the model {self._person(other)}"
+        if self._calls.campaign[one] == self._calls.campaign[other]:
+            return "Q3", f"order is {self._settings.order}: {said}"
+        rule = _SHARING_RULES.get(self._settings.sharing, "Q3")
+        return rule, f"sharing is {self._settings.sharing}: {said}"
+
+    @property
+    def _slack(self) -> int:
+        """Uncertainty (ms) of the recorded dials."""
+        return max((lead.high - lead.typical for lead in self._by_ending.values()), default=0)
+
+    def _person(self, row: int) -> str:
+        calls = self._calls
+        block, attempt = self._record.blocks[int(calls.campaign[row])], int(calls.attempt[row])
+        return f"{block.people.tel(int(calls.recipient[row]))} ({block.name}, attempt {attempt})"
+
+    def _of_release(
+        self, block: CampaignBlock, recorded: int | None, simulated: int | None
+    ) -> tuple[str, str]:
+        """Attribute a release to room in the queue or the interval, which only one side had
+        (Q2).
+        """
+        interval, limit = self._settings.release_interval, self._settings.queue_limit
+        waits = recorded is None or (simulated is not None and recorded > simulated)
+        said = "the log waits longer" if waits else "the model waits longer"
+        grid = self._record.release_grid
+        if grid % interval if interval else grid > 1:
+            kept = f"releases are {format_duration(grid)} apart" if grid > 1 else "it is none"
+            return (
+                "Q2",
+                f"{said}: releaseInterval is {format_duration(interval)}, in the log {kept}",
+            )
+        longest = self._record.longest_queue(block.organization)
+        room = "that of the lines" if limit is None else limit
+        return "Q2", (
+            f"{said} for room: queueLimit is {room}, and at most {longest} calls wait in the "
+            "queue of the log"
+        )
+
+    def _of_dial(
+        self, block: CampaignBlock, recorded: int | None, simulated: int | None
+    ) -> tuple[str, str]:
+        """Attribute a dial to a free line or the pace, which only one side had (Q1, Q4)."""
+        gap = dial_gap(self._settings.calls_per_second)
+        lines = self._lines(block.organization)
+        if simulated is not None and (recorded is None or simulated < recorded):
+            if self._record.has_dials:
+                most = self._record.most_at_once(block.organization)
+                if most < lines:
+                    return "Q1", f"the log never has more than {most} of {lines} lines in use"
+            # Bodies show no releases, so that the interval may be the cause as well.
+            waits = "" if self._record.has_dials else "releaseInterval, "
+            return (
+                "Q4", f"the model dials it, the log not yet: {waits}callsPerSecond ({_pace(gap)})"
+            )  # fmt: skip
+        if gap:
+            return "Q4", f"the log dials sooner than callsPerSecond lets the model ({_pace(gap)})"
+        if self._record.has_dials and self._record.most_at_once(block.organization) > lines:
+            return "Q1", f"the log has more than {lines} lines in use"
+        return "Q4", "the log dials it, the model not yet: a line, or the queue before it"
+
+    def _lines(self, organization: int) -> int:
+        return self._record.scenario.organizations[organization].max_concurrent_calls
+
+
+def _instant(column: NDArray[np.int64], row: int) -> int | None:
+    value = int(column[row]) if row >= 0 else NO_INSTANT
+    return None if value == NO_INSTANT else value
+
+
+def _by(ms: int) -> str:
+    return f"{format_duration(abs(ms))} {'later' if ms > 0 else 'earlier'}"
+
+
+def _pace(gap: int) -> str:
+    return f"{format_duration(gap)} between dials" if gap else "no limit"
