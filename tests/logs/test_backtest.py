@@ -16,7 +16,7 @@ from dialsim.engine.windows import Windows
 from dialsim.errors import DialsimError
 from dialsim.experiments.forecast import Span, Widening
 from dialsim.interface.instants import HOUR
-from dialsim.logs.backtest import Backtest, backtest, factor, score
+from dialsim.logs.backtest import Backtest, backtest, factor
 from dialsim.logs.held_out_campaigns import PastForecast
 from dialsim.logs.log import read_log
 from logs.other_service import MONDAY, Service
@@ -24,10 +24,10 @@ from logs.other_service import MONDAY, Service
 
 def test_the_score_is_the_distance_in_sides_of_the_interval() -> None:
     span = Span(80.0, 100.0, 110.0)
-    assert score(span, 100.0) == 0.0
-    assert score(span, 80.0) == score(span, 110.0) == 1.0
-    assert score(span, 130.0) == 3.0
-    assert score(Span(100.0, 100.0, 100.0), 101.0) == 2.0  # a side is half a percent at least
+    assert span.score(100.0) == 0.0
+    assert span.score(80.0) == span.score(110.0) == 1.0
+    assert span.score(130.0) == 3.0
+    assert Span(100.0, 100.0, 100.0).score(101.0) == 2.0  # a side is half a percent at least
 
 
 def test_the_factor_would_have_held_nine_of_ten() -> None:
@@ -45,7 +45,7 @@ def test_widened_intervals_hold_nine_of_ten_truths_of_their_kind() -> None:
     for _ in range(400):
         *past, truth = chance.normal(0.0, 1.0, 20).tolist()
         span = Span(-0.8, 0.0, 0.8)
-        by = factor([score(span, one) for one in past])
+        by = factor([span.score(one) for one in past])
         held.append(abs(truth) <= 0.8 * by)
     assert 0.86 < np.mean(held) < 0.94
 
@@ -88,7 +88,7 @@ def test_a_log_is_forecast_from_earlier_instants(tmp_path: Path) -> None:
     for one in found.forecasts:
         assert one.calls_made > 0
         assert one.calls.low < one.calls.high
-        assert score(one.calls, one.calls_made) < 4
+        assert one.calls.score(one.calls_made) < 4
     with pytest.raises(DialsimError, match="a backtest needs 100 or more"):
         backtest(replace(log, calls=log.calls.head(20)), None, plan)
 

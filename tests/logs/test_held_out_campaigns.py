@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 import dialsim
-from dialsim.logs.held_out_campaigns import HeldOutCampaigns, forecast_held_out
+from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.logs.held_out_campaigns import (
+    HeldOutCampaigns,
+    _written_settings,
+    forecast_held_out,
+)
 from dialsim.logs.log import Log, read_log
 from dialsim.testing import Sketch
 
@@ -69,8 +74,7 @@ def assert_second_held(found: HeldOutCampaigns, log: Log) -> None:
     assert second.forecast.people == 300
     assert 0 < second.forecast.reached < second.reached
     assert second.forecast.finish.high - second.forecast.finish.low < 6 * HOUR
-    assert second.finish_held
-    assert second.reach_held
+    assert all(one.held for one in second.comparisons)
     assert any(line.startswith("  Second: done ") for line in found.lines())
 
 
@@ -136,8 +140,7 @@ def test_a_campaign_is_not_forecast_from_the_calls_of_another(log: Log) -> None:
 @pytest.mark.slow
 def test_bodies_tell_as_much(folder: Path) -> None:
     [second] = held_out(read_log(folder / "webhooks.jsonl")).campaigns
-    assert second.finish_held
-    assert second.reach_held
+    assert all(one.held for one in second.comparisons)
 
 
 @pytest.mark.slow
@@ -145,6 +148,21 @@ def test_the_truth_lies_in_the_interval_of_8_of_10_seeds(tmp_path: Path) -> None
     found = []
     for seed in range(10):
         [second] = held_out(read_log(run(TWO, tmp_path / str(seed), 20 + seed)), 0.48).campaigns
-        found.append((second.finish_held, second.reach_held))
+        found.append([one.held for one in second.comparisons])
     assert sum(finish for finish, _ in found) >= 8
     assert sum(reach for _, reach in found) >= 8
+
+
+def test_a_past_request_keeps_its_first_calls_due_since_it_was_made(log: Log) -> None:
+    """C1, Q2: scheduledAt is later than startDateTime here, and before the cut."""
+    asked = parse_instant("2026-01-05T03:30:00Z")
+    known = ONE.scenario().with_(
+        "organizations.0.campaigns.0.scheduledAt=2026-01-05T03:30:00Z",
+    )
+    [campaign] = known.organizations[0].campaigns
+    assert campaign.schedule is not None
+    assert campaign.schedule.start_date_time < asked
+    settings = _written_settings(log, 0, asked + HOUR, known)
+    assert not isinstance(settings, str)
+    assert "scheduledAt" not in settings.block
+    assert settings.block["schedule"]["startDateTime"] == format_instant(asked)

@@ -174,7 +174,7 @@ def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) ->
     metavar="SHARE",
     help="Forecast the last calls, such as 0.3 of all, from those before, and say how well; and "
     "when campaigns are done that go on then, with 100 runs. Given several times, it counts how "
-    "many of these forecasts held.",
+    "many of these forecasts held, and widens their intervals until they would have.",
 )
 @_scenario_option(
     "With --hold-out: the settings of these campaigns, their lines and schedules; default: "
@@ -217,8 +217,10 @@ def calibrate(
     rests on. Comments list what the log leaves open.
     """
     from dialsim.interface.instants import day_number
+    from dialsim.logs.backtest import Backtest
     from dialsim.logs.behaviour_text import draws_text, summary_lines
     from dialsim.logs.calibrate import calibrate as estimate
+    from dialsim.logs.held_out_campaigns import forecast_held_out
     from dialsim.scenario.loading import load
 
     for file in (out, page, draws):
@@ -231,9 +233,7 @@ def calibrate(
     days = [day_number(one.date()) for one in without]
     found = estimate(read, by, hold_out, without=days)  # type: ignore[arg-type]
     several = []
-    for share in hold_outs:
-        from dialsim.logs.held_out_campaigns import forecast_held_out
-
+    for share in dict.fromkeys(hold_outs):
         with progress_bar("Forecasting", "runs") as progress:
             held = forecast_held_out(
                 read,
@@ -249,7 +249,7 @@ def calibrate(
     if page is not None:
         from dialsim.report.log_pages import calibration_page
 
-        html = calibration_page(found, several[0] if several else None).html()
+        html = calibration_page(found, several).html()
     # Written last, after everything that may fail, so that no old file is replaced by half a
     # result.
     out.write_text(found.to_yaml(), encoding="utf-8")
@@ -259,18 +259,13 @@ def calibrate(
         draws.write_text(draws_text(found), encoding="utf-8")
     for line in summary_lines(found):
         click.echo(line)
+    past = Backtest([one for held in several for one in held.campaigns])
+    is_backtest = len(several) > 1 and past.forecasts
     for held in several:
-        for line in held.lines():
+        for line in held.lines(past.widening if is_backtest else None):
             click.echo(line)
-    made = [one for held in several for one in held.campaigns]
-    if len(several) > 1 and made:
-        finishes, reaches = (
-            sum(one.finish_held for one in made),
-            sum(one.reach_held for one in made),
-        )
-        click.echo(
-            f"Of {len(made)} forecasts {finishes} held for the finish, {reaches} for the reach."
-        )
+    for line in past.lines() if is_backtest else ():
+        click.echo(f"{line}.")
     if read.damaged:
         click.echo(f"{read.damaged:,} lines of the log could not be read and were skipped.")
     click.echo(f"Written: {', '.join(str(file) for file in (out, page, draws) if file)}")

@@ -58,6 +58,8 @@ _SURE = 0.95
 _EARLIER = "earlier"
 _PAIRS = 7
 _LONGEST = 520 * WEEK
+_LEAST_SIDE = 0.005
+"""Least length of an interval's side in a score, as a share of the median."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,21 @@ class Span:
         outside = floor(_OUTSIDE * (count + 1))
         return cls(ordered[outside - 1], ordered[ceil(count / 2) - 1], ordered[count - outside])
 
+    def holds(self, truth: float) -> bool:
+        """Return True if the interval contains a truth."""
+        return self.low <= truth <= self.high
+
+    def score(self, truth: float) -> float:
+        """Return the distance of a truth from the median, in lengths of the interval's side."""
+        if not isfinite(self.half):  # not done in half of the runs: no width helps
+            return 0.0 if self.holds(truth) else inf
+        side = self.high - self.half if truth > self.half else self.half - self.low
+        return abs(truth - self.half) / max(side, _LEAST_SIDE * abs(self.half), 1e-9)
+
+    def in_open_time(self, windows: Windows, start: int) -> Span:
+        """Return an interval of instants as time (ms) since `start` in which windows are open."""
+        return Span(*(open_between(windows, start, at) for at in (self.low, self.half, self.high)))
+
 
 class Widening(NamedTuple):
     """Factors on the lengths of the intervals' sides, found by a backtest."""
@@ -97,19 +114,19 @@ class Widening(NamedTuple):
         """Return a wider interval of the finish, measured in time of open windows."""
         if self.finish == 1.0 or not all(map(isfinite, (span.low, span.half, span.high))):
             return span
-        low, half, high = (
-            _open_time(windows, start, at) for at in (span.low, span.half, span.high)
-        )
-        first = max(half - self.finish * (half - low), 0.0)
-        last = half + self.finish * (high - half)
+        at = span.in_open_time(windows, start)
+        first = max(at.half - self.finish * (at.half - at.low), 0.0)
+        last = at.half + self.finish * (at.high - at.half)
         return Span(
             min(_instant_after(windows, start, first), span.low), span.half,
             max(_instant_after(windows, start, last), span.high),
         )  # fmt: skip
 
 
-def _open_time(windows: Windows, start: int, until: float) -> float:
+def open_between(windows: Windows, start: int, until: float) -> float:
     """Return the time (ms) between two instants in which windows are open."""
+    if not isfinite(until):
+        return until
     spans = windows.open_spans(start, round(until))
     return float((spans[:, 1] - spans[:, 0]).sum())
 
@@ -117,7 +134,7 @@ def _open_time(windows: Windows, start: int, until: float) -> float:
 def _instant_after(windows: Windows, start: int, open_time: float) -> float:
     """Return the instant at which windows have been open for a time since `start`."""
     end = start + WEEK
-    while _open_time(windows, start, end) < open_time and end < start + _LONGEST:
+    while open_between(windows, start, end) < open_time and end < start + _LONGEST:
         end += WEEK
     for begin, close in windows.open_spans(start, end).tolist():
         if open_time <= close - begin:
@@ -229,13 +246,14 @@ class Forecast:
             return None
         at, people = self.runs.scenario.clock.start, round(max(s.values["people"] for s in scopes))
         wider, reaches = self._widening, [float(scope.values["people_reached"]) for scope in scopes]
+        campaign = scopes[0].campaign if scopes[0].scope == "campaign" else None
         return ForecastFigures(
             at=at,
             runs=len(finishes),
             people=people,
             reached=_reached_before(self.runs.scenario, scopes[0]),
             done_by=sorted(finishes)[ceil(_SURE * len(finishes)) - 1],
-            finish=wider.of_finish(Span.of(finishes), at, _windows(self.runs.scenario, scopes[0])),
+            finish=wider.of_finish(Span.of(finishes), at, windows_of(self.runs.scenario, campaign)),
             reach=wider.of_reach(Span.of(reaches), people),
         )
 
@@ -324,7 +342,7 @@ class Forecast:
             _finish_change(last.done_by, now.done_by),
             _reach_change(round(now.reach.half - last.reach.half)),
         ]
-        expected = last.reach.low <= now.reach.half <= last.reach.high
+        expected = last.reach.holds(now.reach.half)
         verdict = "as the last forecast expected" if expected else "outside its interval"
         return [f"Since the forecast of {when}: {', '.join(parts)} ({verdict})."]
 
@@ -423,13 +441,12 @@ def _reach_change(change: int) -> str:
     return f"it will reach {abs(change):,} {'more' if change > 0 else 'fewer'} in the end"
 
 
-def _windows(scenario: Scenario, scope: ScopeFigures) -> Windows:
+def windows_of(scenario: Scenario, only: str | None = None) -> Windows:
     """Return the windows of a campaign, or of all campaigns together."""
     ranges: list[tuple[int, int]] = []
     for organization in scenario.organizations:
         for campaign in organization.campaigns:
-            alone = scope.scope == "campaign" and campaign.name != scope.campaign
-            if campaign.schedule is not None and not alone:
+            if campaign.schedule is not None and only in {None, campaign.name}:
                 starts, ends = Windows.of(campaign.schedule.time_windows).ranges
                 ranges += zip(starts, ends, strict=True)
     return Windows(ranges or [(0, WEEK)])

@@ -19,9 +19,9 @@ import numpy as np
 
 from dialsim.engine.engines import Choice
 from dialsim.errors import DialsimError
-from dialsim.experiments.forecast import Span, Widening
+from dialsim.experiments.forecast import Widening
 from dialsim.logs.calibrate import FEWEST, By, dialled_calls
-from dialsim.logs.held_out_campaigns import PastForecast, forecast_progress
+from dialsim.logs.held_out_campaigns import HeldOutCampaign, PastForecast, forecast_progress
 from dialsim.logs.log import Log
 from dialsim.results.progress import Progress
 from dialsim.scenario.scenario import Scenario
@@ -31,24 +31,22 @@ _RUNS = 30
 _FIRST, _LAST, _AHEAD = 0.3, 0.75, 0.25
 """Shares of the log's calls before the first and the last cut, and between a cut and its truth."""
 _COVERAGE = 0.9
-_LEAST_SIDE = 0.005
-"""Least length of an interval's side, as a share of the median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
     """Earlier forecasts of a log and what happened; `missing` has reasons for missing ones."""
 
-    forecasts: tuple[PastForecast, ...]
-    missing: tuple[str, ...]
+    forecasts: Sequence[PastForecast | HeldOutCampaign]
+    missing: Sequence[str] = ()
 
     @property
     def widening(self) -> Widening:
         """Factors by which intervals have to be wider to have held."""
-        return Widening(
-            factor([score(one.calls, one.calls_made) for one in self.forecasts]),
-            factor([score(one.reach, one.reached) for one in self.forecasts]),
+        finish, reach = (
+            factor([one.comparisons[place].score for one in self.forecasts]) for place in range(2)
         )
+        return Widening(finish, reach)
 
     def lines(self) -> Iterator[str]:
         """Yield the sentences for the screen and the pages."""
@@ -57,10 +55,13 @@ class Backtest:
             yield "No earlier forecast could be made from the log"
             yield from self.missing
             return
-        calls = sum(one.calls.low <= one.calls_made <= one.calls.high for one in self.forecasts)
-        reach = sum(one.reach.low <= one.reached <= one.reach.high for one in self.forecasts)
-        held = f"{calls} held for calls made, {reach} for people reached"
-        yield f"Of {count} earlier forecasts {held}"
+        held = [
+            (sum(one.held for one in figure), figure[0].figure)
+            for figure in zip(*(one.comparisons for one in self.forecasts), strict=True)
+        ]
+        (first, of_first), (second, of_second) = held
+        said = f"{first} held for {of_first}, {second} for {of_second}"
+        yield f"Of {count} earlier forecasts {said}"
         wider = self.widening
         for name, by in (("finish", wider.finish), ("reach", wider.reach)):
             if by > 1.0:
@@ -70,12 +71,6 @@ class Backtest:
                 f"{count} earlier forecasts are few: they can vouch for {count / (count + 1):.0%} "
                 f"of truths, not for {_COVERAGE:.0%}"
             )
-
-
-def score(span: Span, truth: float) -> float:
-    """Return the distance of a truth from the median, in lengths of the interval's side."""
-    side = span.high - span.half if truth > span.half else span.half - span.low
-    return abs(truth - span.half) / max(side, _LEAST_SIDE * abs(span.half), 1e-9)
 
 
 def factor(scores: Sequence[float]) -> float:

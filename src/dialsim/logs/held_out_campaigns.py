@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -20,8 +20,18 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from dialsim.engine.windows import Windows
 from dialsim.errors import DialsimError
-from dialsim.experiments.forecast import ForecastFigures, Span, forecast, hold_time_note
+from dialsim.experiments.forecast import (
+    Forecast,
+    ForecastFigures,
+    Span,
+    Widening,
+    forecast,
+    hold_time_note,
+    open_between,
+    windows_of,
+)
 from dialsim.experiments.variants import read_variants
 from dialsim.interface.instants import at_text, format_instant, short_text
 from dialsim.interface.status import CallStatus
@@ -59,6 +69,20 @@ _HOLDS = {"pause": "state", "resume": "state", "setConcurrency": "lines"}
 """Actions whose effect lasts until the next action of the same kind."""
 
 
+class Comparison(NamedTuple):
+    """Interval of a figure, what happened, and the score of the forecast (`Span.score`)."""
+
+    figure: str
+    span: Span
+    truth: float
+    score: float
+
+    @property
+    def held(self) -> bool:
+        """True if the interval contains what happened."""
+        return self.span.holds(self.truth)
+
+
 @dataclass(frozen=True, slots=True)
 class HeldOutCampaign:
     """A campaign that continued after the cut: its forecast, and what happened.
@@ -70,26 +94,40 @@ class HeldOutCampaign:
     forecast: ForecastFigures
     finish: int
     reached: int
+    windows: Windows
 
     @property
-    def finish_span(self) -> str:
-        """Prediction interval of the finish, as text."""
-        return f"{at_text(self.forecast.finish.low)} to {at_text(self.forecast.finish.high)}"
+    def comparisons(self) -> tuple[Comparison, Comparison]:
+        """Forecasts of finish and reach, compared with what happened."""
+        done, reach, start = self.forecast.finish, self.forecast.reach, self.forecast.at
+        # Nights would hide how far calls moved, so the score is measured in open time
+        late = done.in_open_time(self.windows, start)
+        score = late.score(open_between(self.windows, start, self.finish))
+        return (
+            Comparison("the finish", done, self.finish, score),
+            Comparison("people reached", reach, self.reached, reach.score(self.reached)),
+        )
 
-    @property
-    def reach_span(self) -> str:
-        """Prediction interval of the people reached, as text."""
-        return f"{self.forecast.reach.low:,.0f} to {self.forecast.reach.high:,.0f}"
+    def widened(self, wider: Widening) -> HeldOutCampaign:
+        """Return the forecast with wider intervals."""
+        old = self.forecast
+        finish = wider.of_finish(old.finish, old.at, self.windows)
+        reach = wider.of_reach(old.reach, old.people)
+        return replace(self, forecast=replace(old, finish=finish, reach=reach))
 
-    @property
-    def finish_held(self) -> bool:
-        """True if the finish lies within its 90 % prediction interval."""
-        return self.forecast.finish.low <= self.finish <= self.forecast.finish.high
+    def rows(self) -> tuple[tuple[str, str, str, str], ...]:
+        """Return figure, interval, what happened and if it was in the interval, as texts."""
+        done, reach = self.comparisons
+        return (
+            ("done", f"{at_text(done.span.low)} to {at_text(done.span.high)}",
+             at_text(self.finish), _held(done)),
+            ("people reached", f"{reach.span.low:,.0f} to {reach.span.high:,.0f}",
+             f"{self.reached:,}", _held(reach)),
+        )  # fmt: skip
 
-    @property
-    def reach_held(self) -> bool:
-        """True if the number of people reached lies within its 90 % prediction interval."""
-        return self.forecast.reach.low <= self.reached <= self.forecast.reach.high
+
+def _held(one: Comparison) -> str:
+    return "in it" if one.held else "outside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +143,21 @@ class HeldOutCampaigns:
     missing: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
-    def lines(self) -> Iterator[str]:
-        """Yield the comparison of forecasts and outcomes as lines of text."""
+    def lines(self, wider: Widening | None = None) -> Iterator[str]:
+        """Yield the comparison of forecasts and outcomes as lines of text.
+
+        Intervals that `wider` widens are shown as well.
+        """
+        wider = wider or Widening()
         yield f"campaigns after {short_text(self.cut)} Thai time, by the calls before it:"
         for one in self.campaigns:
-            said = "in it" if one.finish_held else "outside"
-            done = f"{one.name}: done {at_text(one.finish)}"
-            yield f"  {done}; nine of ten runs {one.finish_span}: {said}"
-            said = "in it" if one.reach_held else "outside"
-            yield f"    reached {one.reached:,}; nine of ten runs {one.reach_span}: {said}"
+            both = zip(one.rows(), one.widened(wider).rows(), wider, strict=True)
+            (_, *done), (_, *reach) = (
+                (name, truth, f"{span}: {said}" + (f"; widened {more}: {now}" if by > 1.0 else ""))
+                for (name, span, truth, said), (_, more, _, now), by in both
+            )
+            yield f"  {one.name}: done {done[0]}; nine of ten runs {done[1]}"
+            yield f"    reached {reach[0]}; nine of ten runs {reach[1]}"
         yield from (f"  {note}" for note in self.notes)
         yield from (f"  not forecast: {why}" for why in self.missing)
 
@@ -187,20 +231,37 @@ def forecast_held_out(
             finished.append(one)
     if not finished:
         return HeldOutCampaigns(cut, (), tuple(reasons))
-    with TemporaryDirectory() as folder:
-        file = _write([*found.values()], learned, cut, scenario, Path(folder))
-        draws = read_variants(file.with_name(DRAWS))
-        loaded = load(file)
-        note = hold_time_note(loaded, jobs=jobs)
-        figures = forecast(
-            loaded, runs, draws=draws, jobs=jobs, progress=progress or False, engine=engine
-        ).campaigns()
+    made = _forecast(found, learned, cut, scenario, None, runs, jobs, progress, engine)
+    loaded, figures = made.runs.scenario, made.campaigns()
+    note = hold_time_note(loaded, jobs=jobs)
     campaigns = tuple(
         HeldOutCampaign(one.name, figures[one.organization, one.name], one.finish,
-                        int(one.people["reached"].sum()))
+                        int(one.people["reached"].sum()), windows_of(loaded, one.name))
         for one in finished
     )  # fmt: skip
     return HeldOutCampaigns(cut, campaigns, tuple(reasons), (note,) if note else ())
+
+
+def _forecast(
+    found: Mapping[int, _Campaign],
+    learned: Calibration,
+    cut: int,
+    scenario: Scenario | None,
+    until: int | None,
+    runs: int,
+    jobs: int | None,
+    progress: Progress | None,
+    engine: Choice,
+) -> Forecast:
+    """Forecast campaigns from a cut on, with the behaviours learned before it."""
+    with TemporaryDirectory() as folder:
+        file = _write([*found.values()], learned, cut, scenario, Path(folder), until)
+        draws = read_variants(file.with_name(DRAWS))
+        if until is not None:  # of many cuts, one run of a draw is enough
+            draws = draws[:runs]
+        return forecast(
+            load(file), runs, draws=draws, jobs=jobs, progress=progress or False, engine=engine
+        )
 
 
 class PastForecast(NamedTuple):
@@ -212,6 +273,15 @@ class PastForecast(NamedTuple):
     calls_made: int
     reach: Span
     reached: int
+
+    @property
+    def comparisons(self) -> tuple[Comparison, Comparison]:
+        """Forecasts of calls made and reach, compared with what happened."""
+        made, reach = self.calls.score(self.calls_made), self.reach.score(self.reached)
+        return (
+            Comparison("calls made", self.calls, self.calls_made, made),
+            Comparison("people reached", self.reach, self.reached, reach),
+        )
 
 
 class PastForecasts(NamedTuple):
@@ -244,12 +314,7 @@ def forecast_progress(
     found, reasons, _, learned = ahead
     if not found or reasons:  # who shares lines with a missing campaign would be too quick
         return PastForecasts((), tuple(reasons))
-    with TemporaryDirectory() as folder:
-        file = _write([*found.values()], learned, cut, scenario, Path(folder), until)
-        draws = read_variants(file.with_name(DRAWS))[:runs]
-        made = forecast(
-            load(file), runs, draws=draws, jobs=jobs, progress=progress or False, engine=engine
-        )
+    made = _forecast(found, learned, cut, scenario, until, runs, jobs, progress, engine)
     spans = made.campaign_spans("attempts", "people_reached")
     forecasts = []
     for code, one in found.items():
@@ -388,9 +453,13 @@ def _written_settings(log: Log, code: int, cut: int, scenario: Scenario) -> _Set
     [agent] = [one for one in owner["agents"] if one["name"] == expected.agent.name]
     agent = {key: value for key, value in agent.items() if key not in {"id", "paramsSchema"}}
     block = dict(owner["campaigns"][expected.position])
-    if expected.scheduled_at is not None and expected.scheduled_at <= cut:
+    request, asked = expected.schedule, expected.scheduled_at
+    if asked is not None and asked <= cut:
         block.pop("scheduledAt", None)
-    most = expected.schedule.max_attempts
+        # The request is past, but first calls stay due since its effective start (C1, Q2)
+        start = format_instant(max(asked, request.start_date_time))
+        block["schedule"] = {**block["schedule"], "startDateTime": start}
+    most = request.max_attempts
     return _Settings(owner["name"], agent, block, None, most, expected.people.count)
 
 

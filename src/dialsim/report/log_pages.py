@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dialsim.interface.instants import HOUR, WEEKDAYS, at_text, duration_text, minute_text
 from dialsim.logs.answering import ANSWERED
+from dialsim.logs.backtest import Backtest
 from dialsim.logs.distances import OUTCOMES, Profile
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.results.plots.drawing import (
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from dialsim.logs.log_comparison import Compared, LogComparison, Side
 
 
-def calibration_page(calibration: Calibration, held: HeldOutCampaigns | None = None) -> ReportPage:
-    """Return the report of a calibration; `held` is the backtest of its forecasts."""
+def calibration_page(calibration: Calibration, held: Sequence[HeldOutCampaigns] = ()) -> ReportPage:
+    """Return the report of a calibration; `held` are its forecasts from earlier cuts."""
     first = next(iter(calibration.behaviours.values()))
     calls = sum(found.calls for found in calibration.behaviours.values())
     share = first.answering.outcomes["answered"]
@@ -61,7 +62,7 @@ def calibration_page(calibration: Calibration, held: HeldOutCampaigns | None = N
                     number, name, found, calibration.hold_out.get(name), many
                 )
             ),
-            *([] if held is None else [_campaigns(held)]),
+            *_backtests(held),
         ],
         made_from=f"Made by dialsim calibrate from {calibration.source}.",
     )
@@ -109,14 +110,7 @@ def _calibration_sections(
 
 
 def _campaigns(held: HeldOutCampaigns) -> Section:
-    rows = tuple(
-        (one.name, *of)
-        for one in held.campaigns
-        for of in (
-            ("done", one.finish_span, at_text(one.finish), _held(one.finish_held)),
-            ("people reached", one.reach_span, f"{one.reached:,}", _held(one.reach_held)),
-        )
-    )
+    rows = tuple((one.name, *row) for one in held.campaigns for row in one.rows())
     columns = ("figure", "nine of ten runs", "what happened", "in the interval")
     parts: list[Part] = [FigureTable("Campaign", columns, rows)] if rows else []
     notes = [*held.notes, *(f"Not forecast: {why}." for why in held.missing)]
@@ -126,8 +120,12 @@ def _campaigns(held: HeldOutCampaigns) -> Section:
     )
 
 
-def _held(inside: bool) -> str:
-    return "yes" if inside else "no"
+def _backtests(held: Sequence[HeldOutCampaigns]) -> Iterator[Section]:
+    """Yield the forecasts from each cut; of several cuts also how many of them held."""
+    yield from map(_campaigns, held)
+    past = Backtest([one for cut in held for one in cut.campaigns])
+    if len(held) > 1 and past.forecasts:
+        yield Section("Did earlier forecasts hold?", [Notes([f"{one}." for one in past.lines()])])
 
 
 def _pictures(number: int, found: Calibrated, held: HoldOut | None) -> Iterator[Picture]:
