@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -49,6 +50,79 @@ def test_many_runs_print_when_they_are_done_and_how_sure_that_is(tmp_path: Path)
     page = (tmp_path / "out/report.html").read_bytes()
     assert dialsim("report", tmp_path / "out").returncode == 0
     assert (tmp_path / "out/report.html").read_bytes() == page
+
+
+def workbook(folder: Path) -> dict[str, pd.DataFrame]:
+    return pd.read_excel(folder / "results.xlsx", sheet_name=None)
+
+
+def test_workbooks_have_settings_side_by_side_with_intervals(tmp_path: Path) -> None:
+    asked = ("--what-if", "0", "--excel", "--engine", "simpy", "--out")
+    few, share = ("--replications", "4"), "cost / people_reached"
+    goal = ("--goal", "p95(finish) <= Tue 12:00 and mean(cost) <= 999", "--max-replications", "8")
+    commands = {
+        "run": (FIRST, *few, "--figure", share),
+        "sweep": (FIRST, *few, "--vary", "lines=4,6"),
+        "plan": (FIRST, "--vary", "lines=4..6", *goal),
+    }
+    for command, arguments in commands.items():
+        done = dialsim(command, *arguments, *FEW, *asked, tmp_path / command)
+        assert done.stderr == ""
+    alone, swept, planned = (workbook(tmp_path / name) for name in commands)
+
+    (row,) = alone["settings"].to_dict("records")
+    assert (row["setting"], row["runs"]) == ("First campaign", 4)
+    runs = pd.read_parquet(tmp_path / "run/runs.parquet")
+    estimates = pd.read_parquet(tmp_path / "run/estimates.parquet")
+    cost = estimates.query("scope == 'run' and figure == 'cost'").iloc[0]
+    for end, name in (("", ""), ("_low", ", at least"), ("_high", ", at most")):
+        assert row[f"cost{name}"] == pytest.approx(cost[f"mean{end}"])
+    assert row["cost, at least"] < row["cost"] < row["cost, at most"]
+    finish = runs["finish"].sort_values().iloc[1].tz_convert("Asia/Bangkok").tz_localize(None)
+    assert abs(row["median finish"] - finish) < pd.Timedelta("1ms")
+    assert row[share] == pytest.approx(row["cost per reached"])
+    answer = alone["summary"].set_index("what")["value"]["Answer"]
+    assert str(answer).startswith("4 replications of seed 1: half of them are done by Mon 5 Jan")
+
+    assert list(swept["settings"]["setting"]) == ["4 lines", "6 lines"]
+    assert set(swept) >= {"summary", "settings", "differences", "runs"}
+    assert swept["settings"]["median finish"].is_monotonic_decreasing
+
+    tried = planned["settings"]
+    assert set(tried["setting"]) >= {"4 lines", "6 lines"}
+    assert set(tried["meets the goal"]) <= {"yes", "no", "yes, not sure", "no, not sure"}
+    assert tried["p95(finish)"].dt.date.astype("str").eq("2026-01-05").all()
+    assert (tried["mean(cost), at least"] < tried["mean(cost), at most"]).all()
+    formats = {
+        cell.value: below.number_format
+        for cell, below in zip(
+            *openpyxl.load_workbook(tmp_path / "plan/results.xlsx")["settings"]["1:2"], strict=True
+        )
+    }
+    assert formats["p95(finish)"] == "yyyy-mm-dd hh:mm:ss"
+    assert formats["share reached, at least"] == "0.0%"
+    assert formats["cost"] == "#,##0.00"
+
+
+@pytest.mark.slow
+def test_workbooks_of_comparisons_and_combinations(tmp_path: Path) -> None:
+    asked = ("--what-if", "0", "--excel", "--engine", "simpy", "--out")
+    other = tmp_path / "other.yaml"
+    other.write_text((ROOT / FIRST).read_text(), encoding="utf-8")
+    few = ("--set", "January.recipients.count=60", "--jobs", "1")
+    dialsim("compare", FIRST, other, *few, "--replications", "4", *asked, tmp_path / "both")
+    both = workbook(tmp_path / "both")
+    assert list(both["settings"]["setting"]) == ["first-campaign", "other"]
+    vary = ("--vary", "lines=2,4", "--vary", "January.maxAttempts=1..2")
+    dialsim("plan", FIRST, *vary, "--minimize", "mean(cost / people_reached)",
+            "--goal", "p95(finish) <= 5h", *few, "--max-replications", "12", *asked,
+            tmp_path / "best")  # fmt: skip
+    best = workbook(tmp_path / "best")["settings"]
+    assert list(best["setting"]) == [
+        *("2 lines, 1 attempt", "2 lines, 2 attempts", "4 lines, 1 attempt", "4 lines, 2 attempts")
+    ]
+    assert (best["cost / people_reached"] > 2).all()
+    assert str(best["p95(finish)"][0]).endswith(" s")
 
 
 @pytest.mark.slow

@@ -305,9 +305,10 @@ def test_a_folder_has_a_workbook_and_lacks_tables_as_asked(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--excel"], "--excel and --without say what is written: they go with --out"),
-        (["--without", "calls"], "they go with --out"),
-        (["--excel", "--out", "x", "--replications", "2"], "they don't go with many"),
+        (["--excel"], "--excel writes a file: it goes with --out"),
+        (["--excel", "--replications", "2"], "--excel writes a file: it goes with --out"),
+        (["--without", "calls"], "it goes with --out"),
+        (["--without", "calls", "--out", "x", "--replications", "2"], "it doesn't go with many"),
         (["--without", "summary", "--out", "x"], "is not one of 'calls', 'transitions', 'recip"),
     ],
 )

@@ -23,6 +23,8 @@ from dialsim.cli.program import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.estimates import Setting
+    from dialsim.experiments.expression import Expression
     from dialsim.experiments.plan import Objective
     from dialsim.experiments.sweep import Adjustment, Sweep
     from dialsim.experiments.variants import Variant
@@ -113,9 +115,12 @@ class Experiment:
         report: Callable[[FurtherRuns], str],
         tables: Callable[[], Mapping[str, pd.DataFrame]],
         printed: Callable[[], tuple[Sequence[str], Sequence[FigureTable]]],
+        settings: Callable[[], Sequence[Setting]],
+        expressions: Sequence[Expression] = (),
     ) -> None:
-        """Write the page, whose further runs are kept with the others, and the tables; then
-        print.
+        """Write the page, whose further runs are kept with the others, and the tables; then print.
+
+        The workbook has the `settings` side by side, with `expressions` behind their figures.
         """
         from dialsim.experiments.experiment_text import print_experiment
 
@@ -131,6 +136,14 @@ class Experiment:
                     options.what_if, options.jobs, options.dask, place, progress, options.engine
                 )
                 put(report(further), place)
+            if options.excel:
+                from dialsim.experiments.estimates import settings_table
+                from dialsim.results.excel import NAME, write_workbook
+
+                said = [("Answer" if k == 0 else "", text) for k, text in enumerate(printed()[0])]
+                side_by_side, units = settings_table(settings(), expressions)
+                sheets = {"settings": side_by_side, **tables()}
+                write_workbook(place / NAME, self._title, said, sheets, units)
             self._folder.finish(tables(), document)
         if options.form == "json":
             import orjson
@@ -321,6 +334,7 @@ def _deliver(
     **more: pd.DataFrame,
 ) -> None:
     """Write and print variants; `seed` is None if each has its own; `more` are further tables."""
+    from dialsim.experiments.estimates import Setting
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import sweep_report
@@ -337,8 +351,14 @@ def _deliver(
     if found.decided is not None:
         tables["decisions"] = found.decided.frame
     experiment.deliver(
-        document, report, lambda: tables | more, lambda: content(found, compared, base)
-    )
+        document,
+        report,
+        lambda: tables | more,
+        lambda: content(found, compared, base),
+        lambda: [Setting(variant.name, runs, prior) for variant, runs, prior
+                 in zip(found.variants, found.figures, found.priors, strict=True)],
+        found.expressions,
+    )  # fmt: skip
 
 
 def _variants(
@@ -586,7 +606,7 @@ def _find_value(
     from dialsim.experiments import plan_text
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.plan import plan as find
-    from dialsim.experiments.variants import ends, read_span
+    from dialsim.experiments.variants import ends, read_span, setting_text
 
     path, span = read_span(vary, loaded.first_day)
     path = _full(loaded, path)
@@ -610,7 +630,14 @@ def _find_value(
         said += plan_text.plan_sentences(answer)
         return [*said, *warnings], plan_text.plan_tables(answer)
 
-    experiment.deliver(answer.to_dict(), report, dict, printed)
+    experiment.deliver(
+        answer.to_dict(),
+        report,
+        dict,
+        printed,
+        lambda: [plan_text.setting_of(setting_text(path, part.value), part)
+                 for part in answer.tried],
+    )  # fmt: skip
     return answer.met
 
 
@@ -654,5 +681,7 @@ def _find_optimum(
             ],
             plan_text.optimum_tables(answer),
         ),
+        lambda: [plan_text.setting_of(part.name, part.estimate) for part in answer.tried],
+        [] if answer.figure is None else [answer.figure],
     )
     return answer.met

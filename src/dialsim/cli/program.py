@@ -237,12 +237,18 @@ what_if_option = click.option(
 )
 
 
+excel_option = click.option(
+    "--excel", is_flag=True, help="Write results.xlsx to DIR as well, in Thai time."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options that `run`, `sweep` and `plan` share; some commands lack some of them."""
 
     out: Path | None
     force: bool
+    excel: bool
     seed: int | None
     engine: Choice
     jobs: int | None
@@ -258,6 +264,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def packed(**given: Any) -> None:
         shared = Options(**{part.name: given.pop(part.name) for part in fields(Options)})
+        if shared.excel and shared.out is None:
+            raise click.UsageError("--excel writes a file: it goes with --out")
         command(**given, options=shared)
 
     return packed
@@ -266,8 +274,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add all shared options of commands with many runs."""
     for option in reversed(
-        (experiment_out_option, force_option, seed_option, engine_option, jobs_option,
-         dask_option, what_if_option, set_option, format_option)
+        (experiment_out_option, force_option, excel_option, seed_option, engine_option,
+         jobs_option, dask_option, what_if_option, set_option, format_option)
     ):  # fmt: skip
         command = option(command)
     return command

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from dialsim.cli.program import (
     announce,
     dask_option,
     engine_option,
+    excel_option,
     force_option,
     format_option,
     jobs_option,
@@ -101,9 +101,7 @@ def report(folder: Path, what_if: int | None) -> None:
 @jobs_option
 @dask_option
 @what_if_option
-@click.option(
-    "--excel", is_flag=True, help="Write results.xlsx to DIR as well; for one run, in Thai time."
-)
+@excel_option
 @click.option(
     "--without",
     type=click.Choice(["calls", "transitions", "recipients", "campaigns", "webhooks"]),
@@ -120,7 +118,6 @@ def run(
     replications: int | None,
     precision: str | None,
     max_replications: int,
-    excel: bool,
     without: tuple[str, ...],
     figures: tuple[str, ...],
     options: Options,
@@ -131,9 +128,8 @@ def run(
     --replications or --precision it is run many times, and what is printed are the means and
     quantiles of all figures, with their 95 % intervals.
     """
-    files = _Files(excel, without)
-    if files != _Files() and options.out is None:
-        raise click.UsageError("--excel and --without say what is written: they go with --out")
+    if without and options.out is None:
+        raise click.UsageError("--without leaves out files: it goes with --out")
     if journal is not None:
         others = (options.seed, replication, replications, precision, options.what_if, scenario,
                   options.overrides or None, figures or None)  # fmt: skip
@@ -141,17 +137,17 @@ def run(
             raise click.UsageError(
                 "--from-journal goes with --out, --force, --excel, --without and --format alone"
             )
-        _from_journal(journal, options, files)
+        _from_journal(journal, options, without)
         return
     if scenario is None:
         raise click.UsageError("Missing argument 'SCENARIO'.")
     if replications is None and precision is None:
         if figures:
             raise click.UsageError("--figure is for many runs: give --replications as well")
-        _once(scenario, replication or 0, options, files)
+        _once(scenario, replication or 0, options, without)
         return
-    if files != _Files():
-        raise click.UsageError("--excel and --without are for one run: they don't go with many")
+    if without:
+        raise click.UsageError("--without is for one run: it doesn't go with many")
     if replication is not None:
         raise click.UsageError("--replication is for one run: it doesn't go with many")
     # --precision alone begins with 20 runs, from which it estimates how many more it takes.
@@ -159,15 +155,7 @@ def run(
     _many(scenario, first, precision, max_replications, figures, options)
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """Files to write or to leave out for one run."""
-
-    excel: bool = False
-    without: tuple[str, ...] = ()
-
-
-def _once(scenario: Path, replication: int, options: Options, files: _Files) -> None:
+def _once(scenario: Path, replication: int, options: Options, without: tuple[str, ...]) -> None:
     from dialsim.results.folder import check_place
     from dialsim.results.result import run as simulate
     from dialsim.scenario.loading import load
@@ -181,10 +169,10 @@ def _once(scenario: Path, replication: int, options: Options, files: _Files) -> 
             loaded, seed=options.seed, replication=replication, engine=options.engine,
             progress=progress,
         )  # fmt: skip
-    _show(result, options, files)
+    _show(result, options, without)
 
 
-def _from_journal(journal: Path, options: Options, files: _Files) -> None:
+def _from_journal(journal: Path, options: Options, without: tuple[str, ...]) -> None:
     from dialsim.results.folder import check_place
     from dialsim.sandbox.access import require_extra
 
@@ -193,10 +181,10 @@ def _from_journal(journal: Path, options: Options, files: _Files) -> None:
     require_extra("run --from-journal")
     from dialsim.sandbox.restart import read
 
-    _show(read(journal), options, files)
+    _show(read(journal), options, without)
 
 
-def _show(result: Result, options: Options, files: _Files) -> None:
+def _show(result: Result, options: Options, without: tuple[str, ...]) -> None:
     from dialsim.results.summary_text import print_summary
 
     out = options.out
@@ -206,7 +194,7 @@ def _show(result: Result, options: Options, files: _Files) -> None:
         with progress_bar("What would help", "runs") as progress:
             write_run(
                 result, out, force=options.force, pairs=options.what_if, progress=progress,
-                engine=options.engine, without=files.without, excel=files.excel,
+                engine=options.engine, without=without, excel=options.excel,
             )  # fmt: skip
     if options.form == "json":
         click.echo(result.summary.to_json().decode())
@@ -226,6 +214,7 @@ def _many(
 ) -> None:
     from dialsim.cli.experiment import Experiment
     from dialsim.experiments import experiment_text
+    from dialsim.experiments.estimates import Setting
     from dialsim.experiments.expression import read_shown
     from dialsim.experiments.folder import replications_document
     from dialsim.experiments.replications import precisions, replicate
@@ -262,4 +251,6 @@ def _many(
             "estimates": runs.intervals(),
         },
         printed,
+        lambda: [Setting(loaded.name, runs.figures, runs.prior)],
+        runs.expressions,
     )

@@ -8,6 +8,7 @@ of runs that are done by the end of each day (`dialsim.experiments.days`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.days import Days, DoneBy, compare_days
-from dialsim.experiments.expression import Expression
+from dialsim.experiments.expression import Expression, figure_of
 from dialsim.experiments.facts import facts
 from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import (
@@ -35,9 +36,10 @@ from dialsim.experiments.intervals import (
     unpaired_difference,
 )
 from dialsim.experiments.prior import Place, Prior
-from dialsim.experiments.run_figures import RunFigures, parts_of
+from dialsim.experiments.run_figures import RunFigures, earliest_start, parts_of
 from dialsim.experiments.variants import setting_text
-from dialsim.results.figures import is_instant
+from dialsim.interface.instants import utc
+from dialsim.results.figures import MAIN, Unit, is_instant
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,6 +167,57 @@ def estimate(
 def _columns(statistic: str, found: Interval) -> dict[str, float | None]:
     ends = {"": found.estimate, "_low": found.low, "_high": found.high, "_enough": found.enough}
     return {f"{statistic}{end}": value for end, value in ends.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting with its runs; `cells` are columns before its figures."""
+
+    name: str
+    runs: Sequence[RunFigures]
+    prior: Prior
+    cells: Mapping[str, object] = field(default_factory=dict)
+
+
+def settings_table(
+    settings: Sequence[Setting], expressions: Sequence[Expression] = ()
+) -> tuple[pd.DataFrame, dict[str, Unit]]:
+    """Return settings side by side, with 95 % intervals, and the units of the columns.
+
+    A row per setting, and per campaign if there are several. Figures that no run has are left out.
+    """
+    import pandas as pd
+
+    origin = earliest_start([run for setting in settings for run in setting.runs])
+    rows, units = [], dict[str, Unit]()
+    for setting in settings:
+        campaigns = [part for part in setting.runs[0].scopes if part.scope == "campaign"]
+        places = [(part.organization, part.campaign) for part in campaigns]
+        for place in [(None, None), *(places if len(places) > 1 else [])]:
+            finish = figure_of("finish", place)
+            shown = [("median finish", "p50", finish), ("95 % done", "p95", finish)]
+            shown += [(label, "mean", figure_of(name, place)) for name, label in MAIN.items()]
+            if place == (None, None):
+                shown += [(e.text, "p50" if e.by_median else "mean", e) for e in expressions]
+            row: dict[str, object] = {"setting": setting.name, "runs": len(setting.runs)}
+            row |= {"campaign": place[1] or "all"} if len(places) > 1 else {}
+            row |= setting.cells
+            for label, statistic, figure in shown:
+                values = figure.in_tables(setting.runs, origin)
+                known = figure.facts_in_tables(setting.runs, setting.prior)
+                found = estimate(label, values, CONFIDENCE, known, statistic != "mean")
+                for end, name in _COLUMN_ENDS.items():
+                    value = found[f"{statistic}{end}"]
+                    if figure.is_instant:
+                        at = (origin or 0) + 1000 * value
+                        value = utc(round(at)) if isfinite(at) else None
+                    row[f"{label}{name}"] = value
+                    units[f"{label}{name}"] = figure.unit
+            rows.append(row)
+    return pd.DataFrame(rows).dropna(axis="columns", how="all"), units
+
+
+_COLUMN_ENDS = {"": "", "_low": ", at least", "_high": ", at most"}
 
 
 def differences(

@@ -471,9 +471,9 @@ class _Combined(Expression):
         return least * first + low * second, most * first + high * second
 
 
-def figure_of_run(name: str) -> Expression:
-    """Return a figure of the whole run as an expression."""
-    figure = FigureName(name, None, None)
+def figure_of(name: str, place: Place = (None, None)) -> Expression:
+    """Return a figure of the whole run, or of an organization or campaign, as an expression."""
+    figure = FigureName(name, *place)
     return _Figure(name, Measure.of(figure.unit), figure)
 
 

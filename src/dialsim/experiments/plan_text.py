@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments.breaches import not_allowed
+from dialsim.experiments.estimates import Setting
 from dialsim.experiments.experiment_text import (
     LOST_TO,
     SAY_THEIRS,
@@ -25,6 +26,7 @@ from dialsim.interface.instants import (
     minute_text,
     short_text,
     thai,
+    utc,
 )
 from dialsim.results.summary_text import FigureTable, ValueText, fragment
 from dialsim.scenario.error_text import few
@@ -330,6 +332,20 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
         for number, finding in enumerate(answer.estimate.findings)
     ]
     return [*tables, _tried_table(answer)]
+
+
+def setting_of(name: str, part: GoalEstimate) -> Setting:
+    """Return a setting tried for a workbook, with its verdict and the statistics of the goal."""
+    cells: dict[str, object] = {"meets the goal": verdict_text(part)}
+    for finding in part.findings:
+        clause, limits = finding.clause, (finding.estimate, finding.low, finding.high)
+        for end, value in zip(("", ", at least", ", at most"), limits, strict=True):
+            cell: object = value if isfinite(value) else None
+            if clause.is_instant and isfinite(value):
+                after = clause.bound.after_start
+                cell = finding_text(finding, value) if after else utc(round(value))
+            cells[f"{clause.asked}{end}"] = cell
+    return Setting(name, part.runs, part.prior, cells)
 
 
 def _clause_title(finding: ClauseFinding) -> str:

@@ -20,7 +20,7 @@ from dialsim.experiments.experiment_text import (
     expression_text,
     when_text,
 )
-from dialsim.experiments.expression import Expression, figure_of_run, read_expression, read_shown
+from dialsim.experiments.expression import Expression, figure_of, read_expression, read_shown
 from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_text
@@ -611,9 +611,7 @@ def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
     """Plot a point per combination tried; undominated ones are ringed, the answer is filled."""
     ax = canvas(ax)
     priced = any(isfinite(part.cost) for part in answer.tried)
-    finish, other = (
-        figure_of_run(name) for name in ("finish", "cost" if priced else "people_reached")
-    )
+    finish, other = (figure_of(name) for name in ("finish", "cost" if priced else "people_reached"))
 
     def points(parts: Sequence[Combination]) -> tuple[list[float], list[float]]:
         shown = [part for part in parts if isfinite(part.finish)]

@@ -1,4 +1,4 @@
-"""A run as a workbook: summary, campaigns, recipients, calls by hour, in Thai time.
+"""Results as workbooks in Thai time: of a run its summary, campaigns, recipients, calls by hour.
 
 Rows are written one by one, so that a million need little memory. A sheet of Excel ends with row
 1,048,576; longer tables continue on further sheets, as the summary mentions.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
 from tempfile import mkstemp
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -40,7 +41,11 @@ _THAI = "Asia/Bangkok"
 _CHUNK = 10_000
 
 _INSTANT, _COUNT, _NUMBER, _SHARE = "yyyy-mm-dd hh:mm:ss", "#,##0", "#,##0.00", "0.0%"
-_UNIT_FORMATS = {unit: _NUMBER for unit in Unit if unit.is_money} | {Unit.SHARE: _SHARE}
+_UNIT_FORMATS: dict[Unit | None, str] = {
+    Unit.SHARE: _SHARE,
+    **{unit: _NUMBER for unit in Unit if unit.is_money},
+}
+_KIND_FORMATS = {"i": _COUNT, "u": _COUNT, "f": _NUMBER}
 
 
 def for_excel(frame: pd.DataFrame) -> pd.DataFrame:
@@ -74,9 +79,60 @@ def write_excel(result: Result, path: str | os.PathLike[str]) -> Path:
     The file appears when it is complete. Equal results give equal bytes under equal versions of the
     libraries. Raises OutputError for errors of the file system.
     """
-    place = Path(path)
-    replace_file(place, lambda file: _write(result, file))
-    return place
+    summary, world = result.summary, result.trace.world
+    rows: list[tuple[str, object]] = [
+        ("Answer", headline(summary)),
+        ("Seed", world.seed),
+        ("Replication", world.replication),
+    ]
+    for answer in answers(summary):
+        said = f"{answer.finish}; {answer.reach}. {answer.held_back}".rstrip()
+        rows.append((answer.campaign, said))
+    rows += [("Warning", warning) for warning in summary.warnings]
+    sheets = {
+        "campaigns": summary.to_frame(),
+        "recipients": result.recipients,
+        "calls by hour": calls_by_hour(result),
+    }
+    return write_workbook(Path(path), world.scenario.name, rows, sheets)
+
+
+def write_workbook(
+    path: Path,
+    scenario: str,
+    said: Sequence[tuple[str, object]],
+    sheets: Mapping[str, pd.DataFrame],
+    units: Mapping[str, Unit] = MappingProxyType({}),
+) -> Path:
+    """Write tables with a summary before them, like `write_excel`.
+
+    `units` are units of columns that are no figures.
+    """
+    rows = [("Scenario", scenario), ("Times", "Thai time (UTC+7)"), *said]
+    for name, frame in sheets.items():
+        if len(frame) > MOST_ROWS:
+            parts = -(-len(frame) // MOST_ROWS)
+            rows.append(
+                (name, f"{len(frame):,} rows, in {parts} sheets: Excel holds {MOST_ROWS:,}")
+            )
+
+    def write(file: BinaryIO) -> None:
+        from xlsxwriter import Workbook
+
+        # Names and texts come from strangers' lists: one that begins with `=` must not become a
+        # formula.
+        options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
+        book = Workbook(file, options)
+        # The time of writing would make equal results differ.
+        book.set_properties({"created": datetime(2000, 1, 1), "title": "dialsim"})  # noqa: DTZ001
+        writer = _Writer(book, units)
+        writer.rows("summary", ("what", "value"), rows, (18, 100))
+        for name, frame in sheets.items():
+            writer.table(name, for_excel(frame))
+        book.close()
+
+    replace_file(path, write)
+    return path
 
 
 def replace_file(place: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -111,27 +167,6 @@ def _umask() -> int:
     return mask
 
 
-def _write(result: Result, file: BinaryIO) -> None:
-    from xlsxwriter import Workbook
-
-    # Names and texts come from strangers' lists: one that begins with `=` must not become a
-    # formula.
-    options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
-    book = Workbook(file, options)
-    # The time of writing would make equal results differ.
-    book.set_properties({"created": datetime(2000, 1, 1), "title": "dialsim"})  # noqa: DTZ001
-    sheets = {
-        "campaigns": for_excel(result.summary.to_frame()),
-        "recipients": for_excel(result.recipients),
-        "calls by hour": calls_by_hour(result),
-    }
-    writer = _Writer(book)
-    _write_summary(result, sheets, writer)
-    for name, frame in sheets.items():
-        writer.table(name, frame)
-    book.close()
-
-
 def calls_by_hour(result: Result) -> pd.DataFrame:
     """Return dials by campaign and Thai hour, with their ends.
 
@@ -163,40 +198,19 @@ def calls_by_hour(result: Result) -> pd.DataFrame:
     return made
 
 
-def _write_summary(result: Result, sheets: Mapping[str, pd.DataFrame], writer: _Writer) -> None:
-    summary, world = result.summary, result.trace.world
-    rows: list[tuple[object, ...]] = [
-        ("Scenario", world.scenario.name),
-        ("Answer", headline(summary)),
-        ("Times", "Thai time (UTC+7)"),
-        ("Seed", world.seed),
-        ("Replication", world.replication),
-    ]
-    for answer in answers(summary):
-        said = f"{answer.finish}; {answer.reach}. {answer.held_back}".rstrip()
-        rows.append((answer.campaign, said))
-    rows += [("Warning", warning) for warning in summary.warnings]
-    for name, frame in sheets.items():
-        if len(frame) > MOST_ROWS:
-            parts = -(-len(frame) // MOST_ROWS)
-            rows.append(
-                (name, f"{len(frame):,} rows, in {parts} sheets: Excel holds {MOST_ROWS:,}")
-            )
-    writer.rows("summary", ("what", "value"), rows, (18, 100))
-
-
 @dataclass(slots=True)
 class _Writer:
     """Writer of tables to the sheets of a workbook."""
 
     book: Workbook
+    units: Mapping[str, Unit] = field(default_factory=dict)
     _formats: dict[str, Format] = field(default_factory=dict)
 
     def rows(
         self,
         name: str,
         header: tuple[str, ...],
-        rows: list[tuple[object, ...]],
+        rows: Sequence[tuple[object, ...]],
         widths: tuple[int, ...],
     ) -> None:
         """Write a sheet of texts and counts."""
@@ -207,7 +221,7 @@ class _Writer:
 
     def table(self, name: str, frame: pd.DataFrame) -> None:
         """Write a table prepared for Excel, to as many sheets as needed."""
-        forms = [_form(str(column), frame[column].dtype) for column in frame]
+        forms = [self._form(str(column), frame[column].dtype) for column in frame]
         widths = tuple(
             20 if form == _INSTANT else max(10, min(len(str(column)) + 2, 40))
             for column, form in zip(frame, forms, strict=True)
@@ -221,6 +235,14 @@ class _Writer:
             for number, cells in enumerate(_rows(shown), 1):
                 for place, cell in enumerate(cells):
                     writers[place](number, place, cell)
+
+    def _form(self, column: str, dtype: Any) -> str:
+        """Return the number format of a column."""
+        if dtype.kind == "M":
+            return _INSTANT
+        is_figure = column in NUMBERS or column.startswith(REACH)
+        unit = unit_of(column) if is_figure else self.units.get(column)
+        return _UNIT_FORMATS.get(unit) or _KIND_FORMATS.get(dtype.kind, "General")
 
     def _sheet(
         self, name: str, header: tuple[str, ...], widths: tuple[int, ...], rows: int
@@ -252,15 +274,6 @@ class _Writer:
                 sheet.write_number(row, column, value, shown)
 
         return write
-
-
-def _form(column: str, dtype: Any) -> str:
-    """Return the number format of a column."""
-    if dtype.kind == "M":
-        return _INSTANT
-    if (column in NUMBERS or column.startswith(REACH)) and unit_of(column) in _UNIT_FORMATS:
-        return _UNIT_FORMATS[unit_of(column)]
-    return {"i": _COUNT, "u": _COUNT, "f": _NUMBER}.get(dtype.kind, "General")
 
 
 def _rows(frame: pd.DataFrame) -> Iterator[tuple[object, ...]]:
