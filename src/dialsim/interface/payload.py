@@ -8,8 +8,7 @@ replaces personal data that the retention policy has removed (D1).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Literal, overload
 from urllib.parse import quote
 
@@ -160,94 +159,6 @@ NO_CONVERSATION = "No conversation"
 """Both texts of the fallback result of a silent call (A3)."""
 UNKNOWN = "Unknown"
 """Funnel value if no step is known to be reached."""
-UNAVAILABLE_SUMMARY = "ไม่สามารถวิเคราะห์การสนทนานี้ได้"
-UNAVAILABLE_ERROR = "The conversation could not be analyzed."
-ERROR_DESCRIPTION = "Why there is no analysis"
-
-_SUMMARY = "สนทนากับผู้รับสายเรียบร้อยแล้ว"
-_SUMMARY_WITH_STEP = "สนทนากับผู้รับสายแล้ว ถึงขั้นตอน {step}"
-
-Value = str | int | float | bool
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """Custom field of an agent's analyses; the attributes have the names of the wire."""
-
-    name: str
-    type: str
-    required: bool
-    description: str | None = None
-    enum_variant: tuple[str, ...] | None = None
-
-    def item(self, value: Value) -> dict[str, object]:
-        """Return the field as an entry of the result, without absent properties."""
-        item: dict[str, object] = {"type": self.type, "value": value, "required": self.required}
-        if self.description is not None:
-            item["description"] = self.description
-        if self.enum_variant is not None:
-            item["enumVariant"] = list(self.enum_variant)
-        return item
-
-
-@dataclass(frozen=True, slots=True)
-class AnalysisJson:
-    """Structure of an agent's analysis results: version, funnel steps (None: no funnel), custom
-    fields.
-    """
-
-    version: Literal["v1", "v2"] = "v2"
-    funnel: tuple[str, ...] | None = None
-    fields: tuple[Field, ...] = ()
-
-    def result(self, step: str | None, values: Sequence[Value]) -> dict[str, object]:
-        """Return the result of an analyzed conversation.
-
-        `step` is the furthest funnel step reached (None: not even the first); `values` has one
-        value per field. The wording of the summary is ours.
-        """
-        reached = UNKNOWN if step is None else step
-        fixed: dict[str, object] = {"callSummary": _SUMMARY}
-        if self.funnel is not None:
-            fixed["callSummary"] = (
-                _SUMMARY if step is None else _SUMMARY_WITH_STEP.format(step=step)
-            )
-            fixed["funnel"] = {"funnelFlow": list(self.funnel), "value": reached}
-        items = {
-            field.name: field.item(value) for field, value in zip(self.fields, values, strict=True)
-        }
-        custom = "postCallAnalyticsResult" if self.version == "v2" else "customizableAttr"
-        return {"version": self.version, "fixedAttr": fixed, custom: items}
-
-    def no_conversation(self) -> dict[str, object]:
-        """Return the fallback result of a silent call, with the agent's funnel steps (A3)."""
-        return _fallback(NO_CONVERSATION, NO_CONVERSATION, self.funnel or (UNKNOWN,))
-
-
-def unavailable() -> dict[str, object]:
-    """Return the fallback result of an analysis that could not run (A3). Its texts are ours."""
-    return _fallback(UNAVAILABLE_SUMMARY, UNAVAILABLE_ERROR, (UNKNOWN,))
-
-
-def _fallback(summary: str, error: str, flow: Sequence[str]) -> dict[str, object]:
-    return {
-        "version": "v2",
-        "fixedAttr": {
-            "callSummary": summary,
-            "funnel": {"funnelFlow": list(flow), "value": UNKNOWN},
-        },
-        "postCallAnalyticsResult": {
-            "error": {
-                "type": "string",
-                "value": error,
-                "required": True,
-                "description": ERROR_DESCRIPTION,
-                "enumVariant": None,
-            }
-        },
-    }
-
-
 FAILED_MESSAGE = "The line or the number failed"
 """`errorMessage` of a FAILED call (F2). The wording is ours."""
 QUEUE_TIMEOUT_MESSAGE = "The call waited too long in the queue"

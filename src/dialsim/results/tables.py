@@ -33,7 +33,7 @@ from dialsim.results.counts import billed_increments, cost_of
 from dialsim.results.run_view import Catalog, RunView
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.analysis import AGENT_STATUSES, Analyses, agent_statuses
-from dialsim.webhooks.bodies import Body
+from dialsim.webhooks.call_results import Body
 from dialsim.webhooks.deliveries import Stream
 from dialsim.webhooks.messages import VERDICTS, Verdicts
 

@@ -43,13 +43,12 @@ from dialsim.webhooks.bodies import (
     DATA_EXPIRED,
     OUTPUT,
     PERSONAL_DATA,
-    Body,
-    CallResultMaker,
     duration_json,
     expired,
     instants_json,
     visible_people,
 )
+from dialsim.webhooks.call_results import Body, CallResultMaker
 from dialsim.webhooks.messages import (
     FOREVER,
     Content,

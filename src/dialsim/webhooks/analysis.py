@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
 from dialsim.engine.chance import Draws, Purpose, rows_by_pair
+from dialsim.engine.column_table import ColumnTable
 from dialsim.engine.log_reader import NOT_HAPPENED, Calls
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, call_keys
 from dialsim.engine.world import CampaignBlock, World
@@ -67,7 +68,7 @@ _BY_WORD = {
 
 
 @dataclass(frozen=True, slots=True)
-class Conversations:
+class Conversations(ColumnTable):
     """Answered calls of one campaign that have ended, as columns.
 
     `call` is an index into the campaign's calls. `recipient` counts from 0 and `attempt` from 1.
@@ -81,19 +82,6 @@ class Conversations:
     behaviour: NDArray[np.int16]
     ended_at: NDArray[np.int64]
     said: NDArray[np.int8]
-
-    def __len__(self) -> int:
-        return len(self.call)
-
-    def __getitem__(self, rows: NDArray[np.int64]) -> Conversations:
-        return Conversations(
-            self.call.take(rows),
-            self.recipient.take(rows),
-            self.attempt.take(rows),
-            self.behaviour.take(rows),
-            self.ended_at.take(rows),
-            self.said.take(rows),
-        )
 
     def by_behaviour(
         self, behaviours: Sequence[Behaviour]
@@ -214,15 +202,12 @@ class Analyses:
 
 
 @dataclass(frozen=True, slots=True)
-class AnalysisChanges:
+class AnalysisChanges(ColumnTable):
     """Changes of calls by analyses: instants (ms), indices of calls, indices into `CHANGES`."""
 
     at: NDArray[np.int64]
     call: NDArray[np.int64]
     kind: NDArray[np.uint8]
-
-    def __getitem__(self, rows: slice) -> AnalysisChanges:
-        return AnalysisChanges(self.at[rows], self.call[rows], self.kind[rows])
 
 
 AGENT_STATUSES = tuple(AgentStatus)

@@ -18,30 +18,24 @@ from dialsim.engine.identity import agent_id, call_ids, session_ids
 from dialsim.engine.log_reader import CALL_STATUSES, ENDS, NOT_HAPPENED, TO_STATUS, Calls
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.engine.world import CampaignBlock
-from dialsim.interface.model import MOST_EXACT
 from dialsim.interface.payload import (
     FAILED_MESSAGE,
     MASKED_NAME,
     QUEUE_TIMEOUT_MESSAGE,
-    AnalysisJson,
-    Field,
     FileKind,
-    Value,
     agent_json,
     campaign_json,
     data_expired,
     links,
     mask_agent_params,
-    mask_call_result,
     mask_tel,
-    unavailable,
 )
 from dialsim.interface.status import CallStatus, CampaignStatus
-from dialsim.scenario.organization import Analysis, AnalysisField, Retention
+from dialsim.scenario.organization import Retention
 from dialsim.scenario.people import People
+from dialsim.webhooks.call_results import Body, CallResultMaker
 from dialsim.webhooks.messages import (
     FOREVER,
-    Content,
     Messages,
     change_sequence,
     row_sequence,
@@ -223,9 +217,6 @@ def _expired(
     return flags
 
 
-Body = dict[str, object]
-
-
 def instants_json(at: NDArray[np.int64]) -> list[str | None]:
     """Format instants (ms) as ISO 8601, like `2026-01-05T02:00:00.000Z`; NOT_HAPPENED as None."""
     # numpy reads NOT_HAPPENED as NaT
@@ -239,59 +230,6 @@ def duration_json(started_at: int, ended_at: int) -> str | None:
         return None
     seconds, ms = divmod(ended_at - started_at, 1000)
     return f"{seconds}.{ms:03}"
-
-
-class CallResultMaker:
-    """Builder of the `callResult` of an agent's conversations."""
-
-    def __init__(self, analysis: Analysis | None) -> None:
-        analysis = analysis or Analysis()
-        self._values = [
-            [_value_json(field, text) for text in field.values]
-            for field in analysis.fields.values()
-        ]
-        self._form = AnalysisJson(
-            version=analysis.version,
-            funnel=None if analysis.funnel is None else tuple(s.step for s in analysis.funnel),
-            fields=tuple(
-                Field(name, field.type, field.required, field.description, field.enum_variant)
-                for name, field in analysis.fields.items()
-            ),
-        )
-
-    def of(self, messages: Messages, masked: NDArray[np.bool_]) -> Iterator[Body | None]:
-        """Yield the results of messages, masked where retention has removed the output (D1)."""
-        rows = zip(messages.content.tolist(), messages.found.tolist(), masked.tolist(), strict=True)
-        for content, found, is_masked in rows:
-            result = self._result(content, found)
-            yield mask_call_result(result) if is_masked and result is not None else result
-
-    def _result(self, content: int, found: list[int]) -> Body | None:
-        """Return one result; `found` is a row of `Analyses.found`."""
-        match content:
-            case Content.NOTHING:
-                return None
-            case Content.NO_CONVERSATION:
-                return self._form.no_conversation()
-            case Content.UNAVAILABLE:
-                return unavailable()
-        steps, *chosen = found
-        return self._form.result(
-            self._form.funnel[steps - 1] if self._form.funnel is not None and steps else None,
-            [values[position] for values, position in zip(self._values, chosen, strict=True)],
-        )
-
-
-def _value_json(field: AnalysisField, text: str) -> Value:
-    """Convert a key under `values` to the type of its field on the wire."""
-    if field.type == "boolean":
-        return text == "true"
-    if field.type != "number":
-        return text
-    number = float(text)
-    is_exact = number.is_integer() and abs(number) <= MOST_EXACT
-    # 5.0 in a file is 5 on the wire, as JavaScript writes it.
-    return int(number) if is_exact else number
 
 
 # Indexed by kind of a call's last change.

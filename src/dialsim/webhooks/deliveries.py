@@ -5,7 +5,7 @@ W5).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import BinaryIO
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
 from dialsim.engine.chance import Purpose
+from dialsim.engine.column_table import ColumnTable
 from dialsim.engine.log_reader import NOT_HAPPENED, Calls
 from dialsim.engine.post_log import PostLog
 from dialsim.engine.trace import Trace
@@ -31,7 +32,8 @@ from dialsim.interface.payload import (
 )
 from dialsim.scenario.organization import Receiver
 from dialsim.webhooks.analysis import Analyses
-from dialsim.webhooks.bodies import Bodies, Body, VisibleState, instants_json, visible_state
+from dialsim.webhooks.bodies import Bodies, VisibleState, instants_json, visible_state
+from dialsim.webhooks.call_results import Body
 from dialsim.webhooks.messages import MessageBuilder, Messages, horizon, sequence
 
 _RESULT_BITS = 16  # bits of a result's number, beside its call, in one key
@@ -60,7 +62,7 @@ def next_post_at(
 
 
 @dataclass(frozen=True, slots=True)
-class Posts:
+class Posts(ColumnTable):
     """POSTs of a campaign's messages, by message and number; instants in ms.
 
     `message` is an index into the messages. `number` counts from 1, to 3 unless the result was sent
@@ -78,146 +80,6 @@ class Posts:
     response: NDArray[np.int16]
     received: NDArray[np.bool_]
     arrived_at: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.message)
-
-    def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Posts:
-        return Posts(
-            self.message[rows],
-            self.number[rows],
-            self.at[rows],
-            self.turn[rows],
-            self.resent[rows],
-            self.response[rows],
-            self.received[rows],
-            self.arrived_at[rows],
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[Posts]) -> Posts:
-        """Concatenate lists of POSTs; at least one."""
-        # Empty parts are skipped, because concatenating copies; one remains for its dtypes.
-        parts = [part for part in parts if len(part)] or parts[:1]
-        if len(parts) == 1:
-            return parts[0]
-        return cls(
-            *(
-                np.concatenate([getattr(part, field.name) for part in parts])
-                for field in fields(cls)
-            )
-        )
-
-
-class ReceiverModel:
-    """Receiver of one campaign's messages, simulated or real."""
-
-    def __init__(self, trace: Trace, calls: Calls, messages: Messages) -> None:
-        self._trace = trace
-        self._calls = calls
-        self._messages = messages
-        part = trace.campaign(calls.organization, calls.campaign)
-        webhook = part.owner.settings.webhook
-        self._receiver = webhook.receiver if webhook is not None else Receiver()
-        self._draws = part.block.draws
-
-    def posts(self) -> Posts:
-        """Return every POST that leaves by the horizon; real ones where a sandbox made them."""
-        sent_at = self._messages.sent_at
-        sent = has_url(
-            self._trace,
-            self._calls.organization,
-            sequence(self._trace, sent_at, self._messages.turn),
-        )
-        rounds = [self._unsent(np.flatnonzero(~sent))]
-        if self._trace.posts is not None:
-            made = Posts.joined([*rounds, self._made(self._trace.posts)])
-            return made[np.lexsort((made.number, made.message))]
-        due, at, number = np.flatnonzero(sent), sent_at[sent], 1
-        while len(due):
-            tried, latency = self._post(due, at, number)
-            rounds.append(tried)
-            at = next_post_at(tried.number, tried.at, tried.response, latency)
-            again = (at != NOT_HAPPENED) & (at <= horizon(self._trace))
-            due, at, number = due[again], at[again], number + 1
-        return _in_order(rounds)
-
-    def _made(self, log: PostLog) -> Posts:
-        """Return the real POSTs of a sandbox; a 2xx means that the receiver accepted the result."""
-        calls, messages = self._calls, self._messages
-        rows = log.rows(calls.organization, calls.campaign)
-        # One integer per (call, result), so that both logs can be matched by a binary search.
-        told = calls.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
-        keys = messages.call << _RESULT_BITS | messages.result
-        received = accepted(rows.response)
-        return Posts(
-            message=np.searchsorted(keys, told),
-            number=rows.number,
-            at=rows.at,
-            turn=rows.turn,
-            resent=rows.resent,
-            response=rows.response,
-            received=received,
-            arrived_at=np.where(received, rows.at, NOT_HAPPENED),
-        )
-
-    def _post(
-        self, due: NDArray[np.int64], at: NDArray[np.int64], number: int
-    ) -> tuple[Posts, NDArray[np.int64]]:
-        """Simulate POST number `number` of the messages `due`; returns also the receiver's
-        latency (ms).
-        """
-        latency, fails = self._answers(due, number)
-        refused, hung = (_in_outage(self._receiver, mode, at) for mode in ("refuse", "hang"))
-        slow = hung | (latency > TIMEOUT_MS)
-        response = np.where(fails, ERROR, OK)
-        response = np.where(refused, REFUSED, np.where(slow, TIMED_OUT, response))
-        received = ~(refused | hung | fails)
-        tried = Posts(
-            message=due,
-            number=np.full(len(due), number, dtype=np.int16),
-            at=at,
-            turn=self._messages.turn[due],
-            resent=np.zeros(len(due), dtype=bool),
-            response=response.astype(np.int16),
-            received=received,
-            arrived_at=np.where(received, at + latency, NOT_HAPPENED),
-        )
-        return tried, latency
-
-    def _answers(
-        self, due: NDArray[np.int64], number: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Draw the receiver's latency (ms), and True for an error, per message."""
-        receiver, draws = self._receiver, self._draws
-        latency = durations(receiver.latency, np.zeros(len(due)))
-        fails = np.zeros(len(due), dtype=bool)
-        calls, results = self._messages.call[due], self._messages.result[due]
-        for result in np.unique(results):
-            rows = np.flatnonzero(results == result)
-            whose = self._calls.call[calls[rows]], self._calls.recipient[calls[rows]]
-            detail = int(result), number
-            if receiver.latency.dist != "constant":
-                drawn = draws.of(Purpose.RECEIVER_LATENCY, *whose, detail)
-                # Constants need no draws, and most receivers have constant latency.
-                latency[rows] = durations(receiver.latency, drawn)
-            if receiver.error_rate > 0:
-                drawn = draws.of(Purpose.RECEIVER_ERROR, *whose, detail)
-                fails[rows] = drawn < receiver.error_rate
-        return latency, fails
-
-    def _unsent(self, rows: NDArray[np.int64]) -> Posts:
-        """Return one row for each message without a URL (W6)."""
-        return Posts(
-            message=rows,
-            number=np.zeros(len(rows), dtype=np.int16),
-            at=self._messages.sent_at[rows],
-            turn=self._messages.turn[rows],
-            resent=np.zeros(len(rows), dtype=bool),
-            response=np.full(len(rows), NOT_SENT, dtype=np.int16),
-            received=np.zeros(len(rows), dtype=bool),
-            arrived_at=np.full(len(rows), NOT_HAPPENED, dtype=np.int64),
-        )
 
 
 def unfinished(messages: Messages, posts: Posts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -289,6 +151,10 @@ class CampaignStream:
         self.calls = calls
         self.analyses = analyses
         self._trace = trace
+        part = trace.campaign(calls.organization, calls.campaign)
+        webhook = part.owner.settings.webhook
+        self._receiver = webhook.receiver if webhook is not None else Receiver()
+        self._block = part.block
 
     @cached_property
     def owed(self) -> Messages:
@@ -302,8 +168,22 @@ class CampaignStream:
 
     @cached_property
     def posts(self) -> Posts:
-        """All POSTs."""
-        return ReceiverModel(self._trace, self.calls, self.messages).posts()
+        """Return every POST that leaves by the horizon; real ones where a sandbox made them."""
+        sent_at = self.messages.sent_at
+        points = sequence(self._trace, sent_at, self.messages.turn)
+        sent = has_url(self._trace, self.calls.organization, points)
+        rounds = [self._unsent(np.flatnonzero(~sent))]
+        if self._trace.posts is not None:
+            made = Posts.joined([*rounds, self._made(self._trace.posts)])
+            return made[np.lexsort((made.number, made.message))]
+        due, at, number = np.flatnonzero(sent), sent_at[sent], 1
+        while len(due):
+            tried, latency = self._post(due, at, number)
+            rounds.append(tried)
+            at = next_post_at(tried.number, tried.at, tried.response, latency)
+            again = (at != NOT_HAPPENED) & (at <= horizon(self._trace))
+            due, at, number = due[again], at[again], number + 1
+        return _in_order(rounds)
 
     @property
     def left(self) -> NDArray[np.int64]:
@@ -320,8 +200,84 @@ class CampaignStream:
 
     @cached_property
     def _bodies(self) -> Bodies:
-        block = self._trace.campaign(self.calls.organization, self.calls.campaign).block
-        return Bodies(self._trace, block)
+        return Bodies(self._trace, self._block)
+
+    def _made(self, log: PostLog) -> Posts:
+        """Return the real POSTs of a sandbox; a 2xx means that the receiver accepted the result."""
+        calls, messages = self.calls, self.messages
+        rows = log.rows(calls.organization, calls.campaign)
+        # One integer per (call, result), so that both logs can be matched by a binary search.
+        told = calls.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
+        keys = messages.call << _RESULT_BITS | messages.result
+        received = accepted(rows.response)
+        return Posts(
+            message=np.searchsorted(keys, told),
+            number=rows.number,
+            at=rows.at,
+            turn=rows.turn,
+            resent=rows.resent,
+            response=rows.response,
+            received=received,
+            arrived_at=np.where(received, rows.at, NOT_HAPPENED),
+        )
+
+    def _post(
+        self, due: NDArray[np.int64], at: NDArray[np.int64], number: int
+    ) -> tuple[Posts, NDArray[np.int64]]:
+        """Simulate POST number `number` of the messages `due`; returns also the receiver's
+        latency (ms).
+        """
+        latency, fails = self._answers(due, number)
+        refused, hung = (_in_outage(self._receiver, mode, at) for mode in ("refuse", "hang"))
+        slow = hung | (latency > TIMEOUT_MS)
+        response = np.where(fails, ERROR, OK)
+        response = np.where(refused, REFUSED, np.where(slow, TIMED_OUT, response))
+        received = ~(refused | hung | fails)
+        tried = Posts(
+            message=due,
+            number=np.full(len(due), number, dtype=np.int16),
+            at=at,
+            turn=self.messages.turn[due],
+            resent=np.zeros(len(due), dtype=bool),
+            response=response.astype(np.int16),
+            received=received,
+            arrived_at=np.where(received, at + latency, NOT_HAPPENED),
+        )
+        return tried, latency
+
+    def _answers(
+        self, due: NDArray[np.int64], number: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Draw the receiver's latency (ms), and True for an error, per message."""
+        receiver, draws = self._receiver, self._block.draws
+        latency = durations(receiver.latency, np.zeros(len(due)))
+        fails = np.zeros(len(due), dtype=bool)
+        calls, results = self.messages.call[due], self.messages.result[due]
+        for result in np.unique(results):
+            rows = np.flatnonzero(results == result)
+            whose = self.calls.call[calls[rows]], self.calls.recipient[calls[rows]]
+            detail = int(result), number
+            if receiver.latency.dist != "constant":
+                drawn = draws.of(Purpose.RECEIVER_LATENCY, *whose, detail)
+                # Constants need no draws, and most receivers have constant latency.
+                latency[rows] = durations(receiver.latency, drawn)
+            if receiver.error_rate > 0:
+                drawn = draws.of(Purpose.RECEIVER_ERROR, *whose, detail)
+                fails[rows] = drawn < receiver.error_rate
+        return latency, fails
+
+    def _unsent(self, rows: NDArray[np.int64]) -> Posts:
+        """Return one row for each message without a URL (W6)."""
+        return Posts(
+            message=rows,
+            number=np.zeros(len(rows), dtype=np.int16),
+            at=self.messages.sent_at[rows],
+            turn=self.messages.turn[rows],
+            resent=np.zeros(len(rows), dtype=bool),
+            response=np.full(len(rows), NOT_SENT, dtype=np.int16),
+            received=np.zeros(len(rows), dtype=bool),
+            arrived_at=np.full(len(rows), NOT_HAPPENED, dtype=np.int64),
+        )
 
 
 _CHUNK = 16_384

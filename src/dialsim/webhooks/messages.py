@@ -10,14 +10,14 @@ The newest result of a conversation is its verdict.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.chance import Purpose
+from dialsim.engine.column_table import ColumnTable
 from dialsim.engine.log_reader import NOT_HAPPENED, Calls
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Reanalysis, Trace
 from dialsim.interface.instants import LAST_INSTANT
@@ -99,7 +99,7 @@ CONTENT_OF[AnalysisOutcome.ANALYSIS_UNAVAILABLE] = Content.UNAVAILABLE
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class Messages(ColumnTable):
     """Results that one campaign owes its receiver, by (call, result); instants in ms.
 
     `call` is an index into the calls. `result` is 0 for a call's first result and n for the result
@@ -116,35 +116,6 @@ class Messages:
     ready_at: NDArray[np.int64]
     sent_at: NDArray[np.int64]
     turn: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.call)
-
-    def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Messages:
-        # Without a horizon nothing is cut off, and copying a million rows would be in vain.
-        if rows.dtype == bool and rows.all():
-            return self
-        return Messages(
-            self.call[rows],
-            self.result[rows],
-            self.content[rows],
-            self.found[rows],
-            self.ready_at[rows],
-            self.sent_at[rows],
-            self.turn[rows],
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[Messages]) -> Messages:
-        """Concatenate lists of messages; at least one."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(
-            *(
-                np.concatenate([getattr(part, field.name) for part in parts])
-                for field in fields(cls)
-            )
-        )
 
 
 def horizon(trace: Trace) -> int:

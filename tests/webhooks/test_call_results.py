@@ -2,16 +2,34 @@ from __future__ import annotations
 
 import pytest
 
-from dialsim.interface.payload import NO_CONVERSATION, AnalysisJson, Field, unavailable
+from dialsim.interface.payload import NO_CONVERSATION
+from dialsim.scenario.organization import Analysis
+from dialsim.webhooks.call_results import Body, CallResultMaker
+from dialsim.webhooks.messages import Content
 
-FIELDS = (
-    Field("promise", "boolean", True),
-    Field("mood", "string", False, "How they felt", ("calm", "upset")),
-)
+FIELDS = {
+    "promise": {"type": "boolean", "required": True, "values": {"true": 0.5, "false": 0.5}},
+    "mood": {
+        "type": "string",
+        "description": "How they felt",
+        "enumVariant": ["calm", "upset"],
+        "values": {"calm": 0.5, "upset": 0.5},
+    },
+}
+
+
+def made(found: list[int], content: Content = Content.SOUND, **analysis: object) -> Body:
+    if "funnel" in analysis:
+        steps = analysis["funnel"]
+        assert isinstance(steps, list)
+        analysis["funnel"] = [{"step": step, "share": 1.0} for step in steps]
+    result = CallResultMaker(Analysis.model_validate(analysis)).result(content, found)
+    assert result is not None
+    return result
 
 
 def test_a_current_agent_has_its_fields_under_post_call_analytics_result() -> None:
-    result = AnalysisJson("v2", None, FIELDS).result(None, (True, "calm"))
+    result = made([0, 0, 0], version="v2", fields=FIELDS)
     assert result["version"] == "v2"
     assert result["postCallAnalyticsResult"] == {
         "promise": {"type": "boolean", "value": True, "required": True},
@@ -28,7 +46,7 @@ def test_a_current_agent_has_its_fields_under_post_call_analytics_result() -> No
 
 def test_an_older_agent_has_the_same_under_its_old_name() -> None:
     new, old = (
-        AnalysisJson(version, ("Greeted",), FIELDS).result("Greeted", (False, "upset"))
+        made([1, 1, 1], version=version, funnel=["Greeted"], fields=FIELDS)
         for version in ("v2", "v1")
     )
     assert old["version"] == "v1"
@@ -37,26 +55,27 @@ def test_an_older_agent_has_the_same_under_its_old_name() -> None:
     assert "postCallAnalyticsResult" not in old
 
 
-@pytest.mark.parametrize(("step", "value"), [("Promised", "Promised"), (None, "Unknown")])
-def test_the_funnel_lists_all_steps_and_names_the_furthest(step: str | None, value: str) -> None:
-    fixed = AnalysisJson(funnel=("Greeted", "Promised")).result(step, ())["fixedAttr"]
+@pytest.mark.parametrize(("reached", "value"), [(2, "Promised"), (0, "Unknown")])
+def test_the_funnel_lists_all_steps_and_names_the_furthest(reached: int, value: str) -> None:
+    fixed = made([reached], funnel=["Greeted", "Promised"])["fixedAttr"]
     assert isinstance(fixed, dict)
     assert fixed["funnel"] == {"funnelFlow": ["Greeted", "Promised"], "value": value}
 
 
 def test_without_a_funnel_there_is_no_word_of_it() -> None:
-    fixed = AnalysisJson().result(None, ())["fixedAttr"]
+    fixed = made([0])["fixedAttr"]
     assert isinstance(fixed, dict)
     assert [*fixed] == ["callSummary"]
 
 
 def test_a_result_needs_a_value_for_each_field() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        AnalysisJson(fields=FIELDS).result(None, (True,))
+        made([0, 0], fields=FIELDS)
 
 
 def test_a3_nobody_spoke_is_said_twice_and_the_agents_steps_are_listed() -> None:
-    result = AnalysisJson("v1", ("Greeted", "Promised"), FIELDS).no_conversation()
+    funnel = ["Greeted", "Promised"]
+    result = made([0, 0, 0], Content.NO_CONVERSATION, version="v1", funnel=funnel, fields=FIELDS)
     assert result == {
         "version": "v2",
         "fixedAttr": {
@@ -76,7 +95,8 @@ def test_a3_nobody_spoke_is_said_twice_and_the_agents_steps_are_listed() -> None
 
 
 def test_a3_an_analysis_that_could_not_run_knows_no_steps() -> None:
-    fixed, custom = unavailable()["fixedAttr"], unavailable()["postCallAnalyticsResult"]
+    result = made([0], Content.UNAVAILABLE, funnel=["Greeted", "Promised"])
+    fixed, custom = result["fixedAttr"], result["postCallAnalyticsResult"]
     assert isinstance(fixed, dict)
     assert isinstance(custom, dict)
     assert fixed["funnel"] == {"funnelFlow": ["Unknown"], "value": "Unknown"}
