@@ -61,12 +61,12 @@ def broad(rng: random.Random, people: int = 25) -> Scenario:
             withdraw_dials(rng, scenario, dials)
         if rng.random() < 0.6:
             change_behaviours(rng, scenario, dials)
-    add_plans(random.Random(scenario["seed"]), scenario, draft.minute)
+    add_calling_hours(random.Random(scenario["seed"]), scenario, draft.minute)
     return scenario
 
 
-def add_plans(rng: random.Random, scenario: Scenario, minute: int) -> None:
-    """At times a calendar, plans and lines about a minute of the day (T6), and odds on holidays."""
+def add_calling_hours(rng: random.Random, scenario: Scenario, minute: int) -> None:
+    """At times a calendar, hours and lines about a minute of the day (T6), and odds on holidays."""
     if rng.random() < 0.5:
         return
     first = thai_date(clock_start(scenario))
@@ -84,7 +84,7 @@ def add_plans(rng: random.Random, scenario: Scenario, minute: int) -> None:
             if "schedule" in campaign and campaign["name"] not in by_action and rng.random() < 0.7:
                 campaign["schedule"].pop("timeWindows", None)
                 days = DAY_CLASSES if rng.random() < 0.8 else DAY_CLASSES[:-1]
-                campaign["plan"] = {name: times(rng, minute) for name in days}
+                campaign["callingHours"] = {name: times(rng, minute) for name in days}
         limits = [entry["action"] == "setConcurrency" for entry in organization["timeline"]]
         if not any(limits) and rng.random() < 0.5:
             times_of_day = times(rng, minute)

@@ -101,12 +101,12 @@ def test_lines_are_added_to_every_limit_of_the_timeline_too() -> None:
 
 
 def test_lines_by_time_and_plans_are_levers_where_they_are_written() -> None:
-    plan = {"weekday": ["09:00-12:00", "13:00-18:00"], "holiday": "10:00-12:00"}
+    hours = {"weekday": ["09:00-12:00", "13:00-18:00"], "holiday": "10:00-12:00"}
     planned = (
         Sketch(2, start="Mon 08:00", setup_time=None)
         .also(calendar={"ownHolidays": {"2026-01-06": "Tuesday"}})
         .having(lines={"Mon-Fri 13:00-18:00": 4})
-        .campaign("A", recipients={"count": 300}, plan=plan)
+        .campaign("A", recipients={"count": 300}, calling_hours=hours)
     )
     found = changes(run(planned))
     place = "organizations.0"
@@ -115,8 +115,8 @@ def test_lines_by_time_and_plans_are_levers_where_they_are_written() -> None:
         f"{place}.lines.Mon-Fri 13:00-18:00": "6",
     }
     assert found["an hour more a day (18:00-19:00, 12:00-13:00)"] == {
-        f"{place}.campaigns.0.plan.weekday": '["09:00-12:00", "13:00-19:00"]',
-        f"{place}.campaigns.0.plan.holiday": '["10:00-13:00"]',
+        f"{place}.campaigns.0.callingHours.weekday": '["09:00-12:00", "13:00-19:00"]',
+        f"{place}.campaigns.0.callingHours.holiday": '["10:00-13:00"]',
     }
     assert {lever.name for lever in measure(run(planned), 2).levers} >= set(found)
 

@@ -20,7 +20,7 @@ FEW = ("Debt.people=1250", "organizations.Acme.lines={holiday: 1}", "lines=1")
 
 
 def callable_minutes(start: datetime, end: datetime) -> np.ndarray:
-    """The minutes (since 1970) of the scenario's plan, worked out from its words."""
+    """The minutes (since 1970) of the scenario's calling hours, worked out from its words."""
     minutes = []
     at = start.replace(second=0, microsecond=0)
     while at < end:

@@ -29,11 +29,15 @@ def two(start: str = "10 Apr 2026 19:58", survey: Mapping[str, str] = WEEKDAY) -
             "Debt",
             {"tel": "0812345670", "script": "noAnswer 20s"},
             {"tel": "0812345671", "script": "answered 5s 60s"},
-            plan={"weekday": "19:50-21:00", "holiday": "17:50-18:10"},
+            calling_hours={"weekday": "19:50-21:00", "holiday": "17:50-18:10"},
             max_attempts=9,
             retry_interval="5m",
         )
-        .campaign("Survey", {"tel": "+66812345671", "script": "answered 5s 60s"}, plan=dict(survey))
+        .campaign(
+            "Survey",
+            {"tel": "+66812345671", "script": "answered 5s 60s"},
+            calling_hours=dict(survey),
+        )
     )
 
 
@@ -104,7 +108,11 @@ def test_counts_are_those_of_a_naive_reading_with_chance() -> None:
         .campaign(
             "A",
             recipients={"count": 700},
-            plan={"weekday": "07:00-21:00", "sunday": "07:00-19:00", "holiday": "17:00-19:00"},
+            calling_hours={
+                "weekday": "07:00-21:00",
+                "sunday": "07:00-19:00",
+                "holiday": "17:00-19:00",
+            },
             max_attempts=6,
             retry_interval="30m",
         )

@@ -62,9 +62,9 @@ def test_it_is_the_longest_day_from_first_opening_to_last_closing(
 
 
 def test_default_windows_and_plans_count() -> None:
-    plan = {"weekday": ["09:00-12:00", "13:00-20:00"], "sunday": "10:00-12:00"}
+    hours = {"weekday": ["09:00-12:00", "13:00-20:00"], "sunday": "10:00-12:00"}
     assert interval_of(debt(NEXT_CALLING_DAY).scenario()) == 10 * HOUR
-    assert interval_of(debt(NEXT_CALLING_DAY, plan=plan).scenario()) == 11 * HOUR
+    assert interval_of(debt(NEXT_CALLING_DAY, calling_hours=hours).scenario()) == 11 * HOUR
 
 
 def test_overrides_name_it_and_windows_of_later_overrides_count() -> None:

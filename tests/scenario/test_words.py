@@ -274,11 +274,11 @@ def test_a_count_of_caller_ids_takes_the_first_then_others_then_made_up_ones() -
     assert used(2)[0].warnings == ()
 
 
-def test_windows_of_a_campaign_with_a_plan_are_not_changed() -> None:
-    plan = "Debt.plan={weekday: [09:00-17:00]}"
+def test_windows_of_a_campaign_with_calling_hours_are_not_changed() -> None:
+    hours = "Debt.callingHours={weekday: [09:00-17:00]}"
     with pytest.raises(ScenarioError) as refused:
-        loads(TWO, overrides=[plan, "Debt.windows+=Sun 09:00-18:00"])
-    assert "timeWindows can't be changed: the campaign has a plan in their place" in str(
+        loads(TWO, overrides=[hours, "Debt.windows+=Sun 09:00-18:00"])
+    assert "timeWindows can't be changed: the campaign has callingHours in their place" in str(
         refused.value
     )
 

@@ -143,7 +143,7 @@ def test_keys_at_the_top_and_of_agents_are_written_where_they_belong() -> None:
         .also(name="January", costs={"perDial": 1}, calendar={"closed": ["2026-01-06"]})
         .having(webhook={"url": "https://example.test", "receiver": {"outages": [outage]}})
         .agent("Reminder", voice_key="malee")
-        .campaign("A", "busy 0s", agent="Reminder", plan={"weekday": "10:00-11:00"},
+        .campaign("A", "busy 0s", agent="Reminder", calling_hours={"weekday": "10:00-11:00"},
                   value={"reached": 3}, id="7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10")
         .agent("Reminder", behaviour="slow")
         .behaviour("slow", setup_time="9s")
@@ -159,7 +159,7 @@ def test_keys_at_the_top_and_of_agents_are_written_where_they_belong() -> None:
     assert acme.webhook.receiver.outages[0].from_ == parse_instant("2026-01-05T03:00:00Z")
     assert [agent.name for agent in acme.agents] == ["Agent", "Reminder"]
     assert (acme.agents[1].voice_key, acme.agents[1].behaviour) == ("malee", "slow")
-    assert january.plan is not None
+    assert january.calling_hours is not None
     assert january.value is not None
     assert january.id == "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
 

@@ -80,12 +80,12 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
 
     notes = [*closed_starts(loaded), *unused_caller_ids(loaded)]
     if form == "json":
-        from dialsim.scenario.compiled_plan import compiled_plan, holidays_listed
+        from dialsim.scenario.compiled_hours import compiled_hours, holidays_listed
 
-        plan = {"compiled": compiled_plan(loaded).to_dict()} if compiled else {}
+        made = {"compiled": compiled_hours(loaded).to_dict()} if compiled else {}
         named = {str(day): name for day, name in holidays_listed(loaded).items()}
         listed = {} if loaded.calendar is None else {"holidays": named}
-        _print_json(valid=True, problems=(), warnings=(*notes, *loaded.warnings), **listed, **plan)
+        _print_json(valid=True, problems=(), warnings=(*notes, *loaded.warnings), **listed, **made)
         return
     for warning in loaded.warnings:
         # Standard output is what other programs may parse.
@@ -111,7 +111,7 @@ def _cleaning(error: ScenarioError) -> Iterator[Problem]:
 def _holidays(scenario: Scenario) -> Iterator[str]:
     """Yield the holidays in the years of the run."""
     from dialsim.interface.instants import date_text, midnight
-    from dialsim.scenario.compiled_plan import holidays_listed
+    from dialsim.scenario.compiled_hours import holidays_listed
 
     if scenario.calendar is None:
         return
@@ -123,22 +123,22 @@ def _holidays(scenario: Scenario) -> Iterator[str]:
 
 
 def _compiled(scenario: Scenario) -> Iterator[str]:
-    """Yield the compiled plans and lines, in Thai time."""
+    """Yield the compiled calling hours and lines, in Thai time."""
     from dialsim.interface.instants import minute_text
-    from dialsim.scenario.compiled_plan import compiled_plan, week_text
+    from dialsim.scenario.compiled_hours import compiled_hours, week_text
 
-    plan = compiled_plan(scenario)
-    for campaign in plan.campaigns:
+    made = compiled_hours(scenario)
+    for campaign in made.campaigns:
         until = f"{minute_text(campaign.horizon.at)} Thai time ({campaign.horizon.source})"
         yield f"Campaign {campaign.name} of {campaign.organization}, up to {until}:"
         yield from (f"  {line}" for line in week_text(campaign.time_windows))
         yield from (f"  {minute_text(act.at)}  {act.action}" for act in campaign.actions)
-    for lines in plan.lines:
+    for lines in made.lines:
         until = f"{minute_text(lines.horizon.at)} Thai time ({lines.horizon.source})"
         yield f"Lines of {lines.organization}, up to {until}:"
         yield from (f"  {minute_text(act.at)}  {act.action} {act.value}" for act in lines.actions)
-    if not plan.campaigns and not plan.lines:
-        yield "Nothing is to be compiled: there is no plan, and there are no lines by time."
+    if not made.campaigns and not made.lines:
+        yield "Nothing is to be compiled: there are no callingHours, and no lines by time."
 
 
 def _contents(scenario: Scenario) -> str:

@@ -22,66 +22,66 @@ if TYPE_CHECKING:
     from dialsim.engine.world import CampaignBlock, World
 
 
-class Deed(NamedTuple):
+class DueAction(NamedTuple):
     """One schedule request or timeline action; positions are those of the scenario.
 
-    `planned` marks an action compiled from a plan or from lines by time (T6).
+    `compiled` marks an action compiled from calling hours or from lines by time (T6).
     """
 
     at: int
     organization: int
     campaign: int | None
     action: TimelineAction
-    planned: bool = False
+    compiled: bool = False
 
     def is_moot(self, statuses: Sequence[Sequence[CampaignStatus]]) -> bool:
         """Return True if a run need not wait for the action; `statuses` are by position (T6)."""
-        if not self.planned:
+        if not self.compiled:
             return False
         campaigns = statuses[self.organization]
         concerned = campaigns if self.campaign is None else [campaigns[self.campaign]]
         return all(status.final or status is CampaignStatus.DRAFT for status in concerned)
 
 
-def deeds(world: World) -> list[Deed]:
+def due_actions(world: World) -> list[DueAction]:
     """Return all schedule requests and timeline actions of the scenario, in the order of T4.
 
     Within an instant requests come first, then actions in file order, then compiled ones.
     """
-    listed = (*_requests(world), *_actions(world), *_actions(world, planned=True))
-    return sorted(listed, key=lambda deed: deed.at)
+    listed = (*_requests(world), *_actions(world), *_actions(world, compiled=True))
+    return sorted(listed, key=lambda due: due.at)
 
 
-def note_refusal(trace: Trace, deed: Deed, refused: Refused) -> None:
-    """Record a refused action in the trace, unless it was compiled from a plan (T6)."""
-    if not deed.planned:
-        row = Refusal(*deed[:3], deed.action.action, refused.code, refused.message)
+def note_refusal(trace: Trace, due: DueAction, refused: Refused) -> None:
+    """Record a refused action in the trace, unless it is compiled (T6)."""
+    if not due.compiled:
+        row = Refusal(*due[:3], due.action.action, refused.code, refused.message)
         trace.refused.append(row)
 
 
-class _Deeds(At):
+class _TimelineEvent(At):
     """Actions of one instant, as one event."""
 
     def __init__(
-        self, clock: Clock, deeds: list[Deed], diallers: Mapping[int, Dialler], trace: Trace
+        self, clock: Clock, actions: list[DueAction], diallers: Mapping[int, Dialler], trace: Trace
     ) -> None:
-        self._deeds = deeds
+        self._actions = actions
         self._diallers = diallers
-        self._all_planned = all(deed.planned for deed in deeds)
-        action = _carrying_out(deeds, diallers, trace)
-        super().__init__(clock, deeds[0].at, Step.ACTIONS, action)
+        self._all_compiled = all(due.compiled for due in actions)
+        action = _carrying_out(actions, diallers, trace)
+        super().__init__(clock, actions[0].at, Step.ACTIONS, action)
 
     @property
     def moot(self) -> bool:  # type: ignore[override]
         """True if a run need not wait for any of the actions (T6)."""
-        return self._all_planned and all(
-            deed.is_moot(
+        return self._all_compiled and all(
+            due.is_moot(
                 [
                     [campaign.status for campaign in dialler.campaigns]
                     for dialler in self._diallers.values()
                 ]
             )
-            for deed in self._deeds
+            for due in self._actions
         )
 
 
@@ -90,51 +90,51 @@ def lay_out(clock: Clock, diallers: list[Dialler], trace: Trace) -> None:
     # One event per instant, because events of equal instant and step would run in the order of
     # their creation (T4).
     by_position = dict(enumerate(diallers))
-    for _, together in groupby(deeds(trace.world), key=lambda deed: deed.at):
-        _Deeds(clock, [*together], by_position, trace)
+    for _, together in groupby(due_actions(trace.world), key=lambda due: due.at):
+        _TimelineEvent(clock, [*together], by_position, trace)
 
 
 def lay_out_request(clock: Clock, dialler: Dialler, campaign: Campaign, trace: Trace) -> None:
     """Put the schedule request of an added campaign on the clock, after the file's actions (T4)."""
     diallers = {dialler.block.position: dialler}
-    for deed in _request(campaign.block):
-        At(clock, deed.at, Step.ACTIONS, _carrying_out([deed], diallers, trace))
+    for due in _request(campaign.block):
+        At(clock, due.at, Step.ACTIONS, _carrying_out([due], diallers, trace))
 
 
 def _carrying_out(
-    deeds: list[Deed], diallers: Mapping[int, Dialler], trace: Trace
+    actions: list[DueAction], diallers: Mapping[int, Dialler], trace: Trace
 ) -> Callable[[Event], None]:
     def carry_out(_event: Event) -> None:
-        for deed in deeds:
-            dialler = diallers[deed.organization]
-            campaign = None if deed.campaign is None else dialler.campaigns[deed.campaign]
+        for due in actions:
+            dialler = diallers[due.organization]
+            campaign = None if due.campaign is None else dialler.campaigns[due.campaign]
             try:
-                _command(dialler, campaign, deed.action)()
+                _command(dialler, campaign, due.action)()
             except Refused as refused:
-                note_refusal(trace, deed, refused)
+                note_refusal(trace, due, refused)
 
     return carry_out
 
 
-def _requests(world: World) -> Iterator[Deed]:
+def _requests(world: World) -> Iterator[DueAction]:
     for owner in world.organizations:
         for block in owner.campaigns:
             yield from _request(block)
 
 
-def _request(block: CampaignBlock) -> Iterator[Deed]:
+def _request(block: CampaignBlock) -> Iterator[DueAction]:
     request, at = block.schedule, block.scheduled_at
     if request is not None and at is not None:
         action = TimelineAction.model_construct(at=at, action="schedule", body=request)
-        yield Deed(at, block.organization, block.position, action)
+        yield DueAction(at, block.organization, block.position, action)
 
 
-def _actions(world: World, *, planned: bool = False) -> Iterator[Deed]:
+def _actions(world: World, *, compiled: bool = False) -> Iterator[DueAction]:
     for owner in world.organizations:
         positions = {block.name: block.position for block in owner.campaigns}
-        for action in owner.settings.planned if planned else owner.settings.timeline:
+        for action in owner.settings.compiled_actions if compiled else owner.settings.timeline:
             position = None if action.campaign is None else positions[action.campaign]
-            yield Deed(action.at, owner.position, position, action, planned)
+            yield DueAction(action.at, owner.position, position, action, compiled)
 
 
 def _command(

@@ -205,7 +205,7 @@ def _line_prices(scenario: Scenario) -> dict[str, float]:
     price = scenario.costs.per_line_day if scenario.costs else 0.0
     prices = {}
     for organization in scenario.organizations:
-        actions = (*organization.timeline, *organization.planned)
+        actions = (*organization.timeline, *organization.compiled_actions)
         limits = [action.value for action in actions if action.action == "setConcurrency"]
         most = max(int(limit or 0) for limit in (organization.max_concurrent_calls, *limits))
         prices[organization.name] = price * most
@@ -266,7 +266,7 @@ def _closings(scenario: Scenario) -> dict[Place, _Closings]:
 def _last_pauses(organization: Organization, campaign: str) -> dict[int, int]:
     """The pause that a plan was compiled to and that no resume follows, by Thai day."""
     paused: dict[int, int] = {}
-    for action in organization.planned:
+    for action in organization.compiled_actions:
         if action.campaign in (None, campaign):
             day = (action.at + THAI_OFFSET) // DAY
             if action.action == "pause":
@@ -378,9 +378,11 @@ def _calendars(scenario: Scenario) -> Iterator[Calendar]:
 
 
 def _pauses(organization: Organization, campaign: str) -> Iterator[tuple[int, int]]:
-    """Yield when a campaign is paused, by the timeline or by what its plan was compiled to."""
+    """Yield when a campaign is paused, by the timeline or by compiled actions."""
     paused_at = None
-    for action in sorted((*organization.timeline, *organization.planned), key=lambda a: a.at):
+    for action in sorted(
+        (*organization.timeline, *organization.compiled_actions), key=lambda a: a.at
+    ):
         if action.campaign not in (None, campaign):
             continue
         if action.action == "pause" and paused_at is None:

@@ -278,7 +278,7 @@ class _Search:
         self._lines = {one.max_concurrent_calls for one in owners} | {
             int(action.value)
             for one in owners
-            for action in (*one.timeline, *one.planned)
+            for action in (*one.timeline, *one.compiled_actions)
             if action.action == "setConcurrency" and action.value is not None
         }
 

@@ -42,7 +42,7 @@ def line_changes(record: RecordedCalls) -> list[LineChange]:
     """
     found = []
     for position, owner in enumerate(record.scenario.organizations):
-        actions = (*owner.timeline, *owner.planned)
+        actions = (*owner.timeline, *owner.compiled_actions)
         if not any(action.action in {"setConcurrency", "pause"} for action in actions):
             change = _of_organization(record, position)
             found += [] if change is None else [change]

@@ -54,7 +54,7 @@ class Expected:
 
     def lines(self, owner: OrganizationBlock) -> set[int]:
         """Return every value that maxConcurrentCalls of an organization ever has."""
-        actions = (*owner.settings.timeline, *owner.settings.planned)
+        actions = (*owner.settings.timeline, *owner.settings.compiled_actions)
         values = {one.value for one in actions if one.action == "setConcurrency"}
         numbers = {int(value) for value in values if value is not None}
         return numbers | {owner.settings.max_concurrent_calls}

@@ -164,14 +164,13 @@ def _windows(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
         added: list[Range] = []
         for place, campaign in enumerate(bound.settings.campaigns):
             path = f"{bound.path}.campaigns.{place}"
-            if campaign.plan is not None:
-                # A campaign with a plan gets its windows from there; changing its timeWindows would
-                # be refused.
-                for name, spans in campaign.plan:
+            if campaign.calling_hours is not None:
+                # callingHours stand in place of timeWindows, which can not be changed beside them.
+                for name, spans in campaign.calling_hours:
                     longer = _longer(spans or (), scenario, _DAYS_OF[name], later, added)
                     if longer != (spans or ()):
                         text = json.dumps([*map(range_text, longer)])
-                        changes.append(SettingChange(f"{path}.plan.{name}", text))
+                        changes.append(SettingChange(f"{path}.callingHours.{name}", text))
             elif campaign.schedule is not None:
                 days = [_longer_day(day, scenario, later, added)
                         for day in campaign.schedule.time_windows]  # fmt: skip

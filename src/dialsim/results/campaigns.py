@@ -142,7 +142,7 @@ def _life(part: CampaignTrace, changes: list[CampaignChange]) -> CampaignTimelin
 def _closed(part: CampaignTrace, end: int) -> Spans:
     """Return the time that the compiled calling hours of a campaign close by pauses (T6)."""
     spans, since = [], None
-    for action in part.owner.settings.planned:
+    for action in part.owner.settings.compiled_actions:
         if action.campaign != part.block.name:
             continue
         if action.action == "pause" and since is None:

@@ -359,8 +359,8 @@ class Figures(_Made):
         "attempts of this run ÷ people", Printed(Table.ATTEMPTS, "per person", _decimals(2)))
     slots_in_use_mean: float | None = figure(lambda p: p.occupancy.mean, Unit.SLOTS,
         "mean while a window was open, from the start to the final status or the end of the run; "
-        "holidays and closed days of a plan are not open, pauses of the timeline are; of several "
-        "campaigns, while any of them was",
+        "holidays and closed days of calling hours are not open, pauses of the timeline are; of "
+        "several campaigns, while any of them was",
         Printed(Table.SLOTS, "mean in use", _decimals(1)), label="slots in use")
     slots_in_use_peak: int = figure(lambda p: p.occupancy.busy.peak, Unit.SLOTS,
         "the most at any time", Printed(Table.SLOTS, "peak", str))

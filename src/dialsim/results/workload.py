@@ -85,7 +85,7 @@ def _of_organization(scenario: Scenario, organization: Organization) -> Iterator
     limits = [organization.max_concurrent_calls]
     limits += [
         int(action.value or 0)
-        for action in (*organization.timeline, *organization.planned)
+        for action in (*organization.timeline, *organization.compiled_actions)
         if action.action == "setConcurrency"
     ]
     refused = not organization.calling_allowed or any(

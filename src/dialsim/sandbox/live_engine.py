@@ -171,7 +171,7 @@ def _organization(
     names = {None, *(campaign.name for campaign in campaigns)}
     ahead, planned = (
         [action for action in listed if action.at > now and action.campaign in names]
-        for listed in (settings.timeline, settings.planned)
+        for listed in (settings.timeline, settings.compiled_actions)
     )
     changes = {
         "max_concurrent_calls": trace.limits_of(position)[-1].limit,
@@ -183,7 +183,7 @@ def _organization(
         "campaigns": (*campaigns,),
         "timeline": (*actions, *ahead),
     }
-    return settings.model_copy(update=changes).with_planned(planned), begun
+    return settings.model_copy(update=changes).with_compiled_actions(planned), begun
 
 
 def _behaviour(settings: Organization, agent: str, now: int) -> str:

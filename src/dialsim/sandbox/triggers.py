@@ -225,7 +225,7 @@ def _settings(account: Account, seed: int, limit: int) -> Organization:
         "max_concurrent_calls": limit,
         "webhook": Webhook(url=_ANYWHERE),
     }
-    return block.settings.model_copy(update=changes).with_planned(())
+    return block.settings.model_copy(update=changes).with_compiled_actions(())
 
 
 def _beginning(scenario: Scenario, start: int) -> Scenario:

@@ -32,7 +32,7 @@ NAME = "campaign"
 """Name of the added campaign in problems, in place of a file name."""
 CSV_NAME = "recipients.csv"
 """Name in problems of the CSV that comes with the campaign."""
-_NO_PLAN = "can't come with a campaign that is added: give schedule.timeWindows"
+_NO_HOURS = "can't come with a campaign that is added: give schedule.timeWindows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,8 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
     problems, root = Problems(NAME), around.document(outline)
     with _errors_seen_from(around.path):
         place = root.at(*around.path)
-        if campaign.plan is not None:
-            problems.add(place.at("plan"), _NO_PLAN)
+        if campaign.calling_hours is not None:
+            problems.add(place.at("callingHours"), _NO_HOURS)
         check_order(root, around.beginning, problems)
         check_references(root, problems)
         for path, says in _misfits(campaign, around):
@@ -222,8 +222,8 @@ def _values(
     """
     campaign, depth = root.at(*around.path), len(around.path)
     values = campaign.value
-    if campaign.at("plan").exists:
-        problems.add(campaign.at("plan"), _NO_PLAN)
+    if campaign.at("callingHours").exists:
+        problems.add(campaign.at("callingHours"), _NO_HOURS)
     for body, request in read_schedules(root, problems):
         put(values, body.path[depth:], request)
     check_order(root, around.beginning, problems)

@@ -1,7 +1,7 @@
 """The calendar: holidays, and settings per class of day or date.
 
 A day is a Thai date. Its class is `weekday` (Monday to Friday), `saturday`, `sunday`, or `holiday`
-on any day of the week. Plans and compliance rules are written in these classes.
+on any day of the week. Calling hours and compliance rules are written in these classes.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class Calendar(Model):
     )
     closed: tuple[Date, ...] = Field(
         default=(),
-        description="Dates on which campaigns with a plan call nobody, whatever their plan says.",
+        description="Dates without calls of campaigns with callingHours, whatever the hours are.",
         examples=[["2026-04-16"]],
     )
     _names: dict[date, str] = PrivateAttr(default_factory=dict)
@@ -361,7 +361,7 @@ class Days:
         self._closed = frozenset(() if calendar is None else calendar.closed)
 
     def is_closed(self, day: date) -> bool:
-        """Return True for a date without calls from plans."""
+        """Return True for a date without any calling hours."""
         return day in self._closed
 
     def day_class(self, day: date) -> DayClass:

@@ -355,7 +355,7 @@ class Campaign(Model):
         description="The body of POST /api/campaign/{id}/schedule. Left out: the campaign stays "
         "DRAFT until a timeline action schedules it.",
     )
-    plan: DayClasses | None = Field(
+    calling_hours: DayClasses | None = Field(
         default=None,
         description="When people may be called, by class of day, in place of "
         "schedule.timeWindows: compiled to time windows, pauses and resumes.",

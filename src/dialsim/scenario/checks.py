@@ -118,7 +118,7 @@ def _check_organization(
 
 
 def check_plans(root: Cursor, problems: Problems) -> None:
-    """Report plans, lines and odds that lack a required key or conflict with another one."""
+    """Report calling hours, lines and odds that lack a key or conflict with another one."""
     if not root.at("calendar").exists:
         for place in _of_holidays(root):
             problems.add(place, "needs holidays: write calendar: {holidays: TH} at the top level")
@@ -130,20 +130,22 @@ def check_plans(root: Cursor, problems: Problems) -> None:
                     says = "can't stand beside lines: write the change there, under its date"
                     problems.add(action.at("action"), says)
         for campaign in organization.at("campaigns").items():
-            if not campaign.at("plan").exists:
+            if not campaign.at("callingHours").exists:
                 continue
             schedule = campaign.at("schedule")
             if not schedule.exists:
-                problems.add(campaign.at("plan"), "needs a schedule beside it, for what it changes")
+                problems.add(
+                    campaign.at("callingHours"), "needs a schedule beside it, for what it changes"
+                )
             elif schedule.at("timeWindows").exists:
-                says = "can't stand beside plan, which says when people may be called"
+                says = "can't stand beside callingHours, which are in their place"
                 problems.add(schedule.at("timeWindows"), says)
             name = campaign.at("name").text
             for action in actions:
                 body = action.at("body")
                 if body.exists and action.at("campaign").text == name:
                     problems.add(
-                        body, f"can't stand beside the plan of {name}, which it would undo"
+                        body, f"can't stand beside the callingHours of {name}, which it would undo"
                     )
 
 
@@ -157,8 +159,8 @@ def _of_holidays(root: Cursor) -> Iterator[Cursor]:
             if key.split(" ")[0] == "holiday":
                 yield lines
         for campaign in organization.at("campaigns").items():
-            if campaign.at("plan", "holiday").exists:
-                yield campaign.at("plan", "holiday")
+            if campaign.at("callingHours", "holiday").exists:
+                yield campaign.at("callingHours", "holiday")
 
 
 def _listed_texts(blocks: Cursor, key: str) -> Iterator[str]:
@@ -359,21 +361,21 @@ def _read(
         _note(rejected, body, root, problems)
         sound = False
     if on_next_day:
-        plan = root.at(*body.path[:-1], "plan")
+        hours = root.at(*body.path[:-1], "callingHours")
         request = request.model_copy(
-            update={"retry_interval": _next_day_interval(request, plan.value)}
+            update={"retry_interval": _next_day_interval(request, hours.value)}
         )
     # A request with a corrected year is only read to find its other faults.
     return request if sound else None
 
 
-def _next_day_interval(request: ScheduleRequest, plan: object) -> int:
+def _next_day_interval(request: ScheduleRequest, hours: object) -> int:
     """Return the smallest retry interval that leads past the last window of every day, in ms.
 
     A call may end right after it was dialled in the first minute of a day, so the interval is the
     time from the first opening of a day to its last closing, on the day where this is longest.
     """
-    if plan is None:
+    if hours is None:
         days = [
             [(span.start_minute, span.end_minute) for item in request.time_windows
              if item.day_of_week == day for span in item.time]
@@ -381,9 +383,9 @@ def _next_day_interval(request: ScheduleRequest, plan: object) -> int:
         ]  # fmt: skip
     else:
         try:
-            classes = DayClasses.model_validate(plan)
+            classes = DayClasses.model_validate(hours)
         except ValidationError:
-            # The faults of the plan are reported with those of the other models.
+            # The faults of the calling hours are reported with those of the other models.
             return DAY
         of_holidays = classes.holiday or ()
         days = [

@@ -16,7 +16,7 @@ from dialsim.interface.instants import (
     thai_date,
 )
 from dialsim.scenario.calendar import Days, Range, range_text
-from dialsim.scenario.compiled_plan import called_on, start_of
+from dialsim.scenario.compiled_hours import called_on, start_of
 from dialsim.scenario.error_text import joined
 
 if TYPE_CHECKING:

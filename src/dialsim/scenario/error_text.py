@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from dialsim.scenario.document import Cursor, MappingNode, NodePath, ScalarNode
 from dialsim.scenario.fields import PHONE_TEXT, number_meant, phone_meant
 from dialsim.scenario.problems import Problem, told
-from dialsim.scenario.scenario import known_keys
+from dialsim.scenario.scenario import RENAMED_KEYS, known_keys
 
 _KINDS = {
     "string_type": "must be text",
@@ -104,6 +104,8 @@ def suggestion(path: NodePath, root: Cursor) -> str:
         return f"; it stands beside {path[-2]}, not in it"
     block = root.at(*path[:-1])
     known = known_keys(path[:-1], root.value)
+    if RENAMED_KEYS.get(str(path[-1])) in known:
+        return f"; it is called {RENAMED_KEYS[str(path[-1])]} now"
     present = set(block.node.entries) if isinstance(block.node, MappingNode) else set()
     free = [key for key in known if key not in present]
     near = [

@@ -15,7 +15,7 @@ from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
 from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.checks import check_plans, check_references, read_schedules, remarks_on
-from dialsim.scenario.compiled_plan import remarks_on_plans, with_plans
+from dialsim.scenario.compiled_hours import remarks_on_hours, with_compiled_hours
 from dialsim.scenario.distribution import read_measurements
 from dialsim.scenario.document import (
     Cursor,
@@ -158,9 +158,9 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
         problems.fail(told(root.place, (), str(error)))
     check_ids(_campaigns(scenario, root), problems)
     problems.raise_if_any()
-    scenario = with_plans(scenario, root, problems)
+    scenario = with_compiled_hours(scenario, root, problems)
     problems.raise_if_any()
-    remarks = (*remarks_on(scenario, root), *remarks_on_plans(scenario))
+    remarks = (*remarks_on(scenario, root), *remarks_on_hours(scenario))
     return scenario.loaded(origin, remarks)
 
 

@@ -437,20 +437,20 @@ class Organization(Model):
     timeline: tuple[TimelineAction, ...] = Field(
         default=(), description="What somebody does while the campaigns run."
     )
-    _planned: tuple[TimelineAction, ...] = PrivateAttr(default=())
+    _compiled_actions: tuple[TimelineAction, ...] = PrivateAttr(default=())
 
     @property
-    def planned(self) -> tuple[TimelineAction, ...]:
-        """Actions compiled from plans and lines, in order of time; they act after the
+    def compiled_actions(self) -> tuple[TimelineAction, ...]:
+        """Actions compiled from calling hours and lines, in order of time; they act after the
         timeline's.
         """
-        return self._planned
+        return self._compiled_actions
 
-    def with_planned(self, actions: Iterable[TimelineAction]) -> Organization:
+    def with_compiled_actions(self, actions: Iterable[TimelineAction]) -> Organization:
         """Return a copy with these compiled actions."""
-        planned = self.model_copy()
-        planned._planned = tuple(actions)
-        return planned
+        changed = self.model_copy()
+        changed._compiled_actions = tuple(actions)
+        return changed
 
     @model_validator(mode="after")
     def _has_the_lines_it_reserves(self) -> Self:

@@ -39,7 +39,7 @@ from dialsim.scenario.document import (
 from dialsim.scenario.error_text import few
 from dialsim.scenario.fields import made_up_phone
 from dialsim.scenario.problems import Problem, Problems
-from dialsim.scenario.scenario import known_keys
+from dialsim.scenario.scenario import RENAMED_KEYS, known_keys
 from dialsim.scenario.service import calling_begins
 from dialsim.scenario.units import NEXT_CALLING_DAY, is_next_day, parse_duration
 from dialsim.scenario.week import (
@@ -132,7 +132,7 @@ def full_path(path: str, root: Cursor) -> str:
 def _unknown_word(named: list[tuple[str, _Scope]], rest: str) -> str:
     word = rest.partition(".")[0]
     known = list(dict.fromkeys(word for _, scope in named for word in scope.all_words))
-    near = get_close_matches(word, known, n=1)
+    near = get_close_matches(RENAMED_KEYS.get(word, word), known, n=1)
     hint = f"did you mean {named[0][0]}.{near[0]}?" if near else f"it has {', '.join(known)}"
     return f"{named[0][0]} has no {word or 'empty key'}; {hint}"
 
@@ -392,8 +392,8 @@ class _Wish:
 
     def _windows(self, value: Node) -> Node:
         text = _text(value)
-        if Cursor.root(self.root).at(*self.keys[:-2], "plan").exists:
-            raise self._refuse("can't be changed: the campaign has a plan in their place")
+        if Cursor.root(self.root).at(*self.keys[:-2], "callingHours").exists:
+            raise self._refuse("can't be changed: the campaign has callingHours in their place")
         try:
             wish = (
                 _week(value)

@@ -169,7 +169,7 @@ class Scenario(Model):
 
     @property
     def has_closed_dates(self) -> bool:
-        """True if there are dates without calls from plans."""
+        """True if there are dates without any calling hours."""
         return self.calendar is not None and bool(self.calendar.closed)
 
     @property
@@ -182,6 +182,8 @@ class Scenario(Model):
             if name not in _FIRST_KEYS and getattr(self.service, name) == field.default
         }
         values = self.model_dump_json(by_alias=True, exclude={"service": added})
+        # The former name of the key: journals hold digests, and none uses the key in another place.
+        values = values.replace('"callingHours":', '"plan":')
         content = hashlib.sha256(values.encode())
         for organization in self.organizations:
             for campaign in organization.campaigns:
@@ -290,6 +292,10 @@ def tidied(part: Any) -> Any:
     if plain.get("pattern") == DURATION_PATTERN and isinstance(plain.get("default"), int):
         plain["default"] = format_duration(plain["default"])
     return plain
+
+
+RENAMED_KEYS = {"plan": "callingHours"}
+"""Keys by their former name."""
 
 
 def known_keys(path: NodePath, values: object) -> list[str]:

@@ -46,7 +46,7 @@ OFFSET_INSTANT_PATTERN = (
 BUDDHIST_ERA = 543
 """Years that the Buddhist era is ahead of the common era."""
 BUDDHIST_YEARS = range(2513, 2701)
-"""Buddhist years of 1970 to 2157; no plan reaches into these years of the common era."""
+"""Buddhist years of 1970 to 2157; no scenario reaches into these years of the common era."""
 
 # Without `^` and `$`: `fullmatch` needs none, and `$` would accept a line break at the end.
 _DURATION = re.compile(DURATION_PATTERN[1:-1])

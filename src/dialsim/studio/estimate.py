@@ -655,8 +655,8 @@ class Pool:
         self._turns = count(1)
         self._is_closed = False
         self._engine: Engine = "simpy"
-        self._hands = [_Hand(self, number) for number in range(1 + (jobs or cpu_count()))]
-        threads = [hand.serve for hand in self._hands]
+        self._workers = [_WorkerHandle(self, number) for number in range(1 + (jobs or cpu_count()))]
+        threads = [worker.serve for worker in self._workers]
         for target in (*threads, self._tell):
             Thread(target=target, name="dialsim-studio", daemon=True).start()
         # Without numba all runs are SimPy's.
@@ -666,7 +666,7 @@ class Pool:
     @property
     def processes(self) -> list[int]:
         """Process ids of the workers."""
-        return [hand.pid for hand in self._hands if hand.pid is not None]
+        return [worker.pid for worker in self._workers if worker.pid is not None]
 
     def begin(self, answer: EstimateAnswer) -> None:
         """Start the runs of an answer. Raises DialsimError if the pool is closed."""
@@ -685,8 +685,8 @@ class Pool:
         with self._changed:
             answer.is_cancelled = True
             self._leave(answer)
-            for hand in self._hands:
-                hand.stop(answer)
+            for worker in self._workers:
+                worker.stop(answer)
 
     def close(self) -> None:
         """Terminate the workers."""
@@ -695,12 +695,12 @@ class Pool:
             self._answers.clear()
             self._changed.notify_all()
         self._news.put(None)
-        for hand in self._hands:
-            hand.end()
+        for worker in self._workers:
+            worker.end()
 
-    # -- for the hands ----------------------------------------------------------------------------
+    # -- for the workers --------------------------------------------------------------------------
 
-    def next_job(self, hand: int) -> tuple[EstimateAnswer, _Job] | None:
+    def next_job(self, worker: int) -> tuple[EstimateAnswer, _Job] | None:
         """Wait for the next run, of the answer with the fewest; None when the pool is closed."""
         with self._changed:
             while True:
@@ -709,10 +709,10 @@ class Pool:
                 waiting = [
                     answer
                     for answer in self._answers
-                    if answer.wants_runs and (hand or 0 not in answer.started)
+                    if answer.wants_runs and (worker or 0 not in answer.started)
                 ]
-                if hand:
-                    first = self._hands[0]
+                if worker:
+                    first = self._workers[0]
                     waiting = [
                         answer
                         for answer in waiting
@@ -721,17 +721,17 @@ class Pool:
                     ]
                 if waiting:
                     answer = min(waiting, key=lambda answer: answer.turn)
-                    return answer, self._job(answer, hand)
+                    return answer, self._job(answer, worker)
                 self._changed.wait()
 
-    def _job(self, answer: EstimateAnswer, hand: int) -> _Job:
+    def _job(self, answer: EstimateAnswer, worker: int) -> _Job:
         """Choose a run whose draws this worker may have cached, unless it would delay an estimate.
 
         An estimate is of the first runs without gaps, so that an early missing run holds up all.
         """
-        missing = answer.missing(1 + len(self._hands))
-        own = (k for k in missing if k % (len(self._hands) - 1) == hand - 1)
-        replication = next(own, missing[0]) if hand and missing[0] else missing[0]
+        missing = answer.missing(1 + len(self._workers))
+        own = (k for k in missing if k % (len(self._workers) - 1) == worker - 1)
+        replication = next(own, missing[0]) if worker and missing[0] else missing[0]
         answer.started.add(replication)
         answer.last_turn = next(self._turns)
         spec, key, of_case = answer.of_run(replication)
@@ -757,7 +757,7 @@ class Pool:
             self._news.put(answer)
             self._changed.notify_all()
 
-    def mourn(self, answer: EstimateAnswer, job: _Job) -> None:
+    def on_worker_died(self, answer: EstimateAnswer, job: _Job) -> None:
         """Repeat a run whose worker died; after several deaths give the answer up."""
         with self._changed:
             answer.started.discard(job.run)
@@ -797,7 +797,7 @@ class Pool:
         self._engine = "compiled"
 
 
-class _Hand:
+class _WorkerHandle:
     """The master's end of one worker: a thread that feeds it jobs."""
 
     def __init__(self, pool: Pool, number: int) -> None:
@@ -842,7 +842,7 @@ class _Hand:
                 outcome = self._made(answer, job)
             except (EOFError, OSError):
                 self._forget()
-                self._pool.mourn(answer, job)
+                self._pool.on_worker_died(answer, job)
             else:
                 self._pool.take(answer, job, outcome)
 

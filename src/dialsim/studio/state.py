@@ -610,7 +610,7 @@ def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> I
     yield Lever(f"{below}.endDateTime", "End", "When", "instant", "Thai time", end,
                 "" if end is None else format_instant(end), start, start + 56 * DAY,
                 HOUR / 4)  # fmt: skip
-    if campaign.plan is None:
+    if campaign.calling_hours is None:
         week = {
             day.day_of_week: tuple((span.start_minute, span.end_minute) for span in day.time)
             for day in request.time_windows

@@ -128,7 +128,7 @@ _VALUE_OF = {
     "setBehaviour": "behaviour",
     "setWebhookUrl": "url",
 }
-_OF_CAMPAIGN = ("id", "plan", "value", "priority", "weight", "reserved", "at_most")
+_OF_CAMPAIGN = ("id", "calling_hours", "value", "priority", "weight", "reserved", "at_most")
 
 
 class Sketch:
@@ -214,7 +214,7 @@ class Sketch:
         request: `start`, `end` and `windows` in Thai time, `retry_interval` as a duration or ms,
         `max_attempts` and so on. By default the campaign starts at once with the interface's
         windows. `priority`, `weight`, `reserved` and `at_most` are its share of the lines; `id`,
-        `plan` and `value` are keys of the campaign as well.
+        `calling_hours` and `value` are keys of the campaign as well.
         """
         sketch = self._copy()
         listed = [_recipient(index, person) for index, person in enumerate(people)]

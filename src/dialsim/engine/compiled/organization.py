@@ -342,7 +342,7 @@ class Organization:
         settings = self.block.settings
         given = (
             action.value
-            for action in (*settings.timeline, *settings.planned)
+            for action in (*settings.timeline, *settings.compiled_actions)
             if action.action == "setConcurrency"
         )
         return [

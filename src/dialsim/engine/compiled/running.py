@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dialsim.engine.compiled.organization import Organization
-from dialsim.engine.timeline import Deed, deeds, note_refusal
+from dialsim.engine.timeline import DueAction, due_actions, note_refusal
 from dialsim.engine.trace import Trace
 from dialsim.errors import Refused
 from dialsim.interface.instants import LAST_INSTANT
@@ -37,20 +37,20 @@ def run(world: World, progress: Progress | None = None) -> Trace:
 
     clock = world.scenario.clock
     last, left_out = clock.start, False
-    listed = deeds(world)
-    last_own = max((at for at, deed in enumerate(listed) if not deed.planned), default=-1)
+    listed = due_actions(world)
+    last_own = max((at for at, due in enumerate(listed) if not due.compiled), default=-1)
     done = 0
     # Organizations do not affect one another between two actions of the file, so each is advanced
     # on its own up to the next action.
-    for instant, together in groupby(listed, key=lambda deed: deed.at):
+    for instant, together in groupby(listed, key=lambda due: due.at):
         if clock.end is not None and instant > clock.end:
             left_out = True
             break
         advance(instant - 1)
         if clock.end is None and done > last_own and not _is_awaited(listed[done:], organizations):
             break  # T6
-        for deed in together:
-            _carry_out(organizations[deed.organization], deed, trace)
+        for due in together:
+            _carry_out(organizations[due.organization], due, trace)
             done += 1
         last = instant
     advance(LAST_INSTANT if clock.end is None else clock.end)
@@ -70,24 +70,24 @@ def run(world: World, progress: Progress | None = None) -> Trace:
     return trace
 
 
-def _is_awaited(planned: list[Deed], organizations: list[Organization]) -> bool:
+def _is_awaited(compiled: list[DueAction], organizations: list[Organization]) -> bool:
     """Return True if anything but moot actions is ahead (T6)."""
     if any(each.ahead <= LAST_INSTANT for each in organizations):
         return True
     statuses = [each.statuses() for each in organizations]
-    return not all(deed.is_moot(statuses) for deed in planned)
+    return not all(due.is_moot(statuses) for due in compiled)
 
 
-def _carry_out(organization: Organization, deed: Deed, trace: Trace) -> None:
+def _carry_out(organization: Organization, due: DueAction, trace: Trace) -> None:
     """Run an action of the file at its instant; a refusal is recorded in the trace."""
-    organization.at(deed.at)
+    organization.at(due.at)
     try:
-        if deed.campaign is None:
-            _command(organization, deed.action)
+        if due.campaign is None:
+            _command(organization, due.action)
         else:
-            _campaign_command(organization, deed.campaign, deed.action)
+            _campaign_command(organization, due.campaign, due.action)
     except Refused as refused:
-        note_refusal(trace, deed, refused)
+        note_refusal(trace, due, refused)
 
 
 def _command(organization: Organization, action: TimelineAction) -> None:

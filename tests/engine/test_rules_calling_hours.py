@@ -1,4 +1,4 @@
-"""T6: what plans and lines are compiled to, in both engines and in the naive reading."""
+"""T6: what calling hours and lines are compiled to, in both engines and in the naive reading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dialsim.engine.engines import Engine, run_world
 from dialsim.engine.world import World
 from dialsim.interface.instants import format_instant, thai, thai_date
 from dialsim.testing import Sketch, assert_no_violations
-from engine.breadth import add_plans
+from engine.breadth import add_calling_hours
 from engine.readings import ENGINES, assert_both_agree, first_reading, loaded
 from engine.rows import told
 from oracle.given import clock_start, instant
@@ -29,7 +29,7 @@ SONGKRAN = (
         "noAnswer 20s",
         start="10 Apr 2026 09:00",
         end="24 Apr 2026 18:00",
-        plan={"weekday": "09:00-18:00", "holiday": "10:00-12:00"},
+        calling_hours={"weekday": "09:00-18:00", "holiday": "10:00-12:00"},
         max_attempts=5,
         retry_interval="1d",
     )
@@ -37,22 +37,22 @@ SONGKRAN = (
 
 
 def as_compiled(written: Scenario) -> Scenario:
-    """Return the same schedule in windows and planned actions, as the second reading takes it."""
+    """Return the same schedule in windows and compiled actions, as the second reading takes it."""
     scenario, said = loaded(written), json.loads(json.dumps(written))
     for organization, owner in zip(said["organizations"], scenario.organizations, strict=True):
         organization["planned"] = [
             {"at": format_instant(each.at), "action": each.action}
             | ({"campaign": each.campaign} if each.campaign else {"value": each.value})
-            for each in owner.planned
+            for each in owner.compiled_actions
         ]
         for entry, campaign in zip(organization["campaigns"], owner.campaigns, strict=True):
-            if campaign.plan is not None and campaign.schedule is not None:
+            if campaign.calling_hours is not None and campaign.schedule is not None:
                 entry["schedule"] = campaign.schedule.model_dump(mode="json", by_alias=True)
     return said
 
 
-def planned_scenario(seed: int) -> Scenario:
-    """A nasty scenario with plans and lines at the minute at which it happens."""
+def scenario_with_hours(seed: int) -> Scenario:
+    """A nasty scenario with calling hours and lines at the minute at which it happens."""
     rng = random.Random(f"planned {seed}")
     draft = Draft(rng)
     scenario = draft.scenario()
@@ -60,7 +60,7 @@ def planned_scenario(seed: int) -> Scenario:
         add_trouble(rng, scenario)
     rng = random.Random(seed)
     while "calendar" not in scenario:
-        add_plans(rng, scenario, draft.minute)
+        add_calling_hours(rng, scenario, draft.minute)
     for behaviour in scenario["behaviours"].values():
         behaviour.pop("answeredOdds", None)  # the reading knows no chance
     if "end" not in scenario.get("clock", {}) and rng.random() < 0.5:
@@ -70,19 +70,19 @@ def planned_scenario(seed: int) -> Scenario:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_t6_all_readings_agree_on_plans_and_lines(seed: int) -> None:
+def test_t6_all_readings_agree_on_hours_and_lines(seed: int) -> None:
     check_readings(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(30, 600, 30))
-def test_t6_all_readings_agree_on_hundreds_of_plans_and_lines(first: int) -> None:
+def test_t6_all_readings_agree_on_hundreds_of_hours_and_lines(first: int) -> None:
     for seed in range(first, first + 30):
         check_readings(seed)
 
 
 def check_readings(seed: int) -> None:
-    written = planned_scenario(seed)
+    written = scenario_with_hours(seed)
     model = loaded(written)
     oracle = second_reading(as_compiled(written))
     for engine in ENGINES:
@@ -110,7 +110,7 @@ def test_t6_songkran_worked_by_hand(engine: Engine) -> None:
         "Thu 16 10:01:06",
     ]
     owner = result.trace.world.scenario.organizations[0]
-    said = [(thai(each.at).strftime("%a %d %H:%M"), each.action) for each in owner.planned]
+    said = [(thai(each.at).strftime("%a %d %H:%M"), each.action) for each in owner.compiled_actions]
     assert said == [
         ("Mon 13 09:00", "pause"),
         ("Mon 13 10:00", "resume"),
@@ -124,7 +124,7 @@ def test_t6_songkran_worked_by_hand(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_t6_a_run_does_not_wait_for_what_is_planned_and_nothing_is_refused(engine: Engine) -> None:
+def test_t6_a_run_does_not_wait_for_what_is_compiled_and_nothing_is_refused(engine: Engine) -> None:
     overrides = [
         "organizations.Acme.campaigns.Debt.schedule.maxAttempts=1",
         "organizations.Acme.lines={holiday: 3, Sat: 2}",
@@ -164,11 +164,11 @@ def test_t6_stepping_to_idle_ends_where_a_run_ends() -> None:
 
 def test_t6_an_organization_is_told_of_lines_on_the_first_day_from_the_start() -> None:
     scenario = SONGKRAN.scenario(["organizations.Acme.lines={2026-04-10 00:00-10:00: 4}"])
-    at = scenario.organizations[0].planned[0].at
+    at = scenario.organizations[0].compiled_actions[0].at
     assert (at, thai_date(at).day) == (instant("2026-04-09T17:00:00Z"), 10)
-    assert timedelta(milliseconds=scenario.organizations[0].planned[1].at - at) == timedelta(
-        hours=10
-    )
+    assert timedelta(
+        milliseconds=scenario.organizations[0].compiled_actions[1].at - at
+    ) == timedelta(hours=10)
 
 
 HOLIDAY = (

@@ -1,7 +1,7 @@
-"""Plans compiled to the means of the interface: weekly windows, pauses and resumes (T6).
+"""Calling hours compiled to the means of the interface: windows, pauses and resumes (T6).
 
 The interface has one week of windows per campaign, and no dates. So the windows of a day of the
-week are the union of the plans for its dates, and the campaign is paused where a date has less.
+week are the union of the calling hours of its dates. The campaign is paused where a date has less.
 Lines by time become settings of maxConcurrentCalls.
 """
 
@@ -45,7 +45,7 @@ from dialsim.scenario.problems import Problems, Remark
 from dialsim.scenario.scenario import Scenario
 
 WEEKS = 13
-"""Compiled weeks of a plan without an end."""
+"""Compiled weeks of a campaign without an end."""
 _YEARS_AHEAD = 5
 
 Span = tuple[int, int]
@@ -72,7 +72,7 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class CompiledCampaign:
-    """Compiled plan of a campaign: windows of the schedule request, pauses and resumes."""
+    """Compiled calling hours of a campaign: windows of its request, pauses and resumes."""
 
     organization: str
     name: str
@@ -91,8 +91,8 @@ class CompiledLines:
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledPlan:
-    """Compiled plans, lines and calendar of a scenario."""
+class CompiledHours:
+    """Compiled calling hours and lines of a scenario."""
 
     campaigns: tuple[CompiledCampaign, ...]
     lines: tuple[CompiledLines, ...]
@@ -152,15 +152,15 @@ def holidays_listed(scenario: Scenario) -> dict[date, str]:
     return {day: name for day, name in names.items() if first <= day.year <= last}
 
 
-def compiled_plan(scenario: Scenario) -> CompiledPlan:
-    """Return the compiled plans and lines of a scenario."""
+def compiled_hours(scenario: Scenario) -> CompiledHours:
+    """Return the compiled calling hours and lines of a scenario."""
     days = Days(scenario.calendar)
     owned = [(owner, campaign) for owner in scenario.organizations for campaign in owner.campaigns]
-    return CompiledPlan(
+    return CompiledHours(
         campaigns=tuple(
             _campaign(scenario, owner, campaign, days)
             for owner, campaign in owned
-            if campaign.plan is not None and campaign.schedule is not None
+            if campaign.calling_hours is not None and campaign.schedule is not None
         ),
         lines=tuple(
             _lines(scenario, owner, days) for owner in scenario.organizations if owner.lines
@@ -168,8 +168,8 @@ def compiled_plan(scenario: Scenario) -> CompiledPlan:
     )
 
 
-def with_plans(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario:
-    """Return the scenario with holidays looked up, and with plans and lines compiled into it.
+def with_compiled_hours(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario:
+    """Return the scenario with holidays looked up, and with calling hours and lines compiled.
 
     Settings that cannot be compiled are reported.
     """
@@ -184,7 +184,7 @@ def with_plans(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario
             )
             problems.add(root.at("calendar", "holidays"), says)
         calendar.resolve(years)
-    made = compiled_plan(scenario)
+    made = compiled_hours(scenario)
     campaigns = {(part.organization, part.name): part for part in made.campaigns}
     lines = {part.organization: part.actions for part in made.lines}
     organizations = []
@@ -196,10 +196,10 @@ def with_plans(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario
                 campaigns_now.append(campaign)
                 continue
             if not part.time_windows:
-                place = root.at("organizations", o, "campaigns", c, "plan")
+                block = root.at("organizations", o, "campaigns", c, "callingHours")
                 first = thai_date(start_of(campaign)).isoformat()
                 last = thai_date(part.horizon.at - 1).isoformat()
-                problems.add(place, f"leaves no time for any call from {first} to {last}")
+                problems.add(block, f"leaves no time for any call from {first} to {last}")
             # model_copy skips validation: an empty list, reported above, would fail it.
             schedule = campaign.schedule.model_copy(update={"time_windows": part.time_windows})
             campaigns_now.append(campaign.model_copy(update={"schedule": schedule}))
@@ -209,7 +209,7 @@ def with_plans(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario
             # Stable, so that limits come before pauses of the same instant.
             actions.sort(key=lambda action: action.at)
             changed = owner.model_copy(update={"campaigns": tuple(campaigns_now)})
-            changed = changed.with_planned(actions)
+            changed = changed.with_compiled_actions(actions)
         organizations.append(changed)
     return scenario.model_copy(update={"organizations": tuple(organizations)})
 
@@ -248,23 +248,23 @@ def start_of(campaign: Campaign) -> int:
 def _campaign(
     scenario: Scenario, owner: Organization, campaign: Campaign, days: Days
 ) -> CompiledCampaign:
-    plan = campaign.plan
-    assert plan is not None
+    hours = campaign.calling_hours
+    assert hours is not None
     start, horizon = start_of(campaign), horizon_of(scenario, campaign)
     # Every week is the same: windows suffice, without any pause.
-    if plan.holiday is None and not scenario.has_closed_dates:
-        weekly = {number: plan.of_weekday(number) for number in range(1, 8)}
+    if hours.holiday is None and not scenario.has_closed_dates:
+        weekly = {number: hours.of_weekday(number) for number in range(1, 8)}
         return CompiledCampaign(owner.name, campaign.name, horizon, time_windows(weekly), ())
     weekly_spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
     dates = [*days_between(thai_date(start), thai_date(max(start, horizon.at - 1)))]
     for day in dates:
         # Windows repeat weekly: each gets all that any date of its weekday needs, and pauses cut
         # the other dates.
-        weekly_spans[day.isoweekday()] += planned(plan, day, days)
+        weekly_spans[day.isoweekday()] += hours_on(hours, day, days)
     windows = {number: union(spans) for number, spans in weekly_spans.items()}
-    cuts = [*_cuts(plan, windows, dates, days, (start, horizon.at))]
+    cuts = [*_cuts(hours, windows, dates, days, (start, horizon.at))]
     if not horizon.is_known:
-        cuts.append((horizon.at, _NEVER))  # nothing is planned after the horizon
+        cuts.append((horizon.at, _NEVER))  # no calls after the horizon
     actions = _pauses(owner, campaign, cuts, horizon)
     return CompiledCampaign(
         owner.name, campaign.name, horizon, time_windows(windows), tuple(actions)
@@ -275,7 +275,7 @@ _NEVER = 1 << 62
 
 
 def horizon_of(scenario: Scenario, campaign: Campaign) -> Horizon:
-    """Return the instant up to which a campaign's plan is compiled."""
+    """Return the instant up to which a campaign's calling hours are compiled."""
     assert campaign.schedule is not None
     end, clock_end = campaign.schedule.end_date_time, scenario.clock.end
     if end is not None and (clock_end is None or end <= clock_end):
@@ -288,24 +288,24 @@ def horizon_of(scenario: Scenario, campaign: Campaign) -> Horizon:
     return Horizon(first + WEEKS * 7 * DAY, f"{WEEKS} weeks")
 
 
-def planned(plan: DayClasses, day: date, days: Days) -> tuple[Range, ...]:
-    """Return the ranges in which a plan allows calls on a date."""
-    return () if days.is_closed(day) else plan.of(day, days)
+def hours_on(hours: DayClasses, day: date, days: Days) -> tuple[Range, ...]:
+    """Return the ranges of the calling hours on a date."""
+    return () if days.is_closed(day) else hours.of(day, days)
 
 
 def _cuts(
-    plan: DayClasses,
+    hours: DayClasses,
     windows: dict[int, tuple[tuple[int, int], ...]],
     dates: list[date],
     days: Days,
     within: Span,
 ) -> Iterator[Span]:
-    """Yield the spans in which the weekly windows are open but nothing is planned."""
+    """Yield the spans in which the weekly windows are open outside the calling hours."""
     # Neighbouring spans with nothing but closed time between them are joined: a long weekend is one
     # pause, not three.
     cut: Span | None = None
     for day in dates:
-        wanted = planned(plan, day, days)
+        wanted = hours_on(hours, day, days)
         minutes = sorted({m for span in (*windows[day.isoweekday()], *wanted) for m in span})
         for low, high in pairwise(minutes):
             start, end = (
@@ -396,8 +396,8 @@ _LONG_CALL = 15
 _SHOWN = 3
 
 
-def remarks_on_plans(scenario: Scenario) -> Iterator[Remark]:
-    """Yield warnings about calendar, plans, lines and rules."""
+def remarks_on_hours(scenario: Scenario) -> Iterator[Remark]:
+    """Yield warnings about calendar, calling hours, lines and rules."""
     days = Days(scenario.calendar)
     last = _last_date(scenario)
     yield from map(Remark, _on_calendar(scenario, last))
@@ -464,16 +464,16 @@ def _on_calendar(scenario: Scenario, last: date) -> Iterator[str]:
             f"{calendar.holidays or 'any country'}: it is an ordinary day anyhow."
         )
     if calendar.closed:
-        unplanned = [
+        without_hours = [
             f"{campaign.name} of {owner.name}"
             for owner in scenario.organizations
             for campaign in owner.campaigns
-            if campaign.plan is None and campaign.schedule is not None
+            if campaign.calling_hours is None and campaign.schedule is not None
         ]
-        if unplanned:
+        if without_hours:
             yield (
-                "The calendar has closed dates, and campaigns without a plan call on them: "
-                f"{few(unplanned[:_SHOWN], len(unplanned))}. Give them a plan."
+                "The calendar has closed dates, and campaigns without callingHours call on them: "
+                f"{few(without_hours[:_SHOWN], len(without_hours))}. Give them callingHours."
             )
 
 
@@ -539,8 +539,8 @@ def _ends_late(
 
 def called_on(campaign: Campaign, day: date, days: Days) -> tuple[Range, ...]:
     """Return the ranges in which a campaign may call people on a date."""
-    if campaign.plan is not None:
-        return planned(campaign.plan, day, days)
+    if campaign.calling_hours is not None:
+        return hours_on(campaign.calling_hours, day, days)
     assert campaign.schedule is not None
     return union(
         (span.start_minute, span.end_minute)

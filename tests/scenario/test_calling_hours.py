@@ -1,4 +1,4 @@
-"""Calendars, plans, lines by time, and what they are compiled to."""
+"""Calendars, calling hours, lines by time, and what they are compiled to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import dialsim
 from dialsim.interface.instants import midnight, thai
 from dialsim.scenario.calendar import DAY_CLASSES
-from dialsim.scenario.compiled_plan import compiled_plan
+from dialsim.scenario.compiled_hours import compiled_hours
 from dialsim.scenario.organization import TimelineAction
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch
@@ -21,13 +21,13 @@ HALF_HOUR = 30 * 60_000
 FIRST = date(2026, 4, 8)  # a Wednesday
 
 
-def debt(plan: Any = None, until: int | None = None, **body: Any) -> Sketch:
+def debt(hours: Any = None, until: int | None = None, **body: Any) -> Sketch:
     """A campaign that begins on Wednesday 8 April 2026, midnight in Thailand.
 
     The clock ends with a day of that month, `until`, if there is one.
     """
     end = None if until is None else f"{until} Apr 2026 23:59:59.999"
-    own = body if plan is None else body | {"plan": plan}
+    own = body if hours is None else body | {"calling_hours": hours}
     sketch = Sketch(20, start="8 Apr 2026 00:00", end=end, setup_time=None)
     return sketch.campaign("Debt", recipients={"count": 3}, **own)
 
@@ -36,7 +36,7 @@ def told(scenario: Scenario) -> list[tuple[str, str]]:
     """Return the compiled actions, in Thai time."""
     return [
         (thai(each.at).strftime("%a %d %H:%M"), each.action if each.value is None else each.value)
-        for each in scenario.organizations[0].planned
+        for each in scenario.organizations[0].compiled_actions
     ]
 
 
@@ -53,20 +53,20 @@ def windows(scenario: Scenario) -> dict[int, list[str]]:
 
 
 def test_songkran_closed_is_one_pause_from_the_first_opening_to_the_last_closing() -> None:
-    plan = {"weekday": "09:00-18:00", "holiday": "closed"}
-    scenario = debt(plan, 21).also(calendar={"holidays": "TH"}).scenario()
+    hours = {"weekday": "09:00-18:00", "holiday": "closed"}
+    scenario = debt(hours, 21).also(calendar={"holidays": "TH"}).scenario()
     assert windows(scenario) == {day: ["09:00-18:00"] for day in range(1, 6)}
     assert told(scenario) == [("Mon 13 09:00", "pause"), ("Wed 15 18:00", "resume")]
 
 
 def test_narrower_holidays_are_paused_at_their_borders() -> None:
-    plan = {
+    hours = {
         "weekday": "09:00-18:00",
         "saturday": "10:00-12:00",
         "holiday": ["10:00-12:00", "14:00-15:00"],
     }
     calendar = {"ownHolidays": {"2026-04-10": "Friday"}}
-    scenario = debt(plan, 18).also(calendar=calendar).scenario()
+    scenario = debt(hours, 18).also(calendar=calendar).scenario()
     assert windows(scenario) == {day: ["09:00-18:00"] for day in range(1, 6)} | {6: ["10:00-12:00"]}
     assert told(scenario) == [
         ("Fri 10 09:00", "pause"),
@@ -79,15 +79,15 @@ def test_narrower_holidays_are_paused_at_their_borders() -> None:
 
 
 def test_wider_holidays_make_the_week_wider_and_pauses_cut_the_other_days() -> None:
-    plan = {"weekday": "09:00-18:00", "holiday": "08:00-20:00"}
+    hours = {"weekday": "09:00-18:00", "holiday": "08:00-20:00"}
     calendar = {"ownHolidays": {"2026-04-15": "Wednesday", "2026-04-18": "Saturday"}}
-    scenario = debt(plan, 19).also(calendar=calendar).scenario()
+    scenario = debt(hours, 19).also(calendar=calendar).scenario()
     assert windows(scenario) == {
         **{day: ["09:00-18:00"] for day in (1, 2, 4, 5)},
         3: ["08:00-20:00"],
         6: ["08:00-20:00"],
     }
-    # Wednesday 8 and Saturday 11 are no holidays, so they are restricted to the plan
+    # Wednesday 8 and Saturday 11 are no holidays, so they are restricted to the calling hours
     assert told(scenario) == [
         ("Wed 08 08:00", "pause"),
         ("Wed 08 09:00", "resume"),
@@ -98,24 +98,24 @@ def test_wider_holidays_make_the_week_wider_and_pauses_cut_the_other_days() -> N
     ]
 
 
-def test_without_holidays_a_plan_is_windows_alone() -> None:
-    plan = {"weekday": ["09:00-12:00", "13:00-18:00"], "sunday": "10:00-11:00"}
-    scenario = debt(plan).scenario()
+def test_without_holidays_calling_hours_are_windows_alone() -> None:
+    hours = {"weekday": ["09:00-12:00", "13:00-18:00"], "sunday": "10:00-11:00"}
+    scenario = debt(hours).scenario()
     assert windows(scenario) == {day: ["09:00-12:00", "13:00-18:00"] for day in range(1, 6)} | {
         7: ["10:00-11:00"]
     }
     assert told(scenario) == []
 
 
-def test_a_plan_without_an_end_is_compiled_for_13_weeks_and_paused_then() -> None:
-    plan = {"weekday": "09:00-18:00", "holiday": "closed"}
-    scenario = debt(plan).also(calendar={"ownHolidays": {"2026-04-13": "Monday"}}).scenario()
+def test_hours_without_an_end_are_compiled_for_13_weeks_and_paused_then() -> None:
+    hours = {"weekday": "09:00-18:00", "holiday": "closed"}
+    scenario = debt(hours).also(calendar={"ownHolidays": {"2026-04-13": "Monday"}}).scenario()
     assert told(scenario) == [
         ("Mon 13 09:00", "pause"),
         ("Mon 13 18:00", "resume"),
         ("Wed 08 00:00", "pause"),
     ]
-    assert compiled_plan(scenario).campaigns[0].horizon.source == "13 weeks"
+    assert compiled_hours(scenario).campaigns[0].horizon.source == "13 weeks"
 
 
 @pytest.mark.parametrize(
@@ -170,10 +170,10 @@ def test_lines_are_settings_of_the_limit() -> None:
     ]
 
 
-def test_set_and_vary_reach_plans_and_lines() -> None:
+def test_set_and_vary_reach_calling_hours_and_lines() -> None:
     sketch = debt({"weekday": "09:00-18:00"}).having(lines={"Mon-Fri 13:00-18:00": 40})
     base = sketch.scenario()
-    longer = base.with_("organizations.Acme.campaigns.Debt.plan.weekday=09:00-19:00")
+    longer = base.with_("organizations.Acme.campaigns.Debt.callingHours.weekday=09:00-19:00")
     assert windows(longer)[1] == ["09:00-19:00"]
     more = base.with_("organizations.Acme.lines.Mon-Fri 13:00-18:00=60")
     assert told(more)[0] == ("Wed 08 13:00", 60)
@@ -187,8 +187,8 @@ def test_open_and_own_dates_change_the_country_s_list() -> None:
         "open": ["2026-04-14"],
         "ownHolidays": {"2026-04-17": "Company day"},
     }
-    plan = {"weekday": "09:00-18:00", "holiday": "closed"}
-    scenario = debt(plan, 24).also(calendar=calendar).scenario()
+    hours = {"weekday": "09:00-18:00", "holiday": "closed"}
+    scenario = debt(hours, 24).also(calendar=calendar).scenario()
     assert told(scenario) == [
         ("Mon 13 09:00", "pause"),
         ("Mon 13 18:00", "resume"),
@@ -208,7 +208,7 @@ def test_the_digest_knows_the_dates() -> None:
 # -- what may not be meant -------------------------------------------------------------------------
 
 
-def test_warnings_on_dates_plans_and_rules() -> None:
+def test_warnings_on_dates_hours_and_rules() -> None:
     calendar = {"holidays": "TH", "open": ["2026-04-17"], "closed": ["2026-06-01"]}
     rule = {"name": "House", "contact": {"weekday": "09:00-18:00"}}
     sketch = debt(until=21, max_attempts=3, retry_interval="1h").having(lines={"2027-01-01": 3})
@@ -218,8 +218,8 @@ def test_warnings_on_dates_plans_and_rules() -> None:
         "2026-06-01 (closed).",
         "The calendar has 2026-04-17 under open, which is no holiday of TH: it is an ordinary day "
         "anyhow.",
-        "The calendar has closed dates, and campaigns without a plan call on them: Debt of Acme. "
-        "Give them a plan.",
+        "The calendar has closed dates, and campaigns without callingHours call on them: Debt of "
+        "Acme. Give them callingHours.",
         "Lines of Acme on 2027-01-01 have no effect: the run does not get there.",
         "Campaign Debt of Acme may dial outside thai-debt-collection: on Saturdays 18:00-19:00 "
         "(first 2026-04-11); on Sundays 18:00-19:00 (first 2026-04-12) and on holidays 18:00-19:00 "
@@ -266,7 +266,7 @@ def within(spans: list[str], minute: int) -> bool:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    plan=st.fixed_dictionaries(
+    hours=st.fixed_dictionaries(
         {"weekday": ranges()}, optional={name: ranges() for name in DAY_CLASSES[1:]}
     ),
     holidays=st.sets(DATES, max_size=4),
@@ -274,8 +274,8 @@ def within(spans: list[str], minute: int) -> bool:
     start=MOMENTS,
     pauses=st.lists(st.tuples(MOMENTS, st.sampled_from(["pause", "resume"])), max_size=4),
 )
-def test_what_is_compiled_is_open_exactly_when_it_was_planned(
-    plan: dict[str, list[str]],
+def test_what_is_compiled_is_open_exactly_in_the_calling_hours(
+    hours: dict[str, list[str]],
     holidays: set[str],
     closed: set[str],
     start: int,
@@ -284,24 +284,24 @@ def test_what_is_compiled_is_open_exactly_when_it_was_planned(
     """Half hour by half hour, read naively from the file and from the compiled schedule."""
     zero = midnight(FIRST)
     calendar = {"ownHolidays": dict.fromkeys(sorted(holidays), "H"), "closed": sorted(closed)}
-    sketch = debt(plan, 21, start=start * HALF_HOUR / 1000).also(calendar=calendar)
+    sketch = debt(hours, 21, start=start * HALF_HOUR / 1000).also(calendar=calendar)
     for at, action in pauses:
         sketch = sketch.at(at * HALF_HOUR / 1000, action, "Debt")
 
-    def is_planned(half_hour: int) -> bool:
+    def is_in_hours(half_hour: int) -> bool:
         day, minute = FIRST + timedelta(days=half_hour // 48), half_hour % 48 * 30
         if str(day) in closed:
             return False
         kind = DAY_CLASSES[max(0, day.weekday() - 4)]
-        if str(day) in holidays and "holiday" in plan:
+        if str(day) in holidays and "holiday" in hours:
             kind = "holiday"
-        return within(plan.get(kind, []), minute)
+        return within(hours.get(kind, []), minute)
 
-    if not any(is_planned(half_hour) for half_hour in range(start // 48 * 48, 14 * 48)):
+    if not any(is_in_hours(half_hour) for half_hour in range(start // 48 * 48, 14 * 48)):
         return  # an error, if dates matter
     scenario = sketch.scenario()
     weekly, owner = windows(scenario), scenario.organizations[0]
-    actions = sorted((*owner.timeline, *owner.planned), key=lambda action: action.at)
+    actions = sorted((*owner.timeline, *owner.compiled_actions), key=lambda action: action.at)
     for half_hour in range(start, 14 * 48):
         at = zero + half_hour * HALF_HOUR
         day = FIRST + timedelta(days=half_hour // 48)
@@ -309,7 +309,7 @@ def test_what_is_compiled_is_open_exactly_when_it_was_planned(
         by_user = last_action(owner.timeline, at) == "pause"
         is_open = within(weekly.get(day.isoweekday(), []), half_hour % 48 * 30)
         calls = is_open and (not done or done[-1] != "pause")
-        assert calls == (is_planned(half_hour) and not by_user), (half_hour, done)
+        assert calls == (is_in_hours(half_hour) and not by_user), (half_hour, done)
 
 
 def last_action(timeline: tuple[TimelineAction, ...], at: int) -> str | None:
@@ -347,7 +347,7 @@ def test_lines_hold_when_the_file_says_so(lines: dict[tuple[str, str], int]) -> 
     if len(set(weekly)) > 1:
         return  # they may overlap, which is an error
     scenario = sketch.scenario()
-    actions = scenario.organizations[0].planned
+    actions = scenario.organizations[0].compiled_actions
     for half_hour in range(14 * 48):
         day, minute = FIRST + timedelta(days=half_hour // 48), half_hour % 48 * 30
         wanted = 20
@@ -365,8 +365,16 @@ def test_lines_hold_when_the_file_says_so(lines: dict[tuple[str, str], int]) -> 
         assert (done[-1] if done else 20) == wanted, half_hour
 
 
-def test_a_campaign_that_is_added_has_no_plan() -> None:
+def test_a_campaign_that_is_added_has_no_calling_hours() -> None:
     simulation = dialsim.Simulation(debt().scenario())
-    campaign = {"name": "More", "agent": "Agent", "recipients": {"count": 1}, "plan": {}}
-    with pytest.raises(dialsim.ScenarioError, match="plan can't come with a campaign that is"):
+    campaign = {"name": "More", "agent": "Agent", "recipients": {"count": 1}, "callingHours": {}}
+    with pytest.raises(dialsim.ScenarioError, match="callingHours can't come with a campaign"):
         simulation.add_campaign(campaign)
+
+
+def test_the_former_key_is_refused_with_its_new_name_and_digests_stay() -> None:
+    scenario = debt({"weekday": "09:00-18:00"}).scenario()
+    with pytest.raises(dialsim.ScenarioError, match="did you mean Debt.callingHours"):
+        scenario.with_("Debt.plan={weekday: [09:00-17:00]}")
+    # Journals of scenarios with the former key hold this digest.
+    assert scenario.digest.startswith("841cb5898ecdcf7d5312b796224469f2")
