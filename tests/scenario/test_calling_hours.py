@@ -374,7 +374,7 @@ def test_a_campaign_that_is_added_has_no_calling_hours() -> None:
 
 def test_the_former_key_is_refused_with_its_new_name_and_digests_stay() -> None:
     scenario = debt({"weekday": "09:00-18:00"}).scenario()
-    with pytest.raises(dialsim.ScenarioError, match="did you mean Debt.callingHours"):
+    with pytest.raises(dialsim.ScenarioError, match=r"did you mean Debt\.callingHours"):
         scenario.with_("Debt.plan={weekday: [09:00-17:00]}")
     # Journals of scenarios with the former key hold this digest.
     assert scenario.digest.startswith("841cb5898ecdcf7d5312b796224469f2")
