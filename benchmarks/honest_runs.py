@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from math import inf, isfinite, isnan, nan
 from unittest import mock
 
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 
 from dialsim.engine.engines import prepare
 from dialsim.engine.world import World
+from dialsim.experiments.comparison import compare
 from dialsim.experiments.expression import read_expression
 from dialsim.experiments.intervals import mean_interval, paired_difference
 from dialsim.experiments.optimum import optimize
 from dialsim.experiments.plan import plan
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.experiments.run_spec import RunSpec
+from dialsim.interface.instants import DAY, midnight
 from dialsim.results.result import result_of
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
@@ -34,8 +37,9 @@ JANUARY = f"{ACME}.campaigns.January"
 LINES, ATTEMPTS = f"{ACME}.maxConcurrentCalls", f"{JANUARY}.schedule.maxAttempts"
 RETRY = f"{JANUARY}.schedule.retryInterval"
 MINUTE_MS = 60_000
-ALWAYS = frozenset({"finish", "cost", "calling_days", "people", "people_lost", "people_reached",
-                    "reach_share", "talk_minutes", "cost_per_reached"})  # fmt: skip
+ALWAYS = frozenset({"finish", "final_at", "cost", "calling_days", "people", "people_lost",
+                    "people_reached", "reach_share", "talk_minutes",
+                    "cost_per_reached"})  # fmt: skip
 
 
 def scenario(
@@ -97,7 +101,7 @@ class Pool:
         runs = self.runs(spec)
         figure = read_expression(text, spec.scenario)
         values = figure.in_tables(runs, spec.scenario.calling_begins)
-        known = figure.facts_in_tables(runs, spec.prior)
+        known = figure.facts_in_tables(runs, spec.bounds)
         return float(known.expected(values).mean()) if np.isfinite(values).all() else inf
 
     def sample(self, chance: np.random.Generator, n: int) -> list[list[RunFigures]]:
@@ -140,6 +144,14 @@ def _count(row: Row, low: float, high: float, truth: float) -> None:
     row.right += low <= truth <= high
 
 
+def _samples(experiments: int, n: int) -> int:
+    """Return the number of samples of `n` runs: as many runs in all as for the greatest n.
+
+    Small samples are cheap, and intervals of few runs are the hardest.
+    """
+    return experiments * max(RUNS) // n
+
+
 def means(
     name: str, pool: Pool, texts: Sequence[str], experiments: int, which: int = 0
 ) -> Iterator[Row]:
@@ -148,13 +160,12 @@ def means(
     for text in texts:
         figure, truth = read_expression(text, spec.scenario), pool.truth(text, which)
         for n in RUNS:
-            chance, row = np.random.default_rng((n, len(text))), Row(
-                f"mean of {text}: {name}", "95 %", n, experiments
-            )  # fmt: skip
-            for _ in range(experiments):
+            row = Row(f"mean of {text}: {name}", "95 %", n, _samples(experiments, n))
+            chance = np.random.default_rng((n, len(text)))
+            for _ in range(row.experiments):
                 runs = pool.sample(chance, n)[which]
                 values = figure.in_tables(runs, spec.scenario.calling_begins)
-                found = mean_interval(values, 0.95, figure.facts_in_tables(runs, spec.prior))
+                found = mean_interval(values, 0.95, figure.facts_in_tables(runs, spec.bounds))
                 _count(row, found.low, found.high, truth)
             yield row
 
@@ -166,16 +177,64 @@ def gaps(name: str, pool: Pool, texts: Sequence[str], experiments: int) -> Itera
         truth = pool.truth(text, 1) - pool.truth(text, 0)
         for n in RUNS:
             chance = np.random.default_rng((n, 1 + len(text)))
-            row = Row(f"difference of mean {text}: {name}", "95 %", n, experiments)
-            for _ in range(experiments):
+            row = Row(f"difference of mean {text}: {name}", "95 %", n, _samples(experiments, n))
+            for _ in range(row.experiments):
                 sides = pool.sample(chance, n)
                 values, known = [], []
                 for figure, spec, runs in zip(figures, pool.specs, sides, strict=True):
                     values.append(figure.in_tables(runs, spec.scenario.calling_begins))
-                    known.append(figure.facts_in_tables(runs, spec.prior))
+                    known.append(figure.facts_in_tables(runs, spec.bounds))
                 found = paired_difference(values[1], values[0], 0.95, (known[1], known[0]))
                 _count(row, found.low, found.high, truth)
             yield row
+
+
+def compared(name: str, pool: Pool, texts: Sequence[str], experiments: int) -> Iterator[Row]:
+    """Intervals in the table of differences of `compare`, the second scenario minus the first.
+
+    `texts` are figures of the whole run, and `finish` with `finish_by_DAY` for its median and for
+    the probability of finishing by the end of a day.
+    """
+    files = {str(k): spec.scenario for k, spec in enumerate(pool.specs)}
+    shown = [text for text in texts if "(" in text]
+    for n in RUNS:
+        found = {text: Row(f"compare: {_statistic(text)}: {name}", "95 %", n, experiments)
+                 for text in texts}  # fmt: skip
+        truths = {text: _true_difference(pool, text) for text in texts}
+        chance = np.random.default_rng((n, 2))
+        for _ in range(experiments):
+            place = FromPool(pool, chance.choice(POOL, n, replace=False))
+            with instead_of_runner("comparison", place):
+                table = compare(files, n, figures=shown).differences()
+            rows = table[table["scope"] == "run"].set_index("figure")
+            for text, row in found.items():
+                figure = "finish_seconds" if text == "finish" else text
+                if figure in rows.index:
+                    _count(row, *rows.loc[figure, ["low", "high"]], truths[text])
+        yield from found.values()
+
+
+def _statistic(text: str) -> str:
+    if text == "finish":
+        return "median difference of finish"
+    instant, _, day = text.partition("_by_")
+    if day:
+        return f"difference of the probability of {instant} by {day}"
+    return f"difference of mean {text.removeprefix('mean(').removesuffix(')')}"
+
+
+def _true_difference(pool: Pool, text: str) -> float:
+    """Return the difference of the statistic that `compare` shows, by all runs of a pool."""
+    instant, _, day = text.partition("_by_")
+    if instant != "finish":
+        name = text.removeprefix("mean(").removesuffix(")")
+        return pool.truth(name, 1) - pool.truth(name, 0)
+    finish = read_expression("finish", pool.base)
+    first, second = (finish.of(pool.runs(spec)) for spec in pool.specs)
+    if not day:
+        return float(np.median(second - first)) / 1000
+    end = midnight(date.fromisoformat(day)) + DAY
+    return float((second <= end).mean() - (first <= end).mean())
 
 
 class FromPool:
@@ -255,7 +314,7 @@ def optima(
         runs = pool.runs(spec)
         expression = read_expression(figure, spec.scenario)
         values = expression.in_tables(runs, spec.scenario.calling_begins)
-        mean = float(expression.facts_in_tables(runs, spec.prior).expected(values).mean())
+        mean = float(expression.facts_in_tables(runs, spec.bounds).expected(values).mean())
         loss = -mean if way == "maximize" else mean
         key = tuple(change.rpartition("=")[2] for change in pool.changes[spec.digest])
         losses[key] = loss
@@ -288,6 +347,8 @@ def rows(experiments: int) -> Iterator[Row]:
     yield from means(f"{name}, 2 lines", spill, ["finish"], experiments)
     yield from means(f"{name}, 3 lines: 1 run in 200 spills", spill, ["finish"], experiments, 1)
     yield from gaps(f"{name}, 3 lines against 2", spill, ["finish"], experiments)
+    both = ["finish", "finish_by_2026-01-05", "mean(finish)"]
+    yield from compared(f"{name}, 3 lines against 2", spill, both, experiments)
     late = [("finish", 0.97), ("finish", 1.03)]
     yield from verdicts(f"{name}, 2 lines", spill, late, experiments)
     yield from optima(f"{name}: minutes against days", spill, {LINES: ["2", "3"]}, experiments,
@@ -308,7 +369,10 @@ def rows(experiments: int) -> Iterator[Row]:
         yield from verdicts(name, Pool(heavy.with_(f"{ATTEMPTS}=2")), hair, experiments)
     usual = Pool(scenario(60), attempts)
     texts = ["talk_minutes", "cost", "people_reached", "finish"]
-    yield from gaps("default recipients, 3 attempts against 2", usual, texts, experiments)
+    name = "default recipients, 3 attempts against 2"
+    yield from gaps(name, usual, texts, experiments)
+    both = ["finish", "mean(finish)", "talk_minutes", "cost", "people_reached"]
+    yield from compared(name, usual, both, experiments)
     yield unfinished(experiments)
     grid = [[f"{LINES}={a}", f"{ATTEMPTS}={b}"] for a in (2, 4, 8) for b in (1, 2, 3)]
     ground, vary = Pool(scenario(40), grid), {LINES: ["2", "4", "8"], ATTEMPTS: ["1", "2", "3"]}
@@ -327,7 +391,7 @@ def unfinished(experiments: int) -> Row:
     for _ in range(experiments):
         runs = pool.sample(chance, 20)[0]
         values = figure.in_tables(runs, spec.scenario.calling_begins)
-        found = mean_interval(values, 0.95, figure.facts_in_tables(runs, spec.prior))
+        found = mean_interval(values, 0.95, figure.facts_in_tables(runs, spec.bounds))
         if np.isfinite(values).all():
             continue
         row.printed += 1

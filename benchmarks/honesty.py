@@ -32,7 +32,7 @@ from scipy import stats
 from dialsim.experiments.expression import figure_of_run
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.intervals import mean_interval
-from dialsim.experiments.prior import prior_of
+from dialsim.experiments.known_bounds import known_bounds_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.search import Search, doubtful, smallest
@@ -127,7 +127,7 @@ class Covered:
 
 
 def coverage(experiments: int, seed: int = 1) -> Iterator[Covered]:
-    prior = prior_of(SCENARIO)
+    bounds = known_bounds_of(SCENARIO)
     for number, (name, figure) in enumerate(FIGURES.items()):
         for n in RUNS:
             chance = np.random.default_rng((seed, number, n))
@@ -136,7 +136,7 @@ def coverage(experiments: int, seed: int = 1) -> Iterator[Covered]:
                 values = figure.draw(chance, n)
                 drawn = figure.column.replace("finish_seconds", "finish")
                 runs = _drawn_runs(drawn, values)
-                known = figure_of_run(drawn).facts_in_tables(runs, prior)
+                known = figure_of_run(drawn).facts_in_tables(runs, bounds)
                 interval = mean_interval(values, 0.95, known)
                 if isnan(interval.low) or not (isfinite(interval.low) or isfinite(interval.high)):
                     continue

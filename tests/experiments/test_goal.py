@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.goal import Goal, GoalEstimate, Statistic, judge, read_goal
-from dialsim.experiments.prior import Prior
+from dialsim.experiments.known_bounds import KnownBounds
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.scenario import Scenario
@@ -164,7 +164,9 @@ def test_runs_that_are_alike_make_nothing_sure_where_there_is_chance() -> None:
     ):
         found = judged(goal, alike, "finish")
         assert (found.met, found.sure) == (True, False)
-        certain = judge(1, read_goal(goal, ONE), runs(alike, "finish"), 0.95, Prior(True, True))
+        certain = judge(
+            1, read_goal(goal, ONE), runs(alike, "finish"), 0.95, KnownBounds(True, True)
+        )
         assert (certain.met, certain.sure) == (True, True)
 
 
@@ -174,7 +176,7 @@ def test_a_mean_is_sure_of_no_fewer_than_twenty_runs_unless_there_is_no_chance()
     assert judged("mean(people_reached) >= 50", [*few, 101.0]).sure
     same = runs([100.0] * 2)
     goal = read_goal("mean(people_reached) >= 50", ONE)
-    assert judge(1, goal, same, 0.95, Prior(True, True)).sure
+    assert judge(1, goal, same, 0.95, KnownBounds(True, True)).sure
 
 
 def test_a_goal_is_surely_met_only_if_every_clause_is_and_surely_missed_if_one_is() -> None:

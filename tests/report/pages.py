@@ -11,8 +11,8 @@ from typing import Any
 
 import dialsim
 from dialsim.experiments.comparison import compare
+from dialsim.experiments.known_bounds import UNKNOWN
 from dialsim.experiments.plan import plan
-from dialsim.experiments.prior import UNKNOWN
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.experiments.sweep import Sweep, sweep

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from dialsim.experiments.prior import UNKNOWN
+from dialsim.experiments.known_bounds import UNKNOWN
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.sweep import Sweep
 from dialsim.experiments.variants import Variant

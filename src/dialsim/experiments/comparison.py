@@ -60,8 +60,8 @@ class Comparison(Sweep):
         """
         self.scenarios = tuple(spec.scenario for spec in specs)
         self.seed = specs[0].seed
-        priors = [spec.prior for spec in specs]
-        super().__init__(self.scenarios[0], variants, figures, priors, expressions, decided)
+        all_bounds = [spec.bounds for spec in specs]
+        super().__init__(self.scenarios[0], variants, figures, all_bounds, expressions, decided)
 
     @property
     def file_differences(self) -> tuple[FileDifference, ...]:

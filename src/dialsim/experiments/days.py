@@ -34,7 +34,7 @@ from dialsim.interface.instants import DAY, THAI_OFFSET, date_text, midnight, th
 from dialsim.results.figures import DONE_BY, INSTANTS
 
 if TYPE_CHECKING:
-    from dialsim.experiments.prior import Place, Prior
+    from dialsim.experiments.known_bounds import KnownBounds, Place
 
 MOST_DAYS = 5  # days that a table has for one campaign
 _LANDMARKS = (0.0, 0.05, 0.5, 0.95, 1.0)  # quantiles whose days are kept of more days
@@ -70,16 +70,16 @@ class DoneBy:
         """Return 1 for each run that is done by then, else 0; NaN where nothing was scheduled."""
         return np.where(np.isnan(seconds), np.nan, _days(seconds, self.origin) <= self.day)
 
-    def estimate(self, seconds: Values, prior: Prior, confidence: float) -> Interval:
+    def estimate(self, seconds: Values, bounds: KnownBounds, confidence: float) -> Interval:
         """Estimate the share of all runs that are done by then."""
         known = seconds[~np.isnan(seconds)]
         days, count = _days(known, self.origin), len(known)
         hits, tail = int((days <= self.day).sum()), (1 - confidence) / 2
         if not count:
             return NO_INTERVAL
-        certain = prior.certain(self.instant)
+        certain = bounds.certain(self.instant)
         found = share_interval(hits, count, (tail, tail), certain)
-        closing = prior.closing(self.place, self.day)
+        closing = bounds.closing(self.place, self.day)
         if hits < count or certain or closing is None or self.instant != "finish":
             return found
         ending = known[days == self.day]
@@ -90,7 +90,7 @@ class DoneBy:
 def compare_days(
     days: tuple[DoneBy, DoneBy],
     sides: tuple[Values, Values],
-    priors: tuple[Prior, Prior],
+    all_bounds: tuple[KnownBounds, KnownBounds],
     confidence: float,
     paired: bool = True,
 ) -> Difference:
@@ -99,12 +99,12 @@ def compare_days(
     `days` are the same day, each with the origin of its side. The estimate is the difference of
     both estimates, within the limits.
     """
-    certain = all(prior.certain(days[0].instant) for prior in priors)
+    certain = all(bounds.certain(days[0].instant) for bounds in all_bounds)
     done = [day.done(side) for day, side in zip(days, sides, strict=True)]
     found = share_difference(done[0], done[1], confidence, certain, paired=paired)
     one, two = (
-        day.estimate(side, prior, confidence).estimate
-        for day, side, prior in zip(days, sides, priors, strict=True)
+        day.estimate(side, bounds, confidence).estimate
+        for day, side, bounds in zip(days, sides, all_bounds, strict=True)
     )
     return replace(found, estimate=float(np.clip(one - two, found.low, found.high)))
 
@@ -147,13 +147,13 @@ def calling_days(columns: Mapping[str, Values], origin: int | None, place: Place
     return found
 
 
-def telling_days(finish: Values, prior: Prior) -> list[DoneBy]:
+def telling_days(finish: Values, bounds: KnownBounds) -> list[DoneBy]:
     """Return up to two days by which runs may or may not be done; if there is none, the last.
 
     `finish` are the finishes of whole runs in seconds since 1970.
     """
     days = calling_days({"finish_seconds": finish}, 0, (None, None))
-    shares = [day.estimate(finish, prior, CONFIDENCE).estimate for day in days]
+    shares = [day.estimate(finish, bounds, CONFIDENCE).estimate for day in days]
     open_ones = [day for day, share in zip(days, shares, strict=True) if 0 < share < 1]
     return (open_ones or days[-1:])[:_SHORT]
 

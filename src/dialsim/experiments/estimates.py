@@ -35,7 +35,7 @@ from dialsim.experiments.intervals import (
     rank,
     unpaired_difference,
 )
-from dialsim.experiments.prior import Place, Prior
+from dialsim.experiments.known_bounds import KnownBounds, Place
 from dialsim.experiments.run_figures import RunFigures, earliest_start, parts_of
 from dialsim.experiments.variants import setting_text
 from dialsim.interface.instants import utc
@@ -52,7 +52,7 @@ QUANTILES = (5, 25, 50, 75, 95)
 
 Measured = Sequence[tuple[Expression, Values]]
 """Expressions with their values in each run."""
-FactsOf = Callable[[Sequence[RunFigures], Prior], Known]
+FactsOf = Callable[[Sequence[RunFigures], KnownBounds], Known]
 """Function that finds the facts about a figure in some runs."""
 
 
@@ -60,7 +60,7 @@ def estimates(
     frames: Mapping[str, pd.DataFrame],
     runs: Sequence[RunFigures],
     confidence: float,
-    prior: Prior,
+    bounds: KnownBounds,
     days: Days,
     shown: Measured = (),
 ) -> pd.DataFrame:
@@ -88,7 +88,7 @@ def estimates(
             {name: part[name].to_numpy(np.float64) for name in figure_columns(part)},
             runs,
             confidence,
-            prior,
+            bounds,
             (place.get("organization"), place.get("campaign")),
             days[place.get("organization"), place.get("campaign")],
         )
@@ -96,7 +96,7 @@ def estimates(
     # Expressions name places themselves, so all of them are figures of the run.
     whole = {"scope": "run", "organization": None, "campaign": None}
     for expression, values in shown:
-        known = expression.facts_in_tables(runs, prior)
+        known = expression.facts_in_tables(runs, bounds)
         row = estimate(expression.text, values, confidence, known, expression.by_median)
         rows.append(whole | row)
     table = pd.DataFrame(rows)
@@ -120,27 +120,27 @@ def estimates_of_place(
     columns: Mapping[str, Values],
     runs: Sequence[RunFigures],
     confidence: float,
-    prior: Prior,
+    bounds: KnownBounds,
     place: Place,
     days: Sequence[DoneBy],
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `estimates` for the runs of one place; `columns` are its figures."""
     for name, values in columns.items():
-        known = known_of(name, place, runs, prior)
+        known = known_of(name, place, runs, bounds)
         yield estimate(name, values, confidence, known, is_instant(name))
     for day in days:
         done = day.done(columns[day.source])
         done = done[~np.isnan(done)]
-        found = day.estimate(columns[day.source], prior, confidence)
+        found = day.estimate(columns[day.source], bounds, confidence)
         row = {"figure": day.column, "runs": len(done), "unfinished": 0, "hits": int(done.sum())}
         yield row | _columns("mean", found)
 
 
-def known_of(column: str, place: Place, runs: Sequence[RunFigures], prior: Prior) -> Known:
+def known_of(column: str, place: Place, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
     """Return the facts about a column of a table; about an instant only if it is certain."""
     if is_instant(column):
-        return Known(certain=prior.certain(column))
-    return facts(FigureName(column, *place), runs, prior)
+        return Known(certain=bounds.certain(column))
+    return facts(FigureName(column, *place), runs, bounds)
 
 
 def estimate(
@@ -223,7 +223,7 @@ _COLUMN_ENDS = {"": "", "_low": ", at least", "_high": ", at most"}
 def differences(
     frames: Mapping[str, pd.DataFrame],
     runs: Mapping[str, Sequence[RunFigures]],
-    priors: Mapping[str, Prior],
+    all_bounds: Mapping[str, KnownBounds],
     baseline: str,
     confidence: float,
     paired: bool,
@@ -233,8 +233,8 @@ def differences(
 ) -> pd.DataFrame:
     """Compare each other variant with the baseline: a row per variant, scope and figure.
 
-    `runs` are those of each variant, baseline included; `priors` are the known limits of each, and
-    `shown` its expressions.
+    `runs` are those of each variant, baseline included; `all_bounds` are the known limits of each,
+    and `shown` its expressions.
 
     Columns: variant, scope, organization, campaign, figure, statistic, mean, baseline_mean, median,
     baseline_median, difference, low, high, p_value, real, method, pairs, rose, fell. All are of the
@@ -254,20 +254,20 @@ def differences(
     check_confidence(confidence)
     if adjust not in (None, "bonferroni", "holm"):
         raise ExperimentError(f"there is no adjustment {adjust}; there are: bonferroni, holm")
-    others = [name for name in priors if name != baseline]
+    others = [name for name in all_bounds if name != baseline]
     # Bonferroni: with m comparisons each one gets 1/m of the admitted error.
     level = 1 - (1 - confidence) / max(len(others), 1) if adjust == "bonferroni" else confidence
     rows = [
         {"variant": other} | row
         for other in others
         for scope, frame in frames.items()
-        for row in _compared(frame, scope, (other, baseline), level, paired, runs, priors, days)
+        for row in _compared(frame, scope, (other, baseline), level, paired, runs, all_bounds, days)
     ]
     whole = {"scope": "run", "organization": None, "campaign": None}
     for other in others:
         for (expression, values), (_, base) in zip(shown[other], shown[baseline], strict=True):
             find = expression.facts_in_tables
-            sides = [(find, runs[name], priors[name]) for name in (other, baseline)]
+            sides = [(find, runs[name], all_bounds[name]) for name in (other, baseline)]
             statistic = MEDIAN if expression.by_median else MEAN
             row = _difference(expression.text, statistic, (values, base), level, paired, sides)
             rows.append({"variant": other} | whole | row)
@@ -312,7 +312,7 @@ def _compared(
     level: float,
     paired: bool,
     runs: Mapping[str, Sequence[RunFigures]],
-    priors: Mapping[str, Prior],
+    all_bounds: Mapping[str, KnownBounds],
     days: Days,
 ) -> list[dict[str, Any]]:
     # The columns before `replication` identify the variant and its settings: they are not figures.
@@ -328,13 +328,13 @@ def _compared(
             both = _values(mine, figure), _values(theirs, figure)
             at = place.get("organization"), place.get("campaign")
             find = partial(known_of, figure, at)
-            known = [(find, runs[name], priors[name]) for name in sides]
+            known = [(find, runs[name], all_bounds[name]) for name in sides]
             statistic = MEDIAN if is_instant(figure) else MEAN
             row = _difference(figure, statistic, both, level, paired, known)
             rows.append({"scope": scope, **place} | row)
         for day in days[place.get("organization"), place.get("campaign")]:
             both = _values(mine, day.source), _values(theirs, day.source)
-            row = _of_day(day, both, level, paired, sides, priors)
+            row = _of_day(day, both, level, paired, sides, all_bounds)
             rows.append({"scope": scope, **place} | row)
     return rows
 
@@ -345,13 +345,13 @@ def _of_day(
     level: float,
     paired: bool,
     sides: tuple[str, str],
-    priors: Mapping[str, Prior],
+    all_bounds: Mapping[str, KnownBounds],
 ) -> dict[str, Any]:
     """Compare the probabilities of being done by the end of a day."""
     both = _pairs(both) if paired else both
-    known = priors[sides[0]], priors[sides[1]]
+    known = all_bounds[sides[0]], all_bounds[sides[1]]
     shares = [
-        day.estimate(side, prior, level).estimate for side, prior in zip(both, known, strict=True)
+        day.estimate(side, bounds, level).estimate for side, bounds in zip(both, known, strict=True)
     ]
     found = compare_days((day, day), both, known, level, paired)
     return _row(day.column, PROBABILITY, (shares[0], shares[1]), found)
@@ -369,12 +369,12 @@ def _difference(
     sides: tuple[Values, Values],
     level: float,
     paired: bool,
-    facts_of: Sequence[tuple[FactsOf, Sequence[RunFigures], Prior]],
+    facts_of: Sequence[tuple[FactsOf, Sequence[RunFigures], KnownBounds]],
 ) -> dict[str, Any]:
     sides = _pairs(sides) if paired else sides
     known, others = (
-        find(runs[: len(side)], prior)
-        for side, (find, runs, prior) in zip(sides, facts_of, strict=True)
+        find(runs[: len(side)], bounds)
+        for side, (find, runs, bounds) in zip(sides, facts_of, strict=True)
     )
     if statistic == MEDIAN:
         certain = known.certain and others.certain

@@ -41,10 +41,10 @@ def replications_headline(runs: Replications) -> str:
     never = sum(value == inf for value in finish)
     ending = f"; {never} did not finish" if never and count > 1 else ""
     # Without randomness in calls all runs finish at the same time.
-    if count < 2 or (runs.prior.calls and not never):
+    if count < 2 or (runs.bounds.calls and not never):
         return f"{said}: finished {_finish(finish[0], runs)}{ending}."
     half, late = (
-        quantile_interval(finish, share, _CONFIDENCE, runs.prior.calls) for share in (0.5, 0.95)
+        quantile_interval(finish, share, _CONFIDENCE, runs.bounds.calls) for share in (0.5, 0.95)
     )
     done = f"half of them are done {_finish(half.estimate, runs)}"
     return f"{said}: {done}{_by_when_nearly_all(late, runs)}{ending}."

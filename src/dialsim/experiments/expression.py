@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.facts import bounds, facts, follows_answers
+from dialsim.experiments.facts import facts, follows_answers, range_of
 from dialsim.experiments.figure_names import FigureName, FigureNames, Place
 from dialsim.experiments.intervals import Jump, Known
 from dialsim.results.figures import Unit
@@ -36,7 +36,7 @@ from dialsim.scenario.units import parse_duration
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dialsim.experiments.prior import Prior
+    from dialsim.experiments.known_bounds import KnownBounds
     from dialsim.experiments.run_figures import RunFigures
     from dialsim.scenario.scenario import Scenario
 
@@ -280,17 +280,20 @@ class Expression:
         """Return the smallest and the greatest possible value, as far as they are known."""
         raise NotImplementedError
 
-    def facts(self, runs: Sequence[RunFigures], prior: Prior) -> Known:
+    def facts(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
         """Return what is known of its values in some runs, besides the values.
 
         What jumps do to it is worked out in each run.
         """
-        known = {figure: facts(figure, runs, prior) for figure in self.figures}
+        known = {figure: facts(figure, runs, bounds) for figure in self.figures}
         with np.errstate(invalid="ignore"):  # Infinite values have no facts but their certainty
-            return self._facts(known, runs, prior)
+            return self._facts(known, runs, bounds)
 
     def _facts(
-        self, known: Mapping[FigureName, Known], runs: Sequence[RunFigures], prior: Prior
+        self,
+        known: Mapping[FigureName, Known],
+        runs: Sequence[RunFigures],
+        bounds: KnownBounds,
     ) -> Known:
         values = {figure: figure.of(runs) for figure in known}
         count, (least, most) = len(runs), self.bounds()
@@ -310,8 +313,8 @@ class Expression:
             all(part.certain for part in known.values()),
             least,
             most,
-            self._surplus(values, known, prior),
-            prior.uncut,
+            self._surplus(values, known, bounds),
+            bounds.uncut,
             all(part.certain or part.settled for part in known.values()),
             levels,
             tuple(up),
@@ -319,7 +322,7 @@ class Expression:
         )
 
     def _surplus(
-        self, values: FigureValues, known: Mapping[FigureName, Known], prior: Prior
+        self, values: FigureValues, known: Mapping[FigureName, Known], bounds: KnownBounds
     ) -> NDArray[np.float64] | None:
         """Return by how much each run is above its expectation, given the surplus of figures.
 
@@ -336,7 +339,7 @@ class Expression:
         )
         others = [figure for figure in values if figure not in given]
         linear = np.allclose(less + more, 2 * whole, equal_nan=True)
-        if linear and all(follows_answers(figure, prior) for figure in others):
+        if linear and all(follows_answers(figure, bounds) for figure in others):
             return whole - less
         slopes = [self._slope(values, figure) * surplus for figure, surplus in given.items()]
         total: NDArray[np.float64] = np.sum(slopes, axis=0)
@@ -352,9 +355,9 @@ class Expression:
         ]
         return (ends[1] - ends[0]) / (2 * step)
 
-    def facts_in_tables(self, runs: Sequence[RunFigures], prior: Prior) -> Known:
+    def facts_in_tables(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
         """Return the facts about its values as tables have them."""
-        known = self.facts(runs, prior)
+        known = self.facts(runs, bounds)
         return known.scaled(0.001) if self.is_instant else known
 
 
@@ -381,11 +384,11 @@ class _Figure(Expression):
     def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:  # noqa: ARG002
         return values[self.figure]
 
-    def facts(self, runs: Sequence[RunFigures], prior: Prior) -> Known:
-        return facts(self.figure, runs, prior)
+    def facts(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
+        return facts(self.figure, runs, bounds)
 
     def bounds(self) -> tuple[float, float]:
-        return bounds(self.figure)
+        return range_of(self.figure)
 
 
 @dataclass(frozen=True, slots=True)

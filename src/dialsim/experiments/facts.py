@@ -23,7 +23,7 @@ from dialsim.interface.instants import DAY
 from dialsim.results.figures import COST_PER, REACH, Unit, is_instant, unit_of
 
 if TYPE_CHECKING:
-    from dialsim.experiments.prior import Calendar, Prior
+    from dialsim.experiments.known_bounds import Calendar, KnownBounds
     from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 
 _DAYS, _NET_VALUE = "calling_days", "net_value"
@@ -31,48 +31,48 @@ _BY_ANSWERS = ("attempts", "attempts_per_person_mean", "reach_share", "value")
 _PRICED = ("cost", "cost_per_reached", _NET_VALUE)
 
 
-def facts_needed(figures: Sequence[FigureName], prior: Prior) -> frozenset[str]:
+def facts_needed(figures: Sequence[FigureName], bounds: KnownBounds) -> frozenset[str]:
     """Return the names of the figures by which all facts about some figures are known."""
     names = {figure.name for figure in figures}
     if any(map(_is_priced, names)):
-        names |= {"cost", _DAYS} if prior.line_prices else {"cost"}
+        names |= {"cost", _DAYS} if bounds.line_prices else {"cost"}
     return frozenset(names | ({"finish"} if _DAYS in names else set()))
 
 
-def facts(figure: FigureName, runs: Sequence[RunFigures], prior: Prior) -> Known:
+def facts(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
     """Return the facts about a figure in some runs; of instants in ms."""
-    name, (least, most) = figure.name, bounds(figure)
-    if prior.certain(name):
+    name, (least, most) = figure.name, range_of(figure)
+    if bounds.certain(name):
         return Known(certain=True, least=least, most=most)
-    surplus = _surplus(figure, runs, prior)
-    settled = surplus is not None and prior.answers and name != _NET_VALUE
-    known = Known(False, least, most, surplus, prior.uncut, settled)
+    surplus = _surplus(figure, runs, bounds)
+    settled = surplus is not None and bounds.answers and name != _NET_VALUE
+    known = Known(False, least, most, surplus, bounds.uncut, settled)
     if is_instant(name):
-        return _with_days(known, _Days.of(figure, runs, prior))
+        return _with_days(known, _Days.of(figure, runs, bounds))
     if name == _DAYS:
-        return _with_days(known, _Days.of(figure, runs, prior), figure.of(runs), 1.0)
-    if prior.line_prices and _is_priced(name):
-        levels, size = _line_costs(figure, runs, prior)
+        return _with_days(known, _Days.of(figure, runs, bounds), figure.of(runs), 1.0)
+    if bounds.line_prices and _is_priced(name):
+        levels, size = _line_costs(figure, runs, bounds)
         factor = _per_cost(figure, runs)
         levels = None if levels is None else factor * levels
-        return _with_days(known, _Days.of(figure, runs, prior), levels, factor * size)
+        return _with_days(known, _Days.of(figure, runs, bounds), levels, factor * size)
     return known
 
 
-def expected_mean(figure: FigureName, runs: Sequence[RunFigures], prior: Prior) -> float:
+def expected_mean(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> float:
     """Return the mean of a figure, charges that are known exactly being expected ones."""
-    known = Known(surplus=_surplus(figure, runs, prior), uncut=prior.uncut)
+    known = Known(surplus=_surplus(figure, runs, bounds), uncut=bounds.uncut)
     return float(known.expected(figure.of(runs)).mean())
 
 
-def follows_answers(figure: FigureName, prior: Prior) -> bool:
+def follows_answers(figure: FigureName, bounds: KnownBounds) -> bool:
     """True if talk times cannot change a figure, because it counts people or their answers."""
     unit, name = unit_of(figure.name), figure.name
     counts = unit in (Unit.PEOPLE, Unit.CONVERSATIONS) or name.startswith(REACH)
-    return prior.certain(name) or (prior.steady and (counts or name in _BY_ANSWERS))
+    return bounds.certain(name) or (bounds.steady and (counts or name in _BY_ANSWERS))
 
 
-def bounds(figure: FigureName) -> tuple[float, float]:
+def range_of(figure: FigureName) -> tuple[float, float]:
     """Return the smallest and the greatest possible value; of an instant, since the start."""
     least = -inf if figure.name in ("value", _NET_VALUE) else 0.0
     return least, 1.0 if unit_of(figure.name) is Unit.SHARE else inf
@@ -93,7 +93,7 @@ def _per_cost(figure: FigureName, runs: Sequence[RunFigures]) -> float:
     return float(mine / costs) if costs else 0.0
 
 
-def _surplus(figure: FigureName, runs: Sequence[RunFigures], prior: Prior) -> Values | None:
+def _surplus(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> Values | None:
     """Return by how much charges are above their expectation; None for other figures.
 
     The charges of each conversation that reached a step are so if the number of those does not
@@ -107,7 +107,7 @@ def _surplus(figure: FigureName, runs: Sequence[RunFigures], prior: Prior) -> Va
     if None in found:
         return None
     surplus = np.array(found, dtype=np.float64)
-    if of_talk or not prior.steady or figure.name in ("cost", _NET_VALUE):
+    if of_talk or not bounds.steady or figure.name in ("cost", _NET_VALUE):
         return surplus * (1.0 if of_talk else _per_cost(figure, runs))
     costs = np.array([figure.part(run).values["cost"] for run in runs], dtype=np.float64)
     values = np.array([figure.part(run).values.get(figure.name, 0.0) for run in runs])
@@ -116,7 +116,7 @@ def _surplus(figure: FigureName, runs: Sequence[RunFigures], prior: Prior) -> Va
 
 
 def _line_costs(
-    figure: FigureName, runs: Sequence[RunFigures], prior: Prior
+    figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds
 ) -> tuple[Values | None, float]:
     """Return what lines by day cost in each run, and what one day more would.
 
@@ -124,7 +124,7 @@ def _line_costs(
     """
     prices = {
         name: price
-        for name, price in prior.line_prices.items()
+        for name, price in bounds.line_prices.items()
         if figure.organization in (None, name)
     }
     if figure.campaign is not None or not prices:
@@ -170,11 +170,11 @@ class _Days:
     last_attempts: Values | None = None
 
     @classmethod
-    def of(cls, figure: FigureName, runs: Sequence[RunFigures], prior: Prior) -> _Days:
+    def of(cls, figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> _Days:
         """Return those of the campaigns that a figure is about."""
         calendars = [
             calendar
-            for calendar in prior.calendars
+            for calendar in bounds.calendars
             if figure.organization in (None, calendar.organization)
             and figure.campaign in (None, calendar.campaign)
         ]

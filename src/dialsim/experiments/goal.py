@@ -31,8 +31,8 @@ from dialsim.experiments.intervals import (
     rank,
     share_interval,
 )
+from dialsim.experiments.known_bounds import UNKNOWN, KnownBounds
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks, Tails
-from dialsim.experiments.prior import UNKNOWN, Prior
 from dialsim.experiments.run_figures import earliest_start
 from dialsim.experiments.variants import Amount, AmountKind, read_amount
 from dialsim.interface.instants import WEEK, format_instant, minute_text, thai
@@ -464,7 +464,7 @@ def _number(value: float) -> Plain:
 class GoalEstimate:
     """Evaluation of a goal by runs of one value; `value` is the setting or name that they share.
 
-    `cost` is the mean cost, None without costs. `prior` are the limits known before the runs.
+    `cost` is the mean cost, None without costs. `bounds` are the limits known before the runs.
     `runs` are the runs themselves, each with at least the figures of `Goal.figures`.
     `breaches` are the compliance rules that they break more often than the scenario as it is; with
     any, the goal is not met.
@@ -477,7 +477,7 @@ class GoalEstimate:
     findings: tuple[ClauseFinding, ...]
     cost: float | None
     runs: tuple[RunFigures, ...] = field(default=(), repr=False)
-    prior: Prior = UNKNOWN
+    bounds: KnownBounds = UNKNOWN
     breaches: tuple[Breach, ...] = ()
 
     @property
@@ -537,11 +537,11 @@ def judge(
     goal: Goal,
     runs: Sequence[RunFigures],
     confidence: float,
-    prior: Prior = UNKNOWN,
+    bounds: KnownBounds = UNKNOWN,
     looks: Looks | None = None,
     breaches: tuple[Breach, ...] = (),
 ) -> GoalEstimate:
-    """Evaluate a goal by runs of a scenario with known limits `prior`.
+    """Evaluate a goal by runs of a scenario with known limits `bounds`.
 
     This is one of `looks`, or the only one. `confidence` is for the whole goal.
     A setting with `breaches` surely misses every goal.
@@ -551,32 +551,32 @@ def judge(
     # certain clause, so the clauses share the risk (Bonferroni).
     looks = looks or Looks((len(runs),))
     each = 1 - (1 - confidence) / max(1, len(goal.clauses))
-    findings = tuple(_clause_finding(clause, runs, (confidence, each), prior, looks)
+    findings = tuple(_clause_finding(clause, runs, (confidence, each), bounds, looks)
                      for clause in goal.clauses)  # fmt: skip
     met = all(finding.met for finding in findings) and not breaches
     missed = [finding for finding in findings if not finding.met]
     sure = all(f.sure for f in findings) if met else any(f.sure for f in missed) or bool(breaches)
-    cost = _cost(runs, prior)
-    return GoalEstimate(value, met, sure, len(runs), findings, cost, tuple(runs), prior, breaches)
+    cost = _cost(runs, bounds)
+    return GoalEstimate(value, met, sure, len(runs), findings, cost, tuple(runs), bounds, breaches)
 
 
 def _clause_finding(
     clause: Clause,
     runs: Sequence[RunFigures],
     levels: tuple[float, float],
-    prior: Prior,
+    bounds: KnownBounds,
     looks: Looks,
 ) -> ClauseFinding:
     """Evaluate a clause at the first level if it is met, at the second if it is missed."""
-    finding = _finding(clause, runs, levels[0], prior, looks)
+    finding = _finding(clause, runs, levels[0], bounds, looks)
     # Most clauses need a single evaluation; the second level matters only for a certain miss.
     if finding.met or not finding.sure or levels[0] == levels[1]:
         return finding
-    return replace(finding, sure=_finding(clause, runs, levels[1], prior, looks).sure)
+    return replace(finding, sure=_finding(clause, runs, levels[1], bounds, looks).sure)
 
 
-def _cost(runs: Sequence[RunFigures], prior: Prior) -> float | None:
-    cost = expected_mean(COST, runs, prior)
+def _cost(runs: Sequence[RunFigures], bounds: KnownBounds) -> float | None:
+    cost = expected_mean(COST, runs, bounds)
     return None if isnan(cost) else cost
 
 
@@ -613,10 +613,10 @@ def _chance(finding: ClauseFinding, runs: Sequence[RunFigures]) -> float:
 
 
 def _finding(
-    clause: Clause, runs: Sequence[RunFigures], confidence: float, prior: Prior, looks: Looks
+    clause: Clause, runs: Sequence[RunFigures], confidence: float, bounds: KnownBounds, looks: Looks
 ) -> ClauseFinding:
     values = clause.values(runs)
-    known = clause.figure.facts(runs, prior)
+    known = clause.figure.facts(runs, bounds)
     if clause.statistic is Statistic.MEAN:
         origin = 0.0 if clause.bound.after_start or not clause.is_instant else _start(runs)
         each = looks.of_mean(len(runs), confidence).confidence

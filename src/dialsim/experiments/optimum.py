@@ -46,8 +46,8 @@ from dialsim.experiments.goal import (
     read_goal,
 )
 from dialsim.experiments.intervals import Known, paired_difference
+from dialsim.experiments.known_bounds import known_bounds_of
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
-from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import OutOfTime, runner
 from dialsim.experiments.variants import (
@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dialsim.engine.engines import Choice
+    from dialsim.experiments.known_bounds import KnownBounds
     from dialsim.experiments.plots import OptimumPlots
-    from dialsim.experiments.prior import Prior
     from dialsim.experiments.run_figures import RunFigures
     from dialsim.experiments.runner import ExperimentRunner
     from dialsim.scenario.scenario import Scenario
@@ -109,21 +109,21 @@ class Objective:
         values = self.figure.of(runs) - (self.origin if self.figure.is_instant else 0)
         return np.where(np.isnan(values), inf, -values if self.greatest else values)
 
-    def facts(self, runs: Sequence[RunFigures], prior: Prior) -> Known:
+    def facts(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
         """Return what is known of the losses, besides their values."""
-        known = self.figure.facts(runs, prior)
+        known = self.figure.facts(runs, bounds)
         return Known(certain=True, least=0.0, most=0.0).minus(known) if self.greatest else known
 
-    def loss(self, runs: Sequence[RunFigures], prior: Prior) -> float:
+    def loss(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> float:
         """Return the mean loss, charges that are known exactly being expected ones."""
         losses = self.losses(runs)
         if not np.isfinite(losses).all():
             return float(losses.sum())
-        return float(self.facts(runs, prior).expected(losses).mean())
+        return float(self.facts(runs, bounds).expected(losses).mean())
 
-    def mean(self, runs: Sequence[RunFigures], prior: Prior) -> float:
+    def mean(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> float:
         """Return the mean of the figure, NaN where it is not finite."""
-        loss = self.loss(runs, prior)
+        loss = self.loss(runs, bounds)
         if not isfinite(loss):
             return nan
         return (-loss if self.greatest else loss) + (self.origin if self.figure.is_instant else 0)
@@ -378,7 +378,7 @@ class _Trials:
             asked |= self._goal.figures
         for clause in self._goal.clauses if self._goal else ():
             figures += clause.figure.figures
-        return asked | facts_needed(figures, prior_of(self._scenario))
+        return asked | facts_needed(figures, known_bounds_of(self._scenario))
 
     @property
     def _error(self) -> float:
@@ -489,7 +489,7 @@ class _Trials:
         # Each look is a separate test (Bonferroni), and only the lower limit is used.
         confidence = 1 - 2 * self._error / len(self._looks.counts)
         known, other = (
-            self._objective.facts(self._specs[part].first(count), self._specs[part].prior)
+            self._objective.facts(self._specs[part].first(count), self._specs[part].bounds)
             for part in (key, leader)
         )
         found = paired_difference(ours, theirs, confidence, (known, other))
@@ -588,12 +588,12 @@ class _Trials:
         runs = spec.first(count)
         name, breaches = self._name(key), self._baseline.breaches(runs)
         goal = self._goal or Goal("", ())
-        return judge(name, goal, runs, 1 - self._error, spec.prior, looks, breaches)
+        return judge(name, goal, runs, 1 - self._error, spec.bounds, looks, breaches)
 
     def _take(self, estimate: GoalEstimate, key: Key) -> None:
         self._tried[key] = estimate
         objective, runs = self._objective, estimate.runs
-        self._means[key] = 0.0 if objective is None else objective.loss(runs, estimate.prior)
+        self._means[key] = 0.0 if objective is None else objective.loss(runs, estimate.bounds)
 
     def _changes(self, key: Key) -> tuple[SettingChange, ...]:
         return tuple(
@@ -621,9 +621,9 @@ class _Trials:
             estimate=estimate,
             objective=None
             if self._objective is None
-            else self._objective.mean(estimate.runs, estimate.prior),
+            else self._objective.mean(estimate.runs, estimate.bounds),
             finish=float(np.quantile(_values("finish", runs), 0.5, method="inverted_cdf")),
-            cost=expected_mean(COST, runs, estimate.prior) if self._scenario.costs else nan,
+            cost=expected_mean(COST, runs, estimate.bounds) if self._scenario.costs else nan,
             people_reached=float(_values("people_reached", runs).mean()),
         )
 

@@ -16,7 +16,7 @@ from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import estimates
 from dialsim.experiments.expression import Expression, read_shown
 from dialsim.experiments.intervals import CONFIDENCE, mean_interval, quantile_interval
-from dialsim.experiments.prior import Prior, prior_of
+from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
 from dialsim.experiments.run_figures import (
     RunFigures,
     RunTables,
@@ -68,8 +68,8 @@ class Replications(RunTables):
     """Result of many runs of one scenario.
 
     `frame`, `organizations` and `runs` have a column per numeric figure of the summary. `precision`
-    are the results for requested precisions, `prior` the limits known before any run. `expressions`
-    are combined figures, which `intervals` includes.
+    are the results for requested precisions, `bounds` the limits known before any run.
+    `expressions` are combined figures, which `intervals` includes.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Replications(RunTables):
         self.figures = tuple(figures)
         self.precision = tuple(precision)
         self.expressions = tuple(expressions)
-        self.prior = prior_of(scenario)
+        self.bounds = known_bounds_of(scenario)
         super().__init__(self.figures)
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ class Replications(RunTables):
     def _intervals(self, confidence: float) -> pd.DataFrame:
         # Expressions of the whole run follow the figures.
         shown = [(e, e.in_tables(self.figures, self._start)) for e in self.expressions]
-        return estimates(self._frames(), self.figures, confidence, self.prior, self.days, shown)
+        return estimates(self._frames(), self.figures, confidence, self.bounds, self.days, shown)
 
     def _table(self, scope: str) -> pd.DataFrame:
         return figure_frame(replication_rows(self.figures, scope, self._start), scope)
@@ -197,7 +197,7 @@ def _reach_precision(
     count = first if not wanted else min(max(first, _FIRST_STAGE), most)
     while True:
         place.replicate([spec], count)
-        reached = [_reached(part, spec.first(count), spec.prior) for part in wanted]
+        reached = [_reached(part, spec.first(count), spec.bounds) for part in wanted]
         hopeless = any(part.unfinished for part in reached)
         if hopeless or all(part.met for part in reached) or count >= most:
             return reached
@@ -223,10 +223,10 @@ def _batch(count: int, reached: Sequence[Precision]) -> int:
     return max(_LEAST_BATCH, int(min(missing, count) / 2))
 
 
-def _reached(wanted: PrecisionGoal, runs: Sequence[RunFigures], prior: Prior) -> Precision:
+def _reached(wanted: PrecisionGoal, runs: Sequence[RunFigures], bounds: KnownBounds) -> Precision:
     values = wanted.figure.in_tables(runs, earliest_start(runs))
     given, by_median = ~np.isnan(values), wanted.figure.by_median
-    facts = wanted.figure.facts_in_tables(runs, prior).among(given)
+    facts = wanted.figure.facts_in_tables(runs, bounds).among(given)
     if by_median:
         interval = quantile_interval(values[given], 0.5, CONFIDENCE, facts.certain)
     else:

@@ -23,8 +23,8 @@ from weakref import WeakValueDictionary
 from dialsim import __version__
 from dialsim.engine.engines import load
 from dialsim.engine.world import World
+from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
 from dialsim.experiments.packing import pack, packed_list, unpack
-from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.experiments.same_runs import MadeRun, Relatives
 from dialsim.scenario.campaign import PeopleTable
@@ -48,9 +48,9 @@ class RunSpec:
         self.finished: dict[int, RunFigures] = {}
 
     @cached_property
-    def prior(self) -> Prior:
+    def bounds(self) -> KnownBounds:
         """Limits on figures that follow from the scenario without any run."""
-        return prior_of(self.scenario)
+        return known_bounds_of(self.scenario)
 
     @cached_property
     def relatives(self) -> Relatives:

@@ -27,8 +27,8 @@ from dialsim.experiments.goal import (
     judge,
 )
 from dialsim.experiments.intervals import CONFIDENCE, paired_difference
+from dialsim.experiments.known_bounds import known_bounds_of
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
-from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.variants import SettingChange, Variant
 
@@ -79,7 +79,7 @@ class Search:
         self._known = known
         self._first = 1
         figures = [figure for clause in goal.clauses for figure in clause.figure.figures]
-        self._asked = goal.figures | facts_needed([*figures, COST], prior_of(scenario))
+        self._asked = goal.figures | facts_needed([*figures, COST], known_bounds_of(scenario))
         self._looked: dict[int, int] = {}
         self._tried: dict[int, GoalEstimate] = {}
 
@@ -214,7 +214,7 @@ class Search:
         spec = self._spec(index)
         value, runs = self.axis[index].plain, spec.first(count)
         breaches = self._baseline.breaches(runs)
-        return judge(value, self.goal, runs, self._confidence, spec.prior, looks, breaches)
+        return judge(value, self.goal, runs, self._confidence, spec.bounds, looks, breaches)
 
     def _turns(self) -> list[tuple[int, int]]:
         """Return neighbouring values tried if exactly one of them seems to meet the goal."""
@@ -559,9 +559,9 @@ def tied(search: Search, best: int) -> list[int]:
 def _dearer(part: GoalEstimate, chosen: GoalEstimate) -> bool:
     """Return True if the costs of two values certainly differ."""
     count = min(len(part.runs), len(chosen.runs))
-    sides = [(side.runs[:count], side.prior) for side in (part, chosen)]
+    sides = [(side.runs[:count], side.bounds) for side in (part, chosen)]
     costs, least = (COST.of(runs) for runs, _ in sides)
-    known, other = (facts(COST, runs, prior) for runs, prior in sides)
+    known, other = (facts(COST, runs, bounds) for runs, bounds in sides)
     return paired_difference(costs, least, CONFIDENCE, (known, other)).real
 
 

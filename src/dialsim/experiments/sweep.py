@@ -28,8 +28,8 @@ from dialsim.experiments.breaches import Breach, breaches_of
 from dialsim.experiments.estimates import Measured, check_baseline, differences, estimates
 from dialsim.experiments.expression import Expression, read_expression, read_shown
 from dialsim.experiments.intervals import CONFIDENCE, Values
+from dialsim.experiments.known_bounds import KnownBounds
 from dialsim.experiments.looks import Looks
-from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import (
     RunFigures,
     RunTables,
@@ -223,18 +223,18 @@ class Sweep(RunTables):
         scenario: Scenario,
         variants: Sequence[Variant],
         figures: Sequence[Sequence[RunFigures]],
-        priors: Sequence[Prior],
+        all_bounds: Sequence[KnownBounds],
         expressions: Sequence[Expression] = (),
         decided: Decided | None = None,
     ) -> None:
         """`figures` are the runs of each variant, in order of replication.
 
-        `priors` are the limits of each variant known before any run. `expressions` are combined
+        `all_bounds` are the limits of each variant known before any run. `expressions` are combined
         figures, which `intervals` and `differences` include.
         """
         self.scenario = scenario
         self.variants = tuple(variants)
-        self.priors = tuple(priors)
+        self.all_bounds = tuple(all_bounds)
         self.expressions = tuple(expressions)
         self.decided = decided
         self.figures = tuple(tuple(runs) for runs in figures)
@@ -260,7 +260,7 @@ class Sweep(RunTables):
             return self
         # The first runs, not the best or last: replications are matched by their number.
         cut = [runs[:least] for runs in self.figures]
-        return Sweep(self.scenario, self.variants, cut, self.priors, self.expressions)
+        return Sweep(self.scenario, self.variants, cut, self.all_bounds, self.expressions)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -280,21 +280,23 @@ class Sweep(RunTables):
         people_reached`.
         """
         shown = [read_shown(text, self.scenario) for text in figures]
-        return Sweep(self.scenario, self.variants, self.figures, self.priors, shown, self.decided)
+        return Sweep(
+            self.scenario, self.variants, self.figures, self.all_bounds, shown, self.decided
+        )
 
     def _intervals(self, confidence: float) -> pd.DataFrame:
         import pandas as pd
 
         parts = []
         shown = self._shown()
-        for variant, runs, prior in zip(self.variants, self.figures, self.priors, strict=True):
+        for variant, runs, bounds in zip(self.variants, self.figures, self.all_bounds, strict=True):
             frames = {
                 scope: frame[frame["variant"] == variant.name].drop(
                     columns=["variant", *self.paths]
                 )
                 for scope, frame in self._frames().items()
             }
-            part = estimates(frames, runs, confidence, prior, self.days, shown[variant.name])
+            part = estimates(frames, runs, confidence, bounds, self.days, shown[variant.name])
             for position, (name, value) in enumerate(self._place(variant).items()):
                 part.insert(position, name, value)
             parts.append(part)
@@ -315,10 +317,18 @@ class Sweep(RunTables):
         """
         names = [variant.name for variant in self.variants]
         base = check_baseline(names, self.baseline if baseline is None else baseline)
-        priors = dict(zip(names, self.priors, strict=True))
+        all_bounds = dict(zip(names, self.all_bounds, strict=True))
         runs = dict(zip(names, self.figures, strict=True))
         return differences(
-            self._frames(), runs, priors, base, confidence, paired, adjust, self.days, self._shown()
+            self._frames(),
+            runs,
+            all_bounds,
+            base,
+            confidence,
+            paired,
+            adjust,
+            self.days,
+            self._shown(),
         )
 
     def _shown(self) -> dict[str, Measured]:
@@ -402,4 +412,4 @@ def sweep(
     specs = [RunSpec(variant.of(scenario), seed) for variant in variants]
     with runner(jobs, dask, store, progress, engine) as place:
         runs, decided = run_variants(place, specs, replications, deciding)
-    return Sweep(scenario, variants, runs, [spec.prior for spec in specs], shown, decided)
+    return Sweep(scenario, variants, runs, [spec.bounds for spec in specs], shown, decided)

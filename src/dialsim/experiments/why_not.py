@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.goal import Goal, Statistic
-from dialsim.experiments.prior import Calendar, prior_of
+from dialsim.experiments.known_bounds import Calendar, known_bounds_of
 from dialsim.experiments.search import Search, smallest
 from dialsim.experiments.variants import SettingChange, make_axis, setting_text
 from dialsim.interface.instants import (
@@ -124,7 +124,7 @@ class _MissedDeadline:
         organization, campaign = self._late.clause.figure.place
         calendars = [
             each
-            for each in prior_of(self._scenario).calendars
+            for each in known_bounds_of(self._scenario).calendars
             if organization in (None, each.organization) and campaign in (None, each.campaign)
         ]
         if not calendars:

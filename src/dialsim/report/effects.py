@@ -220,11 +220,11 @@ def against_goal(answer: Plan, what_if: WhatIf) -> GoalWhatIf:
     return GoalWhatIf(
         what_if,
         answer.met,
-        judge("as it is", goal, what_if.base, CONFIDENCE, answer.estimate.prior),
+        judge("as it is", goal, what_if.base, CONFIDENCE, answer.estimate.bounds),
         tuple(
             LeverAgainstGoal(
                 lever,
-                judge(lever.name, goal, lever.runs, CONFIDENCE, answer.estimate.prior),
+                judge(lever.name, goal, lever.runs, CONFIDENCE, answer.estimate.bounds),
                 tuple(_effect(clause, lever, what_if, answer) for clause in goal.clauses),
             )
             for lever in what_if.levers
@@ -234,9 +234,9 @@ def against_goal(answer: Plan, what_if: WhatIf) -> GoalWhatIf:
 
 def _effect(clause: Clause, lever: MeasuredLever, what_if: WhatIf, answer: Plan) -> Difference:
     figure = clause.figure
-    sides, prior = (lever.runs, what_if.base), answer.estimate.prior
+    sides, bounds = (lever.runs, what_if.base), answer.estimate.bounds
     values, base = (figure.in_tables(side, 0) for side in sides)
-    known, other = (figure.facts_in_tables(side, prior) for side in sides)
+    known, other = (figure.facts_in_tables(side, bounds) for side in sides)
     if clause.statistic is Statistic.MEAN or not figure.is_instant:
         return paired_difference(values, base, CONFIDENCE, (known, other))
     return median_difference(values, base, CONFIDENCE, known.certain and other.certain)

@@ -18,8 +18,8 @@ from dialsim.experiments.breaches import Breach, not_allowed
 from dialsim.experiments.comparison import Comparison
 from dialsim.experiments.estimates import known_of
 from dialsim.experiments.intervals import Difference, Values, figure_difference, rank
+from dialsim.experiments.known_bounds import WHOLE, KnownBounds
 from dialsim.experiments.plots import names_of
-from dialsim.experiments.prior import WHOLE, Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import Sweep
 from dialsim.report.effects import (
@@ -140,7 +140,7 @@ class Frontier:
         seconds.
         """
         pairs = min(len(self._runs[which]) for which in (name, other))
-        sides = [(self._runs[which][:pairs], self._priors[which]) for which in (name, other)]
+        sides = [(self._runs[which][:pairs], self._known_bounds[which]) for which in (name, other)]
         one, two = (_aim_values(runs, aim) for runs, _ in sides)
         known, others = (known_of(aim.figure, WHOLE, *side) for side in sides)
         return figure_difference(aim.figure, (one, two), (known, others))
@@ -155,9 +155,9 @@ class Frontier:
         return _by_name(self.found)
 
     @cached_property
-    def _priors(self) -> dict[str, Prior]:
+    def _known_bounds(self) -> dict[str, KnownBounds]:
         names = (variant.name for variant in self.found.variants)
-        return dict(zip(names, self.found.priors, strict=True))
+        return dict(zip(names, self.found.all_bounds, strict=True))
 
     @cached_property
     def _middles(self) -> dict[Aim, dict[str, float]]:

@@ -25,7 +25,7 @@ from dialsim.experiments.intervals import (
     Difference,
     figure_difference,
 )
-from dialsim.experiments.prior import WHOLE, Prior
+from dialsim.experiments.known_bounds import WHOLE, KnownBounds
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import SettingChange, Variant
@@ -458,7 +458,7 @@ def what_would_help(
         progress=further.progress,
         engine=further.engine,
     )
-    runs = zip(found.figures, found.priors, strict=True)
+    runs = zip(found.figures, found.all_bounds, strict=True)
     return [_measured(listed, runs, scenario) if listed else None for listed in possible]
 
 
@@ -518,27 +518,27 @@ def _both(variant: Variant, lever: Variant) -> Variant:
 
 def _measured(
     possible: Sequence[_PossibleLever],
-    runs: Iterator[tuple[tuple[RunFigures, ...], Prior]],
+    runs: Iterator[tuple[tuple[RunFigures, ...], KnownBounds]],
     scenario: Scenario,
 ) -> WhatIf:
     """Compare the runs of a variant with the runs of its levers."""
-    base, prior = next(runs)
+    base, bounds = next(runs)
     figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
     finish, measured = _values("finish", base), []
     listed = [(lever, *next(runs)) for lever in possible]
     every = [finish, *(_values("finish", with_it) for _, with_it, _ in listed)]
-    days = telling_days(np.concatenate(every), prior)
+    days = telling_days(np.concatenate(every), bounds)
     for lever, with_it, own in listed:
         both = _values("finish", with_it), finish
         by_day = tuple(
-            (day_label(day.column), compare_days((day, day), both, (own, prior), CONFIDENCE))
+            (day_label(day.column), compare_days((day, day), both, (own, bounds), CONFIDENCE))
             for day in days
         )
         effects = {
             name: figure_difference(
                 name,
                 (_values(name, with_it), _values(name, base)),
-                (known_of(name, WHOLE, with_it, own), known_of(name, WHOLE, base, prior)),
+                (known_of(name, WHOLE, with_it, own), known_of(name, WHOLE, base, bounds)),
             )
             for name in figures
         }

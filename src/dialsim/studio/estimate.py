@@ -42,8 +42,8 @@ from dialsim.experiments.intervals import (
     figure_difference,
     rank,
 )
+from dialsim.experiments.known_bounds import WHOLE
 from dialsim.experiments.packing import unpack
-from dialsim.experiments.prior import WHOLE
 from dialsim.experiments.replications import Replications
 from dialsim.experiments.run_figures import (
     MARKS,
@@ -222,9 +222,12 @@ class Estimate:
         names = ("finish_seconds", "final_at_seconds", *MAIN)
         attempts = [name for name in known if name.startswith(REACH)]
         order = dict.fromkeys(name for name in (*names, *attempts, *known) if name in known)
-        columns, prior = {name: known[name] for name in order}, self.replications.prior
+        columns, bounds = (
+            {name: known[name] for name in order},
+            self.replications.bounds,
+        )
         rows = estimates_of_place(
-            columns, self.replications.figures, CONFIDENCE, prior, WHOLE, self.days
+            columns, self.replications.figures, CONFIDENCE, bounds, WHOLE, self.days
         )
         return {row["figure"]: row for row in rows}
 
@@ -236,12 +239,12 @@ class Estimate:
     @property
     def telling_days(self) -> list[DoneBy]:
         """Days that a short table shows."""
-        return telling_days(self.cost_and_finish[1] / 1000, self.replications.prior)
+        return telling_days(self.cost_and_finish[1] / 1000, self.replications.bounds)
 
     def done_by(self, day: DoneBy) -> float:
         """Estimate the probability of being done by the end of a day, also of other estimates."""
-        seconds, prior = self._columns[day.source], self.replications.prior
-        return self._own(day).estimate(seconds, prior, CONFIDENCE).estimate
+        seconds, bounds = self._columns[day.source], self.replications.bounds
+        return self._own(day).estimate(seconds, bounds, CONFIDENCE).estimate
 
     def _own(self, day: DoneBy) -> DoneBy:
         return replace(day, origin=earliest_start(self.replications.figures) or 0)
@@ -262,7 +265,7 @@ class Estimate:
         from dialsim.report.replications_page import replications_answer
 
         finish = self.figures["finish_seconds"]
-        if self.runs > 1 or not finish["runs"] or self.replications.prior.calls:
+        if self.runs > 1 or not finish["runs"] or self.replications.bounds.calls:
             return replications_answer(finish, self.replications)
         if not isfinite(finish["p50"]):
             return "Not finished in the first run"
@@ -312,7 +315,7 @@ class Estimate:
         `dialsim.compare`.
         """
         pairs = min(self.runs, other.runs)
-        priors = (self.replications.prior, other.replications.prior)
+        all_bounds = (self.replications.bounds, other.replications.bounds)
         first = [side._first(pairs) for side in (self, other)]
         mine, theirs = (side._columns for side in first)
         return {
@@ -325,14 +328,14 @@ class Estimate:
             day.column: compare_days(
                 (self._own(day), other._own(day)),
                 (mine[day.source], theirs[day.source]),
-                priors,
+                all_bounds,
                 CONFIDENCE,
             )
             for day in self.days
         }
 
     def _known(self, name: str) -> Known:
-        return known_of(name, WHOLE, self.replications.figures, self.replications.prior)
+        return known_of(name, WHOLE, self.replications.figures, self.replications.bounds)
 
     def _first(self, runs: int) -> Estimate:
         if runs == self.runs:

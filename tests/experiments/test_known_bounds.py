@@ -1,4 +1,4 @@
-"""The prior: certain is only what no draw can change, and a run may spill over by so much."""
+"""Known bounds: certain is only what no draw can change, and a run may spill over by so much."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialsim.experiments.prior import prior_of
+from dialsim.experiments.known_bounds import known_bounds_of
 from dialsim.experiments.replications import replicate
 from dialsim.scenario.loading import load
 from dialsim.scenario.scenario import Scenario
@@ -72,15 +72,15 @@ WITHOUT = {
 
 @pytest.mark.parametrize("name", WITHOUT)
 def test_what_is_called_certain_is_the_same_in_all_runs_of_all_seeds(name: str) -> None:
-    prior = prior_of(WITHOUT[name])
-    assert prior.calls
+    bounds = known_bounds_of(WITHOUT[name])
+    assert bounds.calls
     runs = [
         run for seed in (1, 2, 3) for run in replicate(WITHOUT[name], 3, seed=seed, jobs=1).figures
     ]
     for figures in zip(*(run.scopes for run in runs), strict=True):
         for figure in figures[0].values:
             values = {repr(part.values[figure]) for part in figures}
-            assert len(values) == 1 or not prior.certain(figure), figure
+            assert len(values) == 1 or not bounds.certain(figure), figure
 
 
 CHANCE = {
@@ -112,9 +112,9 @@ CHANCE = {
 
 @pytest.mark.parametrize("name", CHANCE)
 def test_each_source_of_chance_leaves_nothing_certain(name: str) -> None:
-    prior = prior_of(CHANCE[name])
-    assert (prior.calls, prior.results) == (False, False)
-    assert not prior.certain("finish")
+    bounds = known_bounds_of(CHANCE[name])
+    assert (bounds.calls, bounds.results) == (False, False)
+    assert not bounds.certain("finish")
 
 
 AFTER_CALLS = {
@@ -130,11 +130,11 @@ AFTER_CALLS = {
 
 @pytest.mark.parametrize("name", AFTER_CALLS)
 def test_chance_in_what_comes_of_calls_leaves_the_calls_certain(name: str) -> None:
-    prior = prior_of(AFTER_CALLS[name])
-    assert (prior.calls, prior.results) == (True, False)
-    assert prior.certain("finish_seconds")
+    bounds = known_bounds_of(AFTER_CALLS[name])
+    assert (bounds.calls, bounds.results) == (True, False)
+    assert bounds.certain("finish_seconds")
     for figure in ("webhooks_lost", "analyses_failed", "funnel_Agent_Greeted"):
-        assert not prior.certain(figure)
+        assert not bounds.certain(figure)
 
 
 def test_a_calendar_tells_calling_time_from_nights() -> None:
@@ -145,7 +145,7 @@ def test_a_calendar_tells_calling_time_from_nights() -> None:
     scenario = crowd(attempts=2, **CHANCY).with_(
         f"{ACME}.campaigns.January.schedule.timeWindows={windows}"
     )
-    (calendar,) = prior_of(scenario).calendars
+    (calendar,) = known_bounds_of(scenario).calendars
     # calling begins on Monday at 00:00 in Thailand
     monday, tuesday = (calendar.origin + day * DAY + 9 * HOUR for day in (0, 1))
     half, whole = HOUR // 2, HOUR
@@ -165,7 +165,7 @@ def test_a_calendar_tells_calling_time_from_nights() -> None:
 
 def test_pauses_are_closed_time() -> None:
     sketch = scripted().at("Mon 10:00", "pause", "January").at("Mon 11:00", "resume", "January")
-    (calendar,) = prior_of(sketch.scenario()).calendars
+    (calendar,) = known_bounds_of(sketch.scenario()).calendars
     at = calendar.origin + np.array([9.5, 11.5]) * HOUR
     found = calendar.finishes(at)
     assert np.diff(found.worked).tolist() == [HOUR]
@@ -180,18 +180,18 @@ HEAVY = {
 
 @pytest.mark.parametrize("name", HEAVY)
 def test_heavy_talk_times_are_told_from_light_ones(name: str) -> None:
-    assert not prior_of(crowd(talkTime=HEAVY[name])).calendars[0].is_light
-    assert prior_of(crowd(talkTime=HEAVY[name] | {"max": "10m"})).calendars[0].is_light
+    assert not known_bounds_of(crowd(talkTime=HEAVY[name])).calendars[0].is_light
+    assert known_bounds_of(crowd(talkTime=HEAVY[name] | {"max": "10m"})).calendars[0].is_light
 
 
 def test_lines_by_day_have_the_price_of_the_most_lines() -> None:
     free = crowd()
     priced = free.with_("costs.perLineDay=35", f"{ACME}.maxConcurrentCalls=8")
-    assert prior_of(free).line_prices == {}
-    assert prior_of(priced).line_prices == {"Acme": 280.0}
+    assert known_bounds_of(free).line_prices == {}
+    assert known_bounds_of(priced).line_prices == {"Acme": 280.0}
 
 
 def test_the_number_of_people_is_certain_unless_duplicates_are_removed() -> None:
-    assert prior_of(scripted(None).scenario()).certain("people")
+    assert known_bounds_of(scripted(None).scenario()).certain("people")
     alert = scripted(None).having(duplicate_call_alert={"window": "1d"}).scenario()
-    assert not prior_of(alert).certain("people")
+    assert not known_bounds_of(alert).certain("people")

@@ -125,7 +125,7 @@ class Calendar:
 
 
 @dataclass(frozen=True, slots=True)
-class Prior:
+class KnownBounds:
     """Limits on figures that are known before any run.
 
     `calls` says that no draw can change a call, `results` that none can change what comes of calls
@@ -168,10 +168,10 @@ class Prior:
         return min(begin + length, known.paused.get(day, begin + length))
 
 
-UNKNOWN = Prior()
+UNKNOWN = KnownBounds()
 
 
-def prior_of(scenario: Scenario) -> Prior:
+def known_bounds_of(scenario: Scenario) -> KnownBounds:
     """Return the limits of a scenario.
 
     They are conservative: a figure that never varies may be called random, but never the reverse.
@@ -187,7 +187,7 @@ def prior_of(scenario: Scenario) -> Prior:
     uncut = _is_uncut(scenario, calendars)
     behaviours = [each for *_, each in _campaigns(scenario)]
     alerts = [organization.duplicate_call_alert for organization in scenario.organizations]
-    return Prior(
+    return KnownBounds(
         calls,
         results,
         not any(alerts),
