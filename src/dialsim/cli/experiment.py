@@ -355,7 +355,7 @@ def _deliver(
         report,
         lambda: tables | more,
         lambda: content(found, compared, base),
-        lambda: [Setting(variant.name, runs, prior) for variant, runs, prior
+        lambda: [Setting(variant.name, runs, bounds) for variant, runs, bounds
                  in zip(found.variants, found.figures, found.priors, strict=True)],
         found.expressions,
     )  # fmt: skip

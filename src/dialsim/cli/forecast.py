@@ -294,7 +294,7 @@ def forecast(
         report,
         lambda: {"runs": found.runs.runs, "campaigns": found.runs.frame},
         lambda: (found.sentences(), found.tables()),
-        lambda: [Setting(loaded.name, found.runs.figures, found.runs.prior)],
+        lambda: [Setting(loaded.name, found.runs.figures, found.runs.bounds)],
     )
 
 

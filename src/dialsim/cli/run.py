@@ -251,6 +251,6 @@ def _many(
             "estimates": runs.intervals(),
         },
         printed,
-        lambda: [Setting(loaded.name, runs.figures, runs.prior)],
+        lambda: [Setting(loaded.name, runs.figures, runs.bounds)],
         runs.expressions,
     )

@@ -175,7 +175,7 @@ class Setting:
 
     name: str
     runs: Sequence[RunFigures]
-    prior: Prior
+    bounds: KnownBounds
     cells: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -204,7 +204,7 @@ def settings_table(
             row |= setting.cells
             for label, statistic, figure in shown:
                 values = figure.in_tables(setting.runs, origin)
-                known = figure.facts_in_tables(setting.runs, setting.prior)
+                known = figure.facts_in_tables(setting.runs, setting.bounds)
                 found = estimate(label, values, CONFIDENCE, known, statistic != "mean")
                 for end, name in _COLUMN_ENDS.items():
                     value = found[f"{statistic}{end}"]

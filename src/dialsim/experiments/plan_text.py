@@ -345,7 +345,7 @@ def setting_of(name: str, part: GoalEstimate) -> Setting:
                 after = clause.bound.after_start
                 cell = finding_text(finding, value) if after else utc(round(value))
             cells[f"{clause.asked}{end}"] = cell
-    return Setting(name, part.runs, part.prior, cells)
+    return Setting(name, part.runs, part.bounds, cells)
 
 
 def _clause_title(finding: ClauseFinding) -> str:
