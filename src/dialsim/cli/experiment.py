@@ -356,7 +356,7 @@ def _deliver(
         lambda: tables | more,
         lambda: content(found, compared, base),
         lambda: [Setting(variant.name, runs, bounds) for variant, runs, bounds
-                 in zip(found.variants, found.figures, found.priors, strict=True)],
+                 in zip(found.variants, found.figures, found.all_bounds, strict=True)],
         found.expressions,
     )  # fmt: skip
 
