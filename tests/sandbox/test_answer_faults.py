@@ -397,7 +397,9 @@ def test_faults_are_listed_with_what_was_asked_and_what_became_of_it(client: Cli
         "webhooks": None,
         "api": "error",
         "next": 3,
+        "at": None,
         "lasts": None,
+        "every": None,
         "share": 0.5,
         "organization": None,
         "campaign": None,
@@ -406,6 +408,8 @@ def test_faults_are_listed_with_what_was_asked_and_what_became_of_it(client: Cli
         "retryAfter": None,
         "executed": None,
         "delay": None,
+        "requestsPerSecond": None,
+        "burst": None,
     }
     assert made == {"id": 1, "asked": asked, "met": 0, "struck": 0, "left": 3, "until": None}
     add(client, api="slow", next=1, delay="1500ms", path="/api", organization="Acme")
@@ -456,7 +460,7 @@ FITS = {"api": "error", "next": 1}
         ({"next": 1}, ["one of webhooks and api must be given"]),
         (FITS | {"webhooks": "late"}, ["one of webhooks and api must be given"]),
         (FITS | {"webhooks": None, "next": None}, ["next or lasts must be given"]),
-        (FITS | {"api": "errors"}, ["api must be error, drop, slow or slowBody"]),
+        (FITS | {"api": "errors"}, ["api must be error, limit, drop, slow or slowBody"]),
         (
             {"webhooks": "lost", "next": 1},
             ["webhooks must be timeout, refuse, late, twice, delayed or stale"],
@@ -499,8 +503,8 @@ FITS = {"api": "error", "next": 1}
         ({"webhooks": "late", "next": 1, "campaign": "January"}, [
             'campaign "January" is not the id of one'
         ]),
-        ({"next": 0, "share": "x", "every": 2, "api": "error"}, [
-            "property every should not exist",
+        ({"next": 0, "share": "x", "whenever": 2, "api": "error"}, [
+            "property whenever should not exist",
             "next must not be less than 1",
             "share must be a number",
         ]),

@@ -209,9 +209,9 @@ def test_an_empty_object_is_as_good_as_no_body(client: Client) -> None:
             "delay goes with api slow, api slowBody or webhooks delayed alone",
         ]),
         # an unknown kind has no further errors on its fields
-        ("POST", "/faults", {"api": "slwo", "delay": "2s"}, ["api must be error, drop, slow or slowBody", "next or lasts must be given"]),
+        ("POST", "/faults", {"api": "slwo", "delay": "2s"}, ["api must be error, limit, drop, slow or slowBody", "next or lasts must be given"]),
         ("POST", "/faults", {"api": "slwo", "campaign": RUNNING, "next": 1}, [
-            "api must be error, drop, slow or slowBody",
+            "api must be error, limit, drop, slow or slowBody",
             "campaign goes with webhooks alone",
         ]),
         ("POST", "/faults", {"webhooks": "late", "next": 1, "organization": "Delta", "campaign": "x"}, [

@@ -12,9 +12,9 @@ import pytest
 
 import dialsim
 from dialsim.sandbox.commands import ClearFaults, InjectFault
-from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.journal import EntryKind
 from dialsim.sandbox.restart import begin, resume
+from dialsim.scenario.faults import FaultOrder
 from dialsim.testing import Answer, Receiver, Sketch
 
 ONE = Sketch(slots=1).campaign("January", "busy 1s")

@@ -227,7 +227,8 @@ def _fault(error: ErrorDetails) -> Fault:
     says: str = context.get("says") or _TEXTS.get(kind, error["msg"])
     if kind in ("literal_error", "enum"):
         says = f"must be {context['expected'].replace(chr(39), '')}"
-    *parents, name = path
+    # pydantic's names for the alternatives of a union stand in angle brackets
+    *parents, name = (key for key in path if not str(key).startswith("<") or key == path[-1])
     text = f"{name} {says.format_map(context)}"
     if kind == _UNKNOWN:
         text = f"property {name} should not exist"

@@ -104,7 +104,10 @@ class AnswerFaults:
             await self._app(scope, receive, send)
             return
         scope["fault"] = fault.number
-        order, delay = fault.order, fault.order.delay or 0
+        retry_after = fault.order.retry_after
+        if fault.order.api == "limit":
+            retry_after = fault.wait(scope["organization"], self._core.at)
+        order, delay = fault.order, self._core.faults.delay(fault)
         match order.api:
             case "slow":
                 await self._app(scope, receive, _held_back(send, delay))
@@ -121,17 +124,13 @@ class AnswerFaults:
             await _drop(scope, receive)
             return
         headers = {MARK: str(fault.number)}
-        if order.retry_after is not None:
-            headers["Retry-After"] = str(-(-order.retry_after // 1000))
-        status = order.status or (503 if order.retry_after is None else 429)
-        await failure(_ERRORS[status].refused(), headers)(scope, receive, send)
+        if retry_after is not None:
+            headers["Retry-After"] = str(-(-retry_after // 1000))
+        await failure(_ERRORS[order.error_status].refused(), headers)(scope, receive, send)
 
     def _fault(self, scope: Scope) -> InjectedFault | None:
         organization = scope.get("organization")  # known only under /api
-        if organization is None:
-            return None
-        core = self._core
-        return core.face(core.faults.for_answer(organization, scope["path"], core.at))
+        return None if organization is None else self._core.face(organization, scope["path"])
 
 
 def _held_back(send: Send, delay: int) -> Send:

@@ -19,10 +19,10 @@ from dialsim.engine.simulation import add_campaign
 from dialsim.errors import ScenarioError
 from dialsim.interface.model import Combined, given, invalid, read_model
 from dialsim.interface.schedule import read_schedule
-from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.additions import Surroundings, read_agent, read_campaign, read_organization
 from dialsim.scenario.campaign import Campaign as CampaignModel
+from dialsim.scenario.faults import FaultOrder
 from dialsim.scenario.fields import Limit, Switch, Url
 from dialsim.scenario.organization import Agent, Organization
 from dialsim.scenario.scripts import parse_script
@@ -292,7 +292,8 @@ class InjectFault(_FaultCommand):
 class CountFaults(_FaultCommand):
     """Count faults, by number, that a webhook or a request met, and the one that struck it.
 
-    `at` (ms) is when the webhook leaves; the clock may be ahead of it.
+    `at` (ms) is when the webhook leaves; the clock may be ahead of it. `caller` is the index of the
+    organization that sent the request.
     """
 
     kind: Literal["countFaults"] = "countFaults"
@@ -300,11 +301,12 @@ class CountFaults(_FaultCommand):
     struck: int | None = None
     post: tuple[int, ...] | None = None  # a POST of the webhook; else it was a request
     at: int | None = None
+    caller: int | None = None
 
     @override
     def carry_out(self, core: SandboxCore) -> None:
         at = core.at if self.at is None else self.at
-        core.faults.count(self.met, self.struck, self.post, at)
+        core.faults.count(self.met, self.struck, at, post=self.post, caller=self.caller)
 
 
 class ClearFaults(_FaultCommand):

@@ -26,7 +26,7 @@ from dialsim.sandbox.commands import (
     TakeSnapshot,
 )
 from dialsim.sandbox.destinations import Destinations
-from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, which_post
+from dialsim.sandbox.faults import InjectedFault, InjectedFaults, which_post
 from dialsim.sandbox.journal import Entry, EntryKind, Journal
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.outbox import Delivery, Outbox
@@ -111,6 +111,10 @@ class SandboxCore:
         self._regenerated = [0] * len(self.accounts)
         self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
         self.faults = InjectedFaults(world.seed)
+        for fault in scenario.service.faults:
+            owner = None if fault.organization is None else self.organization(fault.organization)
+            position = None if owner is None else owner.block.position
+            self.faults.add(fault, position, None, scenario.clock.start)
         self.requests = RequestLog()
         self.triggers = Triggers()
         self.journal: Journal | None = None
@@ -271,13 +275,16 @@ class SandboxCore:
 
     # -- what is sent and kept --------------------------------------------------------------------
 
-    def face(self, encounter: Encounter) -> InjectedFault | None:
-        """Count the faults that a request meets; return the fault that strikes it, or None."""
-        met, struck = encounter
+    def face(self, caller: int, path: str) -> InjectedFault | None:
+        """Count the faults that a request of an organization, given its index, meets.
+
+        Returns the fault that strikes the request, or None.
+        """
+        met, struck = self.faults.for_answer(caller, path, self.at)
         if met:
             number = None if struck is None else struck.number
             try:
-                self.carry_out(CountFaults(met=met, struck=number))
+                self.carry_out(CountFaults(met=met, struck=number, caller=caller))
             except NotKept:
                 return None
         return struck

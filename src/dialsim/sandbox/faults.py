@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import ceil
+from typing import NamedTuple
 
 import numpy as np
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from numpy.typing import NDArray
 
+from dialsim.engine.behaviour import durations
 from dialsim.engine.chance import Purpose, generator
 from dialsim.engine.post_log import Post, PostKey
 from dialsim.errors import Refused
-from dialsim.interface.model import Combined, NullAsAbsent, broken, given
-from dialsim.scenario.error_text import joined
-from dialsim.scenario.fields import Number, Switch, Text, Whole, patterned
-from dialsim.scenario.units import PositiveDuration, format_duration
+from dialsim.scenario.faults import FaultOrder, StandingFault, WebhookFault
 
 MOST_FAULTS = 100
 
@@ -25,15 +24,31 @@ WhichPost = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class InjectedFault:
-    """Injected fault. `organization` and `campaign` are indexes that limit its targets."""
+    """Injected fault. `organization` and `campaign` are indexes that limit its targets.
+
+    It strikes from the instant `begins` (ms). `buckets` holds the instant (ms) at which the bucket
+    of a limit was, or will be, full, by organization.
+    """
 
     number: int
-    order: FaultOrder
+    order: StandingFault
+    begins: int
     organization: int | None
     campaign: int | None
-    until: int | None = None
     met: int = 0
     struck: int = 0
+    buckets: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def is_standing(self) -> bool:
+        """True for a fault of the scenario, false for an order of an operator."""
+        return not isinstance(self.order, FaultOrder)
+
+    @property
+    def until(self) -> int | None:
+        """Instant (ms) at which the fault ends; None if no instant ends it."""
+        order = self.order
+        return None if order.lasts is None or order.every else self.begins + order.lasts
 
     @property
     def left(self) -> int | None:
@@ -43,6 +58,27 @@ class InjectedFault:
     def is_over(self, at: int) -> bool:
         """True if the fault has ended at an instant (ms)."""
         return self.left == 0 or (self.until is not None and at >= self.until)
+
+    def strikes_at(self, at: int) -> bool:
+        """True if the fault may strike at an instant (ms)."""
+        since, order = at - self.begins, self.order
+        if since > 0 and order.every is not None:
+            since %= order.every
+        return self.left != 0 and since >= 0 and (order.lasts is None or since < order.lasts)
+
+    def wait(self, organization: int, at: int) -> int:
+        """Return the time (ms) until the bucket of a limit holds a token; 0 if it holds one."""
+        full_at = self.buckets.get(organization, at)
+        tokens_back = ((self.order.burst or 1) - 1) * self._token
+        return max(ceil(round(full_at - tokens_back - at, 6)), 0)
+
+    def take_token(self, organization: int, at: int) -> None:
+        """Take a token out of the bucket of a limit at an instant (ms)."""
+        self.buckets[organization] = max(self.buckets.get(organization, at), at) + self._token
+
+    @property
+    def _token(self) -> float:
+        return 1000 / (self.order.requests_per_second or 1)
 
     def may_strike_post(self, post: Post, follows: bool) -> bool:
         """True if the fault may strike this webhook POST.
@@ -75,7 +111,7 @@ class Encounter(NamedTuple):
 
 
 class InjectedFaults:
-    """All faults not cleared, including used-up faults, oldest first."""
+    """All faults not cleared, including used-up faults: those of the scenario, then by age."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -88,15 +124,15 @@ class InjectedFaults:
         return iter(self._faults.values())
 
     def add(
-        self, order: FaultOrder, organization: int | None, campaign: int | None, at: int
+        self, order: StandingFault, organization: int | None, campaign: int | None, at: int
     ) -> None:
         """Take an order at an instant (ms); 409 where there are too many faults already."""
         if len(self._faults) >= MOST_FAULTS:
             text = f"There are {MOST_FAULTS} faults already: clear some of them"
             raise Refused(409, "TOO_MANY_FAULTS", [text])
         self._last += 1
-        until = None if order.lasts is None else at + order.lasts
-        self._faults[self._last] = InjectedFault(self._last, order, organization, campaign, until)
+        begins = at if order.at is None else order.at
+        self._faults[self._last] = InjectedFault(self._last, order, begins, organization, campaign)
 
     def find(self, number: int) -> InjectedFault:
         """Return the fault with a number, from 1; 404 for an unknown or cleared fault."""
@@ -145,173 +181,65 @@ class InjectedFaults:
 
     def for_answer(self, organization: int, path: str, at: int) -> Encounter:
         """Return the faults of an answer to an organization's request without counting a strike."""
-        return self._encounter(lambda fault: fault.may_strike_answer(organization, path), at)
+
+        def may_strike(fault: InjectedFault) -> bool:
+            return fault.may_strike_answer(organization, path)
+
+        return self._encounter(may_strike, at, organization)
 
     def count(
-        self, met: tuple[int, ...], struck: int | None, post: WhichPost | None, at: int
+        self,
+        met: tuple[int, ...],
+        struck: int | None,
+        at: int,
+        *,
+        post: WhichPost | None = None,
+        caller: int | None = None,
     ) -> None:
         """Count an encounter at an instant (ms), by the numbers of the faults.
 
-        A POST's fate is sealed by it.
+        It seals the fate of a POST, or takes tokens of the caller of a request, given its index.
         """
         for number in met:
-            self._faults[number].met += 1
-        if struck is not None:
-            self._faults[struck].struck += 1
+            fault = self._faults[number]
+            fault.met += 1
+            if caller is not None and number != struck and fault.order.api == "limit":
+                fault.take_token(caller, at)
+        striker = None if struck is None else self._faults[struck]
+        if striker is not None:
+            striker.struck += 1
         if post is not None:
-            order = None if struck is None else self._faults[struck].order
-            self._fates[post] = None if order is None else order.webhooks
-            if order is not None and order.webhooks == "delayed":
-                self._held[post] = at + (order.delay or 0)
+            self._fates[post] = None if striker is None else striker.order.webhooks
+            if striker is not None and striker.order.webhooks == "delayed":
+                self._held[post] = at + self.delay(striker)
 
-    def _encounter(self, may_strike: Callable[[InjectedFault], bool], at: int) -> Encounter:
+    def delay(self, fault: InjectedFault) -> int:
+        """Return the delay (ms) of what a fault has just struck."""
+        order = fault.order
+        if order.delay is None:
+            return 0
+        delays = durations(order.delay, self._draws(fault, fault.met - 1)[1:])
+        return min(int(delays[0]), order.longest_delay)
+
+    def _encounter(
+        self, may_strike: Callable[[InjectedFault], bool], at: int, caller: int | None = None
+    ) -> Encounter:
         met: list[int] = []
-        for fault in self:
-            if not fault.is_over(at) and may_strike(fault):
+        for fault in sorted(self, key=lambda fault: fault.is_standing):
+            if fault.strikes_at(at) and may_strike(fault):
                 met.append(fault.number)
-                if self._strikes(fault):
+                if caller is not None and fault.order.api == "limit" and not fault.wait(caller, at):
+                    continue
+                if fault.order.share == 1 or self._draws(fault, fault.met)[0] < fault.order.share:
                     return Encounter(tuple(met), fault)
         return Encounter(tuple(met))
 
-    def _strikes(self, fault: InjectedFault) -> bool:
-        if fault.order.share == 1:
-            return True
-        key = (Purpose.INJECTED_FAULT, fault.number, fault.met)
-        draw = np.random.Generator(generator(self._seed, key)).random()
-        return bool(draw < fault.order.share)
+    def _draws(self, fault: InjectedFault, met: int) -> NDArray[np.float64]:
+        """Return two uniforms of an encounter: for the share, and for the delay."""
+        key = (Purpose.INJECTED_FAULT, fault.number, met)
+        return np.random.Generator(generator(self._seed, key)).random(2)
 
 
 def which_post(post: Post) -> WhichPost:
     """Return the key of a POST, which stays the same after a restart."""
     return (*post.key, post.number)
-
-
-WebhookFault = Literal["timeout", "refuse", "late", "twice", "delayed", "stale"]
-"""Kinds of webhook faults.
-
-`timeout`: nothing reaches the receiver, and the service waits in vain; `refuse`: the connection is
-refused; `late`: the receiver gets the POST, but its answer counts as too late; `twice`: the
-receiver gets the POST twice; `delayed`: the POST leaves later, unchanged, and other POSTs overtake
-it; `stale`: the receiver gets the POST, and then the previous result of the same recipient again.
-"""
-ApiFault = Literal["error", "drop", "slow", "slowBody"]
-"""Kinds of answer faults.
-
-An error or a dropped connection replaces the answer, or the same answer arrives later, as a whole
-or in pieces.
-"""
-ErrorStatus = Literal[401, 429, 500, 502, 503, 504]
-
-MOST_STRIKES = 1_000_000
-LONGEST_DELAY = 60_000
-"""Longest delay of an answer (ms of real time)."""
-LONGEST_HOLD = 86_400_000
-"""Longest delay of a webhook (ms of virtual time)."""
-_MAY_SAY_WHEN = (429, 503)  # statuses that allow Retry-After
-
-
-ApiPath = Annotated[str, patterned(r"/api(/\S*)?", "must be a path that begins with /api")]
-_GOES_WITH = {
-    "campaign": ("webhooks",),
-    "path": ("api",),
-    "status": ("api error",),
-    "retryAfter": ("api error",),
-    "executed": ("api error", "api drop"),
-    "delay": ("api slow", "api slowBody", "webhooks delayed"),
-}
-_KINDS = {"webhooks": get_args(WebhookFault), "api": get_args(ApiFault)}
-
-
-class FaultOrder(Combined):
-    """Order for a fault of webhooks or API answers: its number of strikes and its targets."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [given("webhooks"), given("api")],
-            "anyOf": [given("next"), given("lasts")],
-        }
-    )
-
-    webhooks: WebhookFault | None = Field(
-        default=None, description="What happens to POSTs of the webhook."
-    )
-    api: ApiFault | None = Field(
-        default=None, description="What happens to answers under /api, the key being right."
-    )
-    next: Annotated[Whole, Field(ge=1, le=MOST_STRIKES)] | None = Field(
-        default=None, description="How many it strikes.", examples=[3]
-    )
-    lasts: PositiveDuration | None = Field(
-        default=None, description="For how much virtual time it strikes.", examples=["10m"]
-    )
-    share: Annotated[Number, Field(gt=0, le=1), NullAsAbsent()] = Field(
-        default=1, description="The chance, for each that it could strike, to be struck."
-    )
-    organization: Text | None = Field(
-        default=None, description="The only one to be struck, by id or by name."
-    )
-    campaign: Text | None = Field(
-        default=None, description="The only one whose webhooks are struck, by id."
-    )
-    path: ApiPath | None = Field(
-        default=None, description="How the paths begin that are struck.", examples=["/api/call/"]
-    )
-    status: ErrorStatus | None = Field(
-        default=None,
-        description="The status of an error; left out: 429 with retryAfter, else 503.",
-    )
-    retry_after: PositiveDuration | None = Field(
-        default=None,
-        description="The Retry-After of a 429 or 503, rounded up to seconds.",
-        examples=["2s"],
-    )
-    executed: Switch | None = Field(
-        default=None,
-        description="Whether the request is carried out before its answer is lost.",
-    )
-    delay: PositiveDuration | None = Field(
-        default=None,
-        description="By how much an answer is slow, in real time, at most a minute; or a webhook "
-        "late, in virtual time, at most a day.",
-        examples=["2s"],
-    )
-
-    @field_validator("delay")
-    @classmethod
-    def _is_bearable(cls, delay: int | None, info: ValidationInfo) -> int | None:
-        longest = LONGEST_HOLD if info.data.get("webhooks") else LONGEST_DELAY
-        if delay is not None and delay > longest:
-            raise broken(f"must not be longer than {format_duration(longest)}")
-        return delay
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_means_left_out(cls, order: Any) -> Any:
-        if isinstance(order, Mapping):
-            return {name: value for name, value in order.items() if value is not None}
-        return order
-
-    @classmethod
-    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
-        """Yield an error unless exactly one kind of fault is given, with fitting settings."""
-        named = {name for name, value in given.items() if value is not None}
-        if not named & {"next", "lasts"}:
-            yield "next or lasts must be given"
-        if len(named & {"webhooks", "api"}) != 1:
-            yield "one of webhooks and api must be given"
-            return
-        [what] = named & {"webhooks", "api"}
-        how = given[what]
-        # an unknown kind may be a misspelling of any kind
-        meant = [how] if how in _KINDS[what] else _KINDS[what]
-        fitting = {what, *(f"{what} {kind}" for kind in meant)}
-        for name, kinds in _GOES_WITH.items():
-            if name in named and not fitting & {*kinds}:
-                yield f"{name} goes with {joined(kinds, 'or')} alone"
-        if how in _DELAYED and "delay" not in named:
-            yield f"delay is required where {what} is {how}"
-        if "retryAfter" in named and given.get("status") not in (None, *_MAY_SAY_WHEN):
-            yield "retryAfter goes with status 429 or 503 alone"
-
-
-_DELAYED = ("slow", "slowBody", "delayed")

@@ -81,6 +81,11 @@ def check_references(root: Cursor, problems: Problems) -> None:
         _check_unique(blocks, "id", problems, same=str.lower)
     _check_unique(list(root.at("voices").items()), "voiceKey", problems)
     _check_value(root.at("value"), organizations, problems)
+    owners = {
+        text for key in ("name", "id") for text in _listed_texts(root.at("organizations"), key)
+    }
+    for fault in root.at("service", "faults").items():
+        _check_known(fault.at("organization"), owners, "organization", problems)
     behaviours = {"default", *(name for name, _ in root.at("behaviours").entries())}
     voices = voice_keys(root)
     for organization in organizations:

@@ -88,7 +88,7 @@ def _says(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
     if kind in _CHOICES:
         return _none_of(context["expected"], culprit)
     says: str = context.get("says") or _KINDS.get(kind, details["msg"])
-    return says if kind == "broken" else unlike(says, culprit)
+    return says if kind in ("broken", "conflict") else unlike(says, culprit)
 
 
 def _unknown_key(culprit: Cursor, root: Cursor) -> str:

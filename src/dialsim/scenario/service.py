@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from dialsim.interface.instants import MINUTE, format_instant, parse_instant
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.document import Cursor
+from dialsim.scenario.faults import MOST_STANDING, StandingFault
 from dialsim.scenario.fields import (
     Amount,
     Model,
@@ -164,6 +165,12 @@ class Clock(Model):
         return end
 
 
+def _not_too_many(faults: tuple[StandingFault, ...]) -> tuple[StandingFault, ...]:
+    if len(faults) > MOST_STANDING:
+        raise broken(f"must not be more than {MOST_STANDING}")
+    return faults
+
+
 class Service(Model):
     """Name and addresses of the service."""
 
@@ -205,6 +212,12 @@ class Service(Model):
         description="Most webhooks of a sandbox that are under way at once. With more than 5, "
         "retries may leave behind later results.",
         examples=[50],
+    )
+    faults: Annotated[tuple[StandingFault, ...], AfterValidator(_not_too_many)] = Field(
+        default=(),
+        description="The limits, maintenance windows and latency of a sandbox: each fault strikes "
+        "what those before it let pass. A sandbox alone has them.",
+        examples=[[{"api": "limit", "requestsPerSecond": 5, "burst": 20}]],
     )
 
 

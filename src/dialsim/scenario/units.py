@@ -212,7 +212,8 @@ def instant_meant(text: str) -> str | None:
     return meant
 
 
-def _duration(value: object) -> int:
+def duration_of(value: object) -> int:
+    """Return the milliseconds of a duration as written in a file or a request."""
     # In Python a bool is an int. Numbers go on to `parse_duration`, which accepts 0 and tells the
     # author of `30` that a unit is missing.
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -234,20 +235,21 @@ def _instant(value: object) -> int:
 
 Duration = Annotated[
     int,
-    BeforeValidator(_duration),
+    BeforeValidator(duration_of),
     PlainSerializer(format_duration, return_type=str, when_used="json"),
     WithJsonSchema(DURATION_SCHEMA),
 ]
 """Duration in milliseconds (T1), written with its unit."""
 
 
-def _positive(duration: int) -> int:
+def positive(duration: int) -> int:
+    """Validate that a duration is longer than 0."""
     if duration == 0:
         raise broken("must be greater than 0")
     return duration
 
 
-PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
+PositiveDuration = Annotated[Duration, AfterValidator(positive)]
 """Duration of 1 ms or more."""
 
 Instant = Annotated[

@@ -21,10 +21,10 @@ from dialsim.results.result import Result
 from dialsim.sandbox.commands import InjectFault
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.destinations import Destinations
-from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.outbox import STRIDE, Delivery
 from dialsim.sandbox.restart import begin, resume
 from dialsim.sandbox.sender import Sender
+from dialsim.scenario.faults import FaultOrder
 from dialsim.testing import Answer, Receiver, Sketch
 from engine.readings import loaded
 from webhooks.test_stream import troubled

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
-from typing import Any, Literal, NamedTuple, Self, overload
+from typing import Any, NamedTuple, Self, overload
 from urllib.parse import urlencode, urlsplit
 
 import httpx
@@ -23,6 +23,7 @@ from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.live_engine import remaining_run
 from dialsim.sandbox.request_log import has_status, path_pattern
 from dialsim.sandbox.server import ServerThread, address, listening
+from dialsim.scenario.faults import ApiFault, ErrorStatus, WebhookFault
 from dialsim.scenario.scenario import Scenario
 
 _FAULTS = f"{PREFIX}/faults"
@@ -259,11 +260,11 @@ class RemoteFaults:
 
     def strike_webhooks(
         self,
-        how: Literal["timeout", "refuse", "late", "twice", "delayed", "stale"],
+        how: WebhookFault,
         times: int | None = None,
         *,
         lasts: str | None = None,
-        delay: str | None = None,
+        delay: str | Mapping[str, object] | None = None,
         share: float = 1,
         organization: str | None = None,
         campaign: str | None = None,
@@ -275,7 +276,8 @@ class RemoteFaults:
         twice; `delayed`: the POST leaves after a `delay` of virtual time, unchanged, and others
         overtake it; `stale`: the POST arrives, and then the previous result of the same person
         again. The fault applies to `times` POSTs, by default one, or as long as it `lasts` in
-        virtual time. With a `share` below 1, each POST is struck at random with that probability.
+        virtual time. With a `share` below 1, each POST is struck at random with that probability. A
+        `delay` is a duration or a distribution.
         """
         return self._add(
             webhooks=how,
@@ -289,25 +291,28 @@ class RemoteFaults:
 
     def strike_api(
         self,
-        how: Literal["error", "drop", "slow", "slowBody"],
+        how: ApiFault,
         times: int | None = None,
         *,
         lasts: str | None = None,
-        status: Literal[401, 429, 500, 502, 503, 504] | None = None,
+        status: ErrorStatus | None = None,
         retry_after: str | None = None,
         executed: bool | None = None,
-        delay: str | None = None,
+        delay: str | Mapping[str, object] | None = None,
         share: float = 1,
         organization: str | None = None,
         path: str | None = None,
+        requests_per_second: float | None = None,
+        burst: int | None = None,
     ) -> FaultRecord:
         """Inject a fault into the answers to the next requests, `times` of them.
 
         `error`: the answer is an error, with `status` 503 by default, and with a `Retry-After` on
         429 or 503 if one is given; `drop`: the connection is dropped. The request is then not
         executed, unless `executed` is true. `slow`: the answer comes after a `delay` of real time,
-        such as `2s`; `slowBody`: its body comes in pieces over that time. `path` is the beginning
-        of the affected paths; `times`, `lasts` and `share` are as for webhooks.
+        such as `2s`; `slowBody`: its body comes in pieces over that time. `limit`: 429 beyond
+        `requests_per_second` of virtual time, after a `burst`. `path` is the beginning of the
+        affected paths; `times`, `lasts` and `share` are as for webhooks.
         """
         return self._add(
             api=how,
@@ -320,6 +325,8 @@ class RemoteFaults:
             share=share,
             organization=organization,
             path=path,
+            requestsPerSecond=requests_per_second,
+            burst=burst,
         )
 
     def clear(self, fault: FaultRecord | int | None = None) -> None:

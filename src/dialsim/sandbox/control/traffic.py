@@ -20,7 +20,7 @@ from dialsim.sandbox.clock import replaced
 from dialsim.sandbox.commands import ClearFaults, InjectFault, ResendWebhook, TriggerResult
 from dialsim.sandbox.control.campaigns import TablePage, organization_of, page_of
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.faults import FaultOrder, InjectedFault
+from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import is_number
 from dialsim.sandbox.http.operation import (
@@ -35,6 +35,7 @@ from dialsim.sandbox.outbox import Delivery
 from dialsim.sandbox.request_log import LoggedRequest, chosen
 from dialsim.sandbox.tables import WebhookRow
 from dialsim.sandbox.triggers import TriggerOrder
+from dialsim.scenario.faults import FaultOrder, StandingFault
 from dialsim.scenario.fields import Text, patterned
 
 _REQUEST_STATUS_PATTERN = r"^(none|[1-5]xx|[1-5][0-9]{2})$"
@@ -200,14 +201,14 @@ class FaultState(WireModel):
     """Fault and its state so far."""
 
     id: int
-    asked: FaultOrder
+    asked: FaultOrder | StandingFault
     met: int = Field(description="How many it could have struck.")
     struck: int
     left: int | None = Field(
         description="How many it is still to strike; null where only time ends it."
     )
     until: InstantText | None = Field(
-        description="The virtual instant at which it ends, where its order says how long it lasts."
+        description="The virtual instant at which it ends, where it lasts a time and once."
     )
 
     @classmethod

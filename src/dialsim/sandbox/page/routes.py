@@ -34,12 +34,12 @@ from dialsim.sandbox.control.organizations import (
 )
 from dialsim.sandbox.control.traffic import RequestRow, injection
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import MOST_BYTES, read_bytes
 from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES, number_in
 from dialsim.sandbox.page.sections import OPTION_LABELS, OWN, Sections, render
 from dialsim.sandbox.page.view import PATH, PagePlace, View, find_webhook, view_at
+from dialsim.scenario.faults import FaultOrder
 
 _ASSETS = {
     "htmx.min.js": "text/javascript",
@@ -80,6 +80,7 @@ KINDS = {
     "api=slow&delay=2s": "API answers: 2 s late",
     "api=error&status=503&executed=true": "API answers: carried out, but 503 in their place",
     "api=error&status=429&retryAfter=5s": "API answers: 429, to be tried again after 5 s",
+    "api=limit&requestsPerSecond=1&burst=10": "API answers: 429 beyond 1 a second, 10 at once",
     "api=error&status=401": "API answers: 401, as of a wrong key",
     "api=drop": "API answers: none, connection dropped",
     "api=drop&executed=true": "API answers: carried out, but connection dropped",
@@ -341,9 +342,12 @@ def _fault_of(form: Mapping[str, str]) -> dict[str, object]:
     fields = {name: value for name, value in form.items() if value and name != "kind"}
     fields |= dict(parse_qsl(form.get("kind", "")))
     return {
-        name: _number(value) if name in ("next", "share", "status") else _switch(name, value)
+        name: _number(value) if name in _NUMBERS else _switch(name, value)
         for name, value in fields.items()
     }
+
+
+_NUMBERS = ("next", "share", "status", "requestsPerSecond", "burst")
 
 
 def _switch(name: str, text: str) -> object:

@@ -36,7 +36,7 @@ from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.faults import FaultOrder, InjectedFault
+from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.page.view import (
     MOST_FOUND,
     SPANS,
@@ -52,6 +52,8 @@ from dialsim.sandbox.page.view import (
     latest_webhooks,
     view_at,
 )
+from dialsim.scenario.distribution import Constant
+from dialsim.scenario.faults import StandingFault
 from dialsim.scenario.units import format_duration
 from dialsim.templates import templates
 
@@ -556,7 +558,15 @@ def _event(name: str, html: str) -> bytes:
 
 def fault_text(core: SandboxCore, fault: InjectedFault) -> str:
     """Return a description of a fault and its target."""
-    what = _what(fault.order)
+    order = fault.order
+    what = _what(order)
+    if order.lasts is not None and order.every is not None:
+        turn = f"{format_duration(order.lasts)} every {format_duration(order.every)}"
+        what += f", {turn} from {_short_text(fault.begins)} on"
+    elif order.at is not None:
+        what += f", from {_short_text(order.at)} on"
+    if fault.is_standing:
+        what += ", by the scenario"
     if fault.organization is None:
         return what
     account = core.accounts[fault.organization]
@@ -566,13 +576,15 @@ def fault_text(core: SandboxCore, fault: InjectedFault) -> str:
     return f"{what}, {block.name} ({account.block.name}) alone"
 
 
-def _what(order: FaultOrder) -> str:
-    late = "" if order.delay is None else format_duration(order.delay)
+def _what(order: StandingFault) -> str:
+    late = _delay_text(order)
     if order.webhooks is not None:
         what = _POSTS.get(order.webhooks, f"webhooks leave {late} later")
     else:
         done = {
-            "error": f"are {order.status or (503 if order.retry_after is None else 429)}",
+            "error": f"are {order.error_status}",
+            "limit": f"are 429 beyond {order.requests_per_second or 0:,g} requests per second "
+            f"({order.burst or 1:,} at once)",
             "drop": "are dropped connections",
             "slow": f"come {late} late",
             "slowBody": f"take {late} for their body",
@@ -580,3 +592,12 @@ def _what(order: FaultOrder) -> str:
         answers = "API answers" + (f" of {order.path}…" if order.path else "")
         what = f"{answers} {done}" + (", after being carried out" if order.executed else "")
     return what if order.share == 1 else f"{what}, with a chance of {order.share:.0%}"
+
+
+def _delay_text(order: StandingFault) -> str:
+    """`5m`, or `a lognormal time (mean 5m, sd 2m)`."""
+    if order.delay is None or isinstance(order.delay, Constant):
+        return "" if order.delay is None else format_duration(order.delay.value)
+    shown = order.delay.model_dump(mode="json", exclude_none=True, exclude={"dist", "values"})
+    settings = ", ".join(f"{name} {value}" for name, value in shown.items())
+    return f"a {order.delay.dist} time" + (f" ({settings})" if settings else "")
