@@ -541,3 +541,49 @@ _TOO_FAINT = """
   return faint;
 })()
 """
+
+
+def test_a_team_keeps_states_goes_back_to_them_and_starts_anew(open_tab: Any) -> None:
+    tab, other = open_tab(), open_tab()
+    clock, snapshots = tab.page.locator("#clock"), tab.page.locator("#snapshots")
+    said = tab.page.locator("#snapshots-said")
+    tab.button("Advance by 1 hour").click()
+    tab.sees(clock, "10:00:00")
+    tab.page.get_by_label("Name of a snapshot").fill("after lunch")
+    tab.button("Take snapshot").click()
+    tab.sees(said.get_by_role("alert"), "name must be 1 to 64 letters")
+    tab.page.get_by_label("Name of a snapshot").fill("before")
+    tab.button("Take snapshot").click()
+    tab.sees(snapshots, "before: Mon 5 Jan 2026 10:00:00")
+    other.sees(other.page.locator("#snapshots"), "before: Mon 5 Jan 2026 10:00:00")
+    progress = tab.campaign("January").locator(".progress").inner_text()
+    tab.button("Advance by 1 hour").click()
+    tab.sees(clock, "11:00:00")
+    tab.page.once("dialog", lambda dialog: dialog.dismiss())
+    tab.button("Restore before").click()
+    tab.page.once("dialog", lambda dialog: dialog.accept())
+    tab.button("Restore before").click()
+    tab.sees(said, "The sandbox is as it was in before")
+    tab.sees(clock, "10:00:00")
+    other.sees(other.page.locator("#clock"), "10:00:00")
+    assert tab.campaign("January").locator(".progress").inner_text() == progress
+    tab.page.once("dialog", lambda dialog: dialog.accept())
+    tab.button("Reset to the start").click()
+    tab.sees(clock, "09:00:00")
+    tab.sees(snapshots, "before: ")
+    tab.page.once("dialog", lambda dialog: dialog.accept())
+    tab.button("Delete before").click()
+    tab.sees(snapshots, "No snapshot yet")
+    assert (tab.loads, other.loads) == (1, 1)
+    assert [text.partition(":")[0] for text in tab.said] == ["Failed to load resource"]
+    tab.said.clear()  # the browser itself logs the refused name
+
+
+def test_a_team_asks_how_it_goes_on(open_tab: Any) -> None:
+    tab = open_tab()
+    tab.page.set_default_timeout(60_000)  # a hundred runs
+    tab.button("Forecast how it goes on").click()
+    told = tab.page.locator("#forecast-said")
+    tab.sees(told, "By 100 runs from Mon 5 Jan 2026 09:00:00 on")
+    tab.sees(told, r"January \(Acme\): 1[0-9][0-9] of 200 people reached in the end")
+    tab.sees(tab.page.locator("#clock"), "09:00:00")

@@ -433,7 +433,7 @@ def test_the_stream_sends_everything_first_then_only_what_changes() -> None:
 
     async def scene() -> tuple[list[str], list[str]]:
         events = sections.events(View())
-        first = [await anext(events) for _ in range(14)]
+        first = [await anext(events) for _ in range(15)]
         await clock.advance_by(250)  # nothing happens, but it is later
         second = [await anext(events)]
         core.carry_out(SteerCampaign(organization=0, campaign=2, kind="pause"))
@@ -443,7 +443,7 @@ def test_the_stream_sends_everything_first_then_only_what_changes() -> None:
     first, second = asyncio.run(scene())
     assert first == [
         "retry",
-        *("clock", "news", "organizations", "campaigns", "calls", "webhooks"),
+        *("clock", "news", "organizations", "snapshots", "campaigns", "calls", "webhooks"),
         *("requests", "person", "scripts"),
         *("organization-options", "agent-options", "campaign-options", "faults"),
     ]
@@ -507,3 +507,21 @@ def _text(answer: httpx.Response) -> str:
 
 def _name(event: bytes) -> str:
     return event.decode().partition("\n")[0].removeprefix("event: ").partition(":")[0]
+
+
+def test_snapshots_are_taken_restored_and_deleted_and_a_refusal_is_told(client: Client) -> None:
+    at = client.core.at
+    assert "kept as snapshot-1" in ask(client, f"{OWN}/snapshots", "POST", "name=").text
+    assert "kept as noon" in ask(client, f"{OWN}/snapshots", "POST", "name=noon").text
+    taken = ask(client, f"{OWN}/snapshots", "POST", "name=noon")
+    assert (taken.status_code, "a snapshot &#34;noon&#34; already" in taken.text) == (409, True)
+    assert "noon: " in Sections(client.core).render(View())["snapshots"]
+    client.core.simulation.advance(hours=1)
+    assert ask(client, f"{OWN}/snapshots/noon/restore", "POST").status_code == 200
+    assert client.core.at == at
+    assert ask(client, f"{OWN}/reset", "POST").status_code == 200
+    assert client.core.at < at
+    assert ask(client, f"{OWN}/snapshots/noon/delete", "POST").status_code == 200
+    assert [*client.core.snapshots] == ["snapshot-1"]
+    gone = ask(client, f"{OWN}/snapshots/noon/restore", "POST")
+    assert (gone.status_code, "Snapshot not found" in gone.text) == (404, True)

@@ -32,6 +32,7 @@ from dialsim.sandbox.control.organizations import (
     OrganizationOperations,
     ScriptedNumber,
 )
+from dialsim.sandbox.control.run import ForecastOrder, NewSnapshot, RunOperations
 from dialsim.sandbox.control.traffic import RequestRow, injection
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http import failures as fail
@@ -123,6 +124,7 @@ class PageRoutes:
         self._sections = Sections(core)
         self._campaigns = CampaignOperations(core)
         self._organizations = OrganizationOperations(core)
+        self._run_operations = RunOperations(core)
 
     def routes(self) -> list[BaseRoute]:
         """The routes, and redirects to the page."""
@@ -134,6 +136,11 @@ class PageRoutes:
             _part("clock", self._move, "POST"),
             _part("clock/run", self._run, "POST"),
             _part("clock/stop", self._stop, "POST"),
+            _part("reset", self._reset, "POST"),
+            _part("snapshots", self._take_snapshot, "POST"),
+            _part("snapshots/{name}/restore", self._restore, "POST"),
+            _part("snapshots/{name}/delete", self._delete_snapshot, "POST"),
+            _part("forecast", self._forecast, "POST"),
             _part("campaigns", self._add_campaign, "POST"),
             _part("campaigns/{id}/start", self._start, "POST"),
             _part("campaigns/{id}/pause", partial(self._steer, "pause"), "POST"),
@@ -196,6 +203,30 @@ class PageRoutes:
     async def _stop(self, _request: Request) -> str:
         self._core.clock.stop()
         return ""
+
+    async def _reset(self, _request: Request) -> str:
+        await self._core.restore(None)
+        return render("said", text="The sandbox is as it was at the start.")
+
+    async def _take_snapshot(self, request: Request) -> str:
+        name = (await _form(request)).get("name", "").strip()
+        taken = self._run_operations.take_snapshot(
+            read_model(NewSnapshot, {"name": name} if name else {})
+        )
+        return render("said", text=f"The state of now is kept as {taken.name}.")
+
+    async def _restore(self, request: Request) -> str:
+        name = request.path_params["name"]
+        await self._core.restore(name)
+        return render("said", text=f"The sandbox is as it was in {name}; the clock stands still.")
+
+    async def _delete_snapshot(self, request: Request) -> str:
+        name = request.path_params["name"]
+        self._core.drop_snapshot(name)
+        return render("said", text=f"The snapshot {name} is deleted.")
+
+    async def _forecast(self, _request: Request) -> str:
+        return render("forecast", forecast=await self._run_operations.forecast_run(ForecastOrder()))
 
     async def _steer(self, kind: Literal["pause", "resume", "cancel"], request: Request) -> str:
         _, view = self._core.campaign(request.path_params["id"])

@@ -35,6 +35,7 @@ from dialsim.results.time_use import StepFunction, limit
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.control.clock import ClockState
+from dialsim.sandbox.control.run import SnapshotState
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.page.view import (
@@ -414,6 +415,10 @@ class Sections:
             "clock": render("clock", clock=ClockState.of(core)),
             "news": self._news(),
             "organizations": self._organizations(view),
+            "snapshots": render(
+                "snapshots",
+                snapshots=[SnapshotState.of(*one) for one in core.snapshots.items()],
+            ),
             "campaigns": self._campaigns(view),
             "calls": render("calls", calls=latest_calls(core, view), view=view),
             "webhooks": render("webhooks", webhooks=latest_webhooks(core, view), view=view),
@@ -452,6 +457,7 @@ class Sections:
             core.at,
             core.simulation.log.size(),
             (clock.advancing, clock.speed, core.journal and core.journal.error),
+            tuple(core.snapshots),
             (len(core.records), len(core.outbox.log), core.sender.busy, core.requests.changes),
             tuple((fault.number, fault.met) for fault in core.faults),
             monotonic() // _UNTOLD,
