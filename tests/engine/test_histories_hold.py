@@ -1,6 +1,7 @@
 """Forecasts from lists with histories are calibrated (C1, P8).
 
-A truth is a random campaign in a random engine. It is cut at a random instant, and the history of
+A truth is a random campaign in a random engine. It is cut at an instant that depends on chance and
+not on the truth, and the history of
 each person up to then is written into a CSV, in random order, as a planner would write it. The
 forecast has the true behaviour and settings. At least 84 % of the truths must lie in the 90 %
 interval, and the mean error must be within 2 standard errors of 0, for the finish and the number of
@@ -12,6 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -156,14 +158,20 @@ def _seconds(past: Past | None) -> object:
     return past.call_attempt, past.latest_call_status, round(past.last_ended_at / 2000)
 
 
-def error(number: int) -> Error:
-    """Forecast a truth from a random instant of its way."""
+def error(number: int) -> Error | None:
+    """Forecast a truth from a random instant of its way; None if it was done before."""
     written = random_truth(number)
     truth = dialsim.run(dialsim.loads(json.dumps(written)), seed=1000 + number)
     summary, chance = truth.summary, np.random.default_rng([32, number])
     assert summary.finish is not None
     begun, finish = parse_instant(START), summary.finish.timestamp() * 1000
-    cut = begun + int((finish - begun) * chance.uniform(0.1, 0.8))
+    # Of another run of the campaign: a share of this one would tell when it will be done, and
+    # forecasts from instants chosen by the truth are late on average
+    other = dialsim.run(dialsim.loads(json.dumps(written)), seed=5000 + number).summary.finish
+    assert other is not None
+    cut = begun + int((other.timestamp() * 1000 - begun) * chance.uniform(0.1, 0.8))
+    if cut >= finish:
+        return None
     people = listed(truth, cut, chance)
     written["clock"] = {"start": format_instant(cut)}
     written["organizations"][0]["campaigns"][0]["recipients"] = {"file": "people.csv"}
@@ -182,7 +190,7 @@ def error(number: int) -> Error:
 
 @pytest.mark.slow
 def test_finish_and_reach_of_100_truths_lie_in_the_90_percent_interval() -> None:
-    errors = pd.DataFrame([error(number) for number in range(100)])
+    errors = pd.DataFrame(islice(filter(None, map(error, count())), 100))
     print(errors.describe())
     assert errors["finish_held"].mean() >= 0.84
     assert errors["reach_held"].mean() >= 0.84

@@ -36,7 +36,8 @@ class Service:
 
     `rhythm` mixes a flat day (0) with the hours of people's lives (1). `setup` and `ring` are
     ranges in seconds, `outage` is the index of a day on which 60 % of calls fail. `tail` of the
-    conversations are ten times as long.
+    conversations are ten times as long, `ring_tail` of the unanswered calls ring three times as
+    long.
     """
 
     people: int = 1500
@@ -50,6 +51,7 @@ class Service:
     ring: float = 28.0
     talk: float = 60.0
     tail: float = 0.0
+    ring_tail: float = 0.0
     dead: float = 0.04
     answered: float = 0.4
     outage: int | None = None
@@ -173,7 +175,9 @@ class Service:
             )
         if chance.random() < 0.12:
             return "BUSY", setup + 1.0, 0.0
-        return "NO_ANSWER", setup + self.ring + chance.uniform(0.0, 2.0), 0.0
+        rings = self.ring + chance.uniform(0.0, 2.0)
+        rings *= 3.0 if self.ring_tail and chance.random() < self.ring_tail else 1.0
+        return "NO_ANSWER", setup + rings, 0.0
 
     def _body(self, who: int, attempt: int, end: str, over: int, ended: int) -> dict[str, Any]:
         talked = end == "COMPLETED"

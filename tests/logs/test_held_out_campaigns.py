@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 import dialsim
-from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.engine.windows import Windows
+from dialsim.experiments.forecast import ForecastFigures, Span, Widening
+from dialsim.interface.instants import DAY, format_instant, parse_instant
+from dialsim.logs.backtest import Backtest
 from dialsim.logs.held_out_campaigns import (
+    HeldOutCampaign,
     HeldOutCampaigns,
     _written_settings,
     forecast_held_out,
@@ -86,6 +90,21 @@ def test_of_one_campaign_the_rest_is_forecast(log: Log) -> None:
     [first] = found.campaigns
     assert 0 < first.forecast.reached < first.reached
     assert first.finish > found.cut
+
+
+def test_several_cuts_widen_the_intervals_like_a_backtest() -> None:
+    nine = parse_instant("2026-01-05T02:00:00Z")
+    done = Span(nine + HOUR, nine + 2 * HOUR, nine + 3 * HOUR)
+    figures = ForecastFigures(nine, 100, 100, 10, done.high, done, Span(40.0, 50.0, 60.0))
+    windows = Windows([(d * DAY + 9 * HOUR, d * DAY + 17 * HOUR) for d in range(7)])
+    late = HeldOutCampaign("January", figures, nine + 26 * HOUR, 55, windows)  # 10 open hours
+    past = Backtest([late])
+    assert past.widening == Widening(8.0, 1.0)
+    line, reach = [*HeldOutCampaigns(nine, (late,), ()).lines(past.widening)][1:]
+    assert "outside; widened " in line
+    assert line.endswith("Tue 6 Jan 11:00: in it")
+    assert "widened" not in reach
+    assert next(past.lines()) == "Of 1 earlier forecast 0 held for the finish, 1 for people reached"
 
 
 def test_a_campaign_that_is_not_finished_says_so(folder: Path, tmp_path: Path) -> None:

@@ -5,16 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from dialsim.cli import commands
 from dialsim.errors import DialsimError
-from dialsim.logs.calibrate import Calibration, calibrate
+from dialsim.logs.answering import PointEstimate
+from dialsim.logs.behaviour_text import _held_out
+from dialsim.logs.calibrate import Bin, Calibration, HoldOut, calibrate
+from dialsim.logs.durations import FittedDurations
 from dialsim.logs.held_out_campaigns import _people
 from dialsim.logs.log import Log, read_log
+from dialsim.logs.misfit import _tails
 from dialsim.report.log_pages import calibration_page
+from dialsim.scenario.distribution import distribution
 from logs.other_service import Service
 
 TUESDAY = 20_459  # 2026-01-06
@@ -88,6 +94,31 @@ def test_people_with_hours_of_their_own_are_named(tmp_path: Path) -> None:
 
 def test_a_log_of_the_model_has_no_misfit(without_outage: Log) -> None:
     assert calibrate(without_outage).behaviours["default"].misfits == ()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03])
+def test_a_tail_of_hold_times_is_named(share: float, tmp_path: Path) -> None:
+    log = log_of(tmp_path, people=900, lines=3, attempts=3, ring_tail=share)
+    named = [one for one in calibrate(log).behaviours["default"].misfits if "hold times" in one]
+    assert len(named) == (share > 0)
+    assert all("At risk: the finish" in one for one in named)
+
+
+def test_a_tail_of_measured_ring_times_is_named() -> None:
+    times = np.append(np.random.default_rng(1).uniform(20_000, 30_000, 4_950), [200_000.0] * 50)
+    shape = {"dist": "uniform", "low": "20s", "high": "30s"}
+    known = FittedDurations(distribution(shape), shape, {}, len(times), {}, times)
+    [named] = _tails({"ring times before noAnswer": known}, None)
+    assert named.startswith("The longest 1 % of ring times before noAnswer: 200 s on average")
+
+
+def test_a_contradicted_group_is_a_warning_and_no_table_cell() -> None:
+    sure = PointEstimate(0.5, 0.01, 400)
+    groups = (Bin(0.5, sure), Bin(0.3, sure))
+    held = HoldOut(0, 900, 800, 0.6, 0.7, PointEstimate(0.1, 0.01, 800), groups)
+    *_, table, warning = _held_out(held)
+    assert table == "  forecast → answered: 50% → 50%"
+    assert warning == "warning: of 400 calls forecast at 30%, 50% were answered"
 
 
 def test_a_failure_in_an_outage_is_no_sign_of_a_dead_number(with_outage: Log) -> None:

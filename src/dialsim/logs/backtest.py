@@ -61,7 +61,7 @@ class Backtest:
         ]
         (first, of_first), (second, of_second) = held
         said = f"{first} held for {of_first}, {second} for {of_second}"
-        yield f"Of {count} earlier forecasts {said}"
+        yield f"Of {count} earlier forecast{'s' * (count > 1)} {said}"
         wider = self.widening
         for name, by in (("finish", wider.finish), ("reach", wider.reach)):
             if by > 1.0:

@@ -334,15 +334,13 @@ def _held_out(held: HoldOut) -> Iterator[str]:
         f"  log loss {held.loss:.4f}, that of a constant {held.constant:.4f}: {better} by "
         f"{held.gain.value:.4f} ± {held.gain.error:.4f} a call"
     )
-    yield "  forecast → answered: " + ", ".join(
-        f"{one.forecast:.0%} → {one.answered.value:.0%}" for one in held.curve
-    )
-    for one in held.curve:
-        if one.is_contradicted:
-            yield (
-                f"warning: of {one.answered.count:,} calls forecast at {one.forecast:.0%}, "
-                f"{one.answered.value:.0%} were answered"
-            )
+    # A number that the log contradicts is a warning, not an entry of the table
+    sound = [one for one in held.curve if not one.is_contradicted]
+    if sound:
+        yield "  forecast → answered: " + ", ".join(
+            f"{one.forecast:.0%} → {one.answered.value:.0%}" for one in sound
+        )
+    yield from (f"warning: {sentence}" for sentence in held.warnings)
 
 
 def _percent(estimate: PointEstimate) -> str:

@@ -144,6 +144,16 @@ class HoldOut:
     gain: PointEstimate
     curve: tuple[Bin, ...]
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return a sentence on each group whose answers contradict its forecast."""
+        return tuple(
+            f"of {one.answered.count:,} calls forecast at {one.forecast:.0%}, "
+            f"{one.answered.value:.0%} were answered"
+            for one in self.curve
+            if one.is_contradicted
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -425,10 +435,13 @@ def _calibrated(
     answered = calls[calls["outcome"] == ANSWERED]
     talk = _fitted(answered["call_duration_ms"].dropna().to_numpy(np.int64))
     setup, rings = _line_times(calls)
+    setup_time, ring_times = _fitted(setup), {end: _fitted(one) for end, one in rings.items()}
     latency = _latencies(calls)
     rates, delays, late = _analyses(log, answered, latency)
     furthest, fields = _found(answered)
     at = calls["dialled_at"].to_numpy()
+    times = {"conversations": talk, "setup times": setup_time}
+    times |= {f"ring times before {end}": fit for end, fit in ring_times.items()}
     return Calibrated(
         name=name,
         calls=len(calls),
@@ -437,8 +450,8 @@ def _calibrated(
         last=int(at.max()),
         answering=who,
         talk_time=talk,
-        setup_time=_fitted(setup),
-        ring_time={end: fit for end, values in rings.items() if (fit := _fitted(values))},
+        setup_time=setup_time,
+        ring_time={end: fit for end, fit in ring_times.items() if fit is not None},
         holds=holds,
         analysis_delay=_fitted(delays),
         late_result_delay=_fitted(late),
@@ -447,7 +460,7 @@ def _calibrated(
         fields=fields,
         latency=_fitted(latency),
         untold=[*_untold(log, who, attempts, dialled_at, delays, holds)],
-        misfits=misfits(attempts, dialled_at, who, {"conversations": talk}),
+        misfits=misfits(attempts, dialled_at, who, times, holds),
     )
 
 

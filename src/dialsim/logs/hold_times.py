@@ -11,7 +11,8 @@ hold times as a weak prior (Gelman et al. 2013, "Bayesian Data Analysis", chapte
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from dialsim.logs.answering import ANSWERED, Floats, Integers, PointEstimate
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.findings import milliseconds
 from dialsim.scenario.behaviour import BUILT_IN
+from dialsim.scenario.distribution import distribution
 from dialsim.scenario.units import format_duration
 
 if TYPE_CHECKING:
@@ -42,8 +44,12 @@ _WARM_UP = 2 * MINUTE
 _SILENCE = 10 * MINUTE  # without the end of a call: a pause
 _CALLS_PER_BLOCK = 25
 _PRIOR_SD = 15_000.0
+_OUTLIER = 7.5  # median deviations, 5 standard deviations of a normal distribution
 _ROUNDS = 12
 _LEAST = 200.0  # ms, least hold time that is drawn
+_TAIL, _TAIL_OFF = 0.99, 0.15
+_FEWEST_IN_TAIL = 1_000  # calls in saturated time
+_REPLICAS, _MOST_REPLAYED = 20, 5_000  # logs of the fitted model, and calls in each
 
 
 def assumed_holds() -> tuple[Floats, Floats]:
@@ -58,6 +64,20 @@ def assumed_holds() -> tuple[Floats, Floats]:
     return means, np.array([np.hypot(setup.std(), one.std()) for one in rings])
 
 
+class HoldTail(NamedTuple):
+    """Mean (ms) of the longest 1 % of hold times: of the log, and of logs of the fitted model."""
+
+    observed: float
+    expected: Floats
+
+    @property
+    def is_off(self) -> bool:
+        """True if the log is beyond all logs of the model, and by a size that matters."""
+        ratio = self.observed / self.expected.mean() - 1.0
+        inside = self.expected.min() <= self.observed <= self.expected.max()
+        return bool(not inside and abs(ratio) > _TAIL_OFF)
+
+
 @dataclass(frozen=True, slots=True)
 class HoldTimes:
     """Mean hold times (ms) by outcome, from `saturated` ms of saturated lines.
@@ -70,6 +90,7 @@ class HoldTimes:
     covariance: Floats
     counts: Integers
     saturated: int
+    tail: HoldTail | None = None
 
     def estimate(self, outcome: int) -> PointEstimate:
         """Return the mean hold time before an outcome, a code of `answering`."""
@@ -156,7 +177,9 @@ def hold_times(log: Log, calls: pd.DataFrame, lines: int | None = None) -> HoldT
         part = calls[calls["campaign"].isin(own) & calls["ended_at"].notna()]
         if len(part) >= FEWEST_SATURATED:
             blocks.append(_blocks(log, part, lines))
-    return _solved([one for one in blocks if len(one.begins)])
+    blocks = [one for one in blocks if len(one.begins)]
+    found = _solved(blocks)
+    return found and replace(found, tail=_tail(max(blocks, key=lambda one: len(one.ends)), found))
 
 
 def _blocks(log: Log, part: pd.DataFrame, lines: int | None) -> _Blocks:
@@ -273,6 +296,8 @@ def _solved(blocks: list[_Blocks]) -> HoldTimes | None:
                 for one in blocks
             ]
         )
+        typical = _typical(missing)
+        missing, begun = missing[typical], begun[typical]
         # Calls move between blocks as the means change, so that the count is checked in every
         # round.
         if begun.sum() < FEWEST_SATURATED:
@@ -289,8 +314,72 @@ def _solved(blocks: list[_Blocks]) -> HoldTimes | None:
     return HoldTimes(means, covariance, begun.sum(axis=0).astype(np.int64), saturated)
 
 
+def _typical(missing: Floats) -> NDArray[np.bool_]:
+    """Return the blocks that are no outliers (Rousseeuw & Leroy 1988).
+
+    Where recipients were lost in the queue, they wait without a line that is held.
+    """
+    off = np.abs(missing - np.median(missing))
+    return off <= _OUTLIER * max(float(np.median(off)), MINUTE / 60)
+
+
 def _each(blocks: list[_Blocks], means: Floats) -> Iterator[Floats]:
     """Yield the line time (ms) of each block that the calls do not account for."""
     for one in blocks:
         held = one.calls.held(one.ends, means) - one.calls.held(one.begins, means)
         yield one.lines * (one.ends - one.begins) - held
+
+
+def _tail(blocks: _Blocks, found: HoldTimes) -> HoldTail | None:
+    """Compare the tail of hold times with logs of the fitted model; None for too few calls.
+
+    A posterior predictive check (Gelman et al. 2013, chapter 6): lines get the same calls in the
+    same order, with hold times of the model, and hold times are read from both in the same way.
+    """
+    calls, lines = blocks.calls, np.unique(blocks.lines)
+    starts = calls.over - found.means[calls.outcome]
+    order = np.argsort(starts, kind="stable")
+    block = np.searchsorted(blocks.begins, starts[order], side="right") - 1
+    typical = _typical(next(_each([blocks], found.means)))
+    inside = (block >= 0) & (starts[order] < blocks.ends[block]) & typical[block]
+    saturated = order[inside]
+    if len(saturated) < _FEWEST_IN_TAIL or len(lines) > 1:
+        return None
+    quantiles = (np.arange(1000) + 0.5) / 1000
+    drawn = np.stack([durations(distribution(one), quantiles) for one in found.written.values()])
+    played, chance, expected = saturated[:_MOST_REPLAYED], np.random.default_rng(1), []
+    outcome, talk = calls.outcome[played], (calls.ended - calls.over)[played]
+    for _ in range(_REPLICAS):
+        held = drawn[outcome, chance.integers(0, len(quantiles), len(played))]
+        dialled = _dials(held + talk, int(lines[0]))
+        again = _Calls(dialled + held, dialled + held + talk, outcome, calls.lines[played])
+        expected.append(_longest(_read_holds(again, found.means, int(lines[0]))))
+    observed = _longest(_read_holds(calls, found.means, int(lines[0]))[saturated])
+    return HoldTail(observed, np.array(expected))
+
+
+def _dials(lengths: Integers, lines: int) -> Integers:
+    """Return when each call is dialled, if a line is dialled on as soon as it is free."""
+    free, dialled = [0] * lines, []
+    heapify(free)
+    for length in lengths.tolist():
+        dialled.append(free[0])
+        heapreplace(free, free[0] + length)
+    return np.array(dialled, dtype=np.int64)
+
+
+def _read_holds(calls: _Calls, means: Floats, lines: int) -> Floats:
+    """Return hold times (ms) if the k-th dial takes the line that the (k − lines)-th end frees.
+
+    Dials are in the order of their estimates, so that long hold times are blurred but not lost.
+    """
+    order = np.argsort(calls.over - means[calls.outcome], kind="stable")
+    held = np.full(len(order), np.nan)
+    held[order[lines:]] = calls.over[order[lines:]] - np.sort(calls.ended)[: len(order) - lines]
+    return held
+
+
+def _longest(held: Floats) -> float:
+    """Return the mean of the longest 1 % of hold times."""
+    ordered = np.sort(held[~np.isnan(held)])
+    return float(ordered[int(len(ordered) * _TAIL) :].mean())

@@ -22,6 +22,7 @@ from dialsim.logs.answering import ANSWERED, FAILED, Answering, Attempts, Floats
 
 if TYPE_CHECKING:
     from dialsim.logs.durations import FittedDurations
+    from dialsim.logs.hold_times import HoldTimes
 
 _SURELY = 4.0
 """Least standard errors of a difference that is shown; some 60 groups of a log are compared."""
@@ -31,7 +32,7 @@ _RHYTHM_SURELY, _RHYTHM_MATTERS = 3.0, 0.01
 """The same for retries at the same and at other hours."""
 _FEW = 30
 _OUTAGE_SURELY, _OUTAGE_MORE, _OUTAGE_TIMES = 6.0, 0.2, 2.0
-_TAIL = 0.99
+_TAIL, _FEWEST_IN_TAIL = 0.99, 1_000
 _TAIL_OFF = 0.3
 """Relative error of the mean of the longest 1 % that is shown."""
 
@@ -121,15 +122,17 @@ def misfits(
     dialled_at: NDArray[np.int64],
     who: Answering,
     times: Mapping[str, FittedDurations | None],
+    holds: HoldTimes | None,
 ) -> tuple[str, ...]:
     """Return a sentence on each difference between a log and the fitted model, the largest first.
 
-    `times` are the fitted durations, by their names in sentences.
+    `times` are the fitted durations, by their names in sentences; `holds` stand for those of setup
+    and ringing where the log has no dials.
     """
     chances = who.model.chances_of_ends(attempts)
     found = [*_by_groups(attempts, dialled_at, chances), *_persistence(attempts, chances)]
     found.sort(key=lambda one: -abs(one.deviation))
-    return (*map(str, found), *_tails(times))
+    return (*map(str, found), *_tails(times, holds))
 
 
 def _by_groups(
@@ -213,15 +216,22 @@ def _compared(
     return Misfit(group, ended, calls, observed, expected, deviation, at_risk)
 
 
-def _tails(times: Mapping[str, FittedDurations | None]) -> Iterator[str]:
+def _tails(times: Mapping[str, FittedDurations | None], holds: HoldTimes | None) -> Iterator[str]:
     """Yield a sentence on each fitted duration whose longest 1 % is of another length."""
+    found = []
     for name, fit in times.items():
-        if fit is None or len(fit.measured) < 1_000:
+        if fit is None or len(fit.measured) < _FEWEST_IN_TAIL:
             continue
         ours = fit.upper_mean(_TAIL)
         theirs = float(fit.measured[fit.measured >= np.quantile(fit.measured, _TAIL)].mean())
         if theirs > 0 and abs(ours / theirs - 1.0) > _TAIL_OFF:
-            yield (
-                f"The longest 1 % of {name}: {theirs / 1000:,.0f} s on average, in the fitted "
-                f"distribution {ours / 1000:,.0f} s. At risk: the finish"
-            )
+            found.append((name, theirs, ours))
+    if holds is not None and holds.tail is not None and holds.tail.is_off:
+        found.append(
+            ("hold times (setup and ringing)", holds.tail.observed, holds.tail.expected.mean())
+        )
+    for name, theirs, ours in found:
+        yield (
+            f"The longest 1 % of {name}: {theirs / 1000:,.0f} s on average, with the fitted "
+            f"behaviour {ours / 1000:,.0f} s. At risk: the finish"
+        )

@@ -81,13 +81,15 @@ def _calibration_facts(calibration: Calibration) -> Iterator[Fact]:
             yield Fact(f"Who ever answers?{of}", "The log cannot tell")
         held = calibration.hold_out.get(name)
         if held is not None:
-            better = held.gain.low > 0
+            off, groups = len(held.warnings), len(held.curve)
+            better = "Not shown" if held.gain.low <= 0 else f"Not in {off} of {groups} groups"
+            better = better if off or held.gain.low <= 0 else "Yes"
             detail = (
                 f"Log loss {held.loss:.4f} a call on {held.calls:,} calls not seen, "
                 f"{held.constant:.4f} with one chance for all: {held.gain.value:.4f} "
                 f"± {held.gain.error:.4f} less."
             )
-            yield Fact(f"Does it forecast?{of}", "Yes" if better else "Not shown", detail)
+            yield Fact(f"Does it forecast?{of}", better, detail)
 
 
 def _share(estimate: PointEstimate) -> str:
@@ -101,8 +103,9 @@ def _calibration_sections(
     pictures = [*_pictures(number, found, held)]
     parts: list[Part] = [Grid(pictures)] if pictures else []
     yield Section(f"{before}Estimates and what was seen", [*parts, _estimates(found)])
+    warnings = () if held is None else held.warnings
     for title, texts in (
-        ("What the log contradicts", found.misfits),
+        ("What the log contradicts", [*found.misfits, *(f"Held out: {one}" for one in warnings)]),
         ("What the log can't tell", found.untold),
     ):
         if texts:
@@ -142,7 +145,10 @@ def _pictures(number: int, found: Calibrated, held: HoldOut | None) -> Iterator[
         caption = "Quantiles of talk times: those measured against those of the distribution."
         yield picture(f"talk{number}", partial(_draw_times, found.talk_time), caption)
     if held is not None:
-        caption = "Calls not learned from, in ten groups by their forecast: answered as forecast?"
+        caption = (
+            "Calls not learned from, in ten groups by their forecast: answered as forecast? "
+            "Orange groups contradict it."
+        )
         yield picture(f"forecast{number}", partial(_draw_curve, held), caption)
 
 
@@ -173,9 +179,13 @@ def _draw_curve(held: HoldOut, ax: Axes) -> Axes:
     forecast = np.array([one.forecast for one in held.curve])
     answered = np.array([one.answered.value for one in held.curve])
     error = 1.96 * np.array([one.answered.error for one in held.curve])
+    wrong = np.array([one.is_contradicted for one in held.curve])
     top = min(1.0, 1.1 * max(forecast.max(), (answered + error).max()))
     ax.plot([0.0, top], [0.0, top], color=GRID, linewidth=1.0)
-    ax.errorbar(forecast, answered, yerr=error, fmt="o", color=BLUE, markersize=4)
+    for rows, color in ((~wrong, BLUE), (wrong, ORANGE)):
+        ax.errorbar(
+            forecast[rows], answered[rows], yerr=error[rows], fmt="o", color=color, markersize=4
+        )
     share_axis(ax, top)
     ax.set_xlim(0.0, top)
     ax.xaxis.set_major_formatter(ax.yaxis.get_major_formatter())
