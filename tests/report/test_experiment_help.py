@@ -191,10 +191,10 @@ def test_runs_held_back_by_the_same_causes_are_counted_together_whichever_leads(
         cause = Bottleneck("Acme/January", reasons[0], sentence, 0.5, reasons[1:])
         return RunFigures(0, None, (ScopeFigures("run", None, None, {}, cause),))
 
-    slots, pacing = Reason.SLOTS, Reason.PACING
+    slots, pacing = Reason.LINES, Reason.PACING
     found = holding([held(slots), held(pacing, slots), held(slots, pacing), held(pacing, slots)])
     assert found is not None
-    assert (found.how_often, found.reason) == ("in 3 of 4 runs", "pacing and slots")
+    assert (found.how_often, found.reason) == ("in 3 of 4 runs", "pacing and lines")
 
 
 def test_figures_kept_as_text_come_back_with_what_held_the_run_back(scenario: Scenario) -> None:

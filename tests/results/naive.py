@@ -147,7 +147,7 @@ def calling_days(trace: Trace, position: tuple[int, int]) -> int:
     )
 
 
-CAUSES = ("pauses", "windows", "slots", "pacing", "queue", "retry_interval", "calls")
+CAUSES = ("pauses", "windows", "lines", "pacing", "queue", "retry_interval", "calls")
 
 
 class NaiveTime:
@@ -201,7 +201,7 @@ class NaiveTime:
         """The shares of slots and of allowed dials used while calls waited in open windows."""
         busy = allowed = paced = time = 0
         for since, until in zip(self.edges[:-1], self.edges[1:], strict=True):
-            if self.cause(since, self.windows.open(since), False) in ("slots", "pacing"):
+            if self.cause(since, self.windows.open(since), False) in ("lines", "pacing"):
                 busy += self.under_way(since) * (until - since)
                 allowed += self.limit(since) * (until - since)
                 time += until - since
@@ -217,7 +217,7 @@ class NaiveTime:
         if self.status(at) == "PAUSED":
             return "pauses"
         if is_open:
-            return "slots" if self.under_way(at) >= self.limit(at) else "pacing"
+            return "lines" if self.under_way(at) >= self.limit(at) else "pacing"
         ordinary = self.default.open(at)
         return "nights" if waited_at_closing and not ordinary else "windows"
 

@@ -51,7 +51,7 @@ def test_the_share_of_capacity_counts_no_closed_day_and_charts_shade_none() -> N
     used = reading.slots[0].busy
     busy = sum(used.integral(np.array([[m * 60_000, (m + 1) * 60_000]])) for m in minutes)
     share = busy / (60_000 * len(minutes))  # one line
-    assert part.slots_capacity_share == pytest.approx(share, rel=0.01)
+    assert part.lines_capacity_share == pytest.approx(share, rel=0.01)
 
 
 def test_time_without_other_time() -> None:

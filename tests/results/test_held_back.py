@@ -48,10 +48,10 @@ def two_calls(second: int, end: int) -> str:
 
 def test_slots_are_named_where_all_were_busy_while_people_waited() -> None:
     found = held_back(HandCampaign(two_calls(900, 1000), 2, life=life(1000)), limits=[(0, 0, 1)])
-    assert found.reason == "slots"
+    assert found.reason == "lines"
     assert found.share == 0.9
     assert found.sentence == (
-        "Slots: the only one was busy for 90 % of the time, and people waited."
+        "Lines: the only one was busy for 90 % of the time, and people waited."
     )
     assert found.campaign == "Acme/January"
 
@@ -65,7 +65,7 @@ def test_slots_taken_by_another_campaign_are_said_to_be() -> None:
         limits=[(0, 0, 1), (5, 0, 1), (900, 0, 4)],
     )
     assert found.sentence == (
-        "Slots: all 1 to 4 were busy, mostly with calls of other campaigns, for 90 % of the time, "
+        "Lines: all 1 to 4 were busy, mostly with calls of other campaigns, for 90 % of the time, "
         "and people waited; 100 % of the people were not reached in the 1 attempt they got, as all "
         "of these calls were busy."
     )
@@ -98,9 +98,9 @@ def test_a_night_through_which_a_backlog_waits_is_no_fault_of_the_windows() -> N
     campaign = HandCampaign(log, 2, life=life(end), body=NINE_TO_SEVEN)
     result = Result(hand_trace([campaign], limits=[(0, 0, 1)]))
     use = result.reading.time_uses[0, 0]
-    assert (use.slots, use.nights, use.calls) == (10 * HOUR, 14 * HOUR, 5 * HOUR)
+    assert (use.lines, use.nights, use.calls) == (10 * HOUR, 14 * HOUR, 5 * HOUR)
     found = held_back(campaign, limits=[(0, 0, 1)])
-    assert (found.reason, found.share) == ("slots", 10 / 15)
+    assert (found.reason, found.share) == ("lines", 10 / 15)
 
 
 def test_windows_that_close_during_the_day_count_even_with_a_backlog() -> None:
@@ -212,14 +212,14 @@ def test_slots_and_pacing_that_bind_together_are_named_together() -> None:
     assert as_it_is - both.timestamp() > 14 * MINUTE / 1000
     found = paced(10, 0.16).held_back
     assert found is not None
-    assert {found.reason, *found.also} == {"slots", "pacing"}
+    assert {found.reason, *found.also} == {"lines", "pacing"}
     assert found.sentence == (
-        "Slots and pacing: while people waited, 95 % of the slots were busy and 100 % of the 0.16 "
+        "Lines and pacing: while people waited, 95 % of the lines were busy and 100 % of the 0.16 "
         "dials a second that callsPerSecond allows were made, so more of one alone saves little."
     )
 
 
-@pytest.mark.parametrize(("lines", "rate", "reason"), [(10, 0.32, "slots"), (20, 0.16, "pacing")])
+@pytest.mark.parametrize(("lines", "rate", "reason"), [(10, 0.32, "lines"), (20, 0.16, "pacing")])
 def test_the_one_that_alone_would_save_the_time_is_named_alone(
     lines: int, rate: float, reason: str
 ) -> None:
@@ -241,10 +241,10 @@ def test_short_windows_and_full_slots_are_both_named() -> None:
     ten, noon, end = 10 * MINUTE, 3 * HOUR, 3 * HOUR + MINUTE
     log = two_calls(noon, end).replace(f"{noon} 0 1", f"{ten} 0 1")
     found = held_back(HandCampaign(log, 2, life=life(end), body=body), limits=[(0, 0, 1)])
-    assert (found.reason, found.also) == ("windows", ("slots",))
+    assert (found.reason, found.also) == ("windows", ("lines",))
     assert found.sentence == (
-        "Calling windows and slots: they were closed for 94 % of the time, and people waited; for "
-        "6 % the only slot was busy."
+        "Calling windows and lines: they were closed for 94 % of the time, and people waited; for "
+        "6 % the only line was busy."
     )
 
 
@@ -267,9 +267,9 @@ def test_two_causes_that_took_much_of_the_time_are_both_named() -> None:
     """
     body = {"maxAttempts": 2, "retryInterval": 300_000}
     found = held_back(HandCampaign(log, 2, life=life(700_003), body=body), limits=[(0, 0, 1)])
-    assert (found.reason, found.also) == ("slots", ("retry_interval",))
+    assert (found.reason, found.also) == ("lines", ("retry_interval",))
     assert found.sentence == (
-        "Slots and retry interval: the only one was busy for 57 % of the time, and people waited; "
+        "Lines and retry interval: the only one was busy for 57 % of the time, and people waited; "
         "43 % went by until the 5 min before a retry was over."
     )
 
@@ -296,7 +296,7 @@ def test_pacing_is_named_while_a_slot_is_free_and_people_wait(
     )
     assert (found.reason, found.share) == ("pacing", 0.9)
     assert found.sentence == (
-        f"Pacing: for 90 % of the time people waited and a slot was free, but {words}."
+        f"Pacing: for 90 % of the time people waited and a line was free, but {words}."
     )
 
 
@@ -374,7 +374,7 @@ def test_an_end_date_time_that_came_first_is_said() -> None:
         limits=[(0, 0, 1)],
     )
     assert found.sentence == (
-        "Slots: the only one was busy for >99 % of the time, and people waited; "
+        "Lines: the only one was busy for >99 % of the time, and people waited; "
         "endDateTime came before 1 person could be reached."
     )
 
@@ -405,7 +405,7 @@ def test_a_cancellation_that_came_first_is_said() -> None:
         HandCampaign(log, 3, life=life(1000, "CANCELLED", "cancel")), limits=[(0, 0, 1)]
     )
     assert found.sentence == (
-        "Slots: the only one was busy for >99 % of the time, and people waited; "
+        "Lines: the only one was busy for >99 % of the time, and people waited; "
         "it was cancelled before 1 person could be reached."
     )
 
@@ -414,7 +414,7 @@ def test_a_cancellation_that_came_first_is_said() -> None:
     ("stopped", "limit", "reason", "words"),
     [
         ("9 PAUSED pause", 2, "pauses", "Pauses: it was paused and never resumed"),
-        ("", 0, "slots", "Slots: maxConcurrentCalls is 0 to the end"),
+        ("", 0, "lines", "Lines: maxConcurrentCalls is 0 to the end"),
         ("", 2, "pacing", "Pacing: no instant of release ever falls into a calling window"),
     ],
 )

@@ -254,7 +254,7 @@ def test_progress_of_an_expired_campaign_ends_with_its_finish() -> None:
 
 
 def test_slots_in_use_are_means_of_what_the_transitions_say(result: Result) -> None:
-    at, value = line(result.plot.occupancy(), "slots in use (mean")
+    at, value = line(result.plot.occupancy(), "lines in use (mean")
     rows = result.transitions
     gain = (rows["to_status"] == "INITIATED").astype(int) - (
         rows["from_status"] == "INITIATED"

@@ -40,7 +40,7 @@ Money     per reached
 ─────────────────────
 January      1.40 THB
 
-Slots and queue   mean in use   peak   of capacity   mean wait   95 % within
+Lines and queue   mean in use   peak   of capacity   mean wait   95 % within
 ────────────────────────────────────────────────────────────────────────────
 January                   0.5      2          25 %        11 s          32 s
 

@@ -221,7 +221,7 @@ def test_time_use_is_what_an_instant_by_instant_walk_finds(seed: int) -> None:
         walk = walked.shares()
         use = result.reading.time_uses[life.position]
         assert {cause: getattr(use, cause) for cause in walk} == walk
-        assert (use.slots_used, use.pace_used) == pytest.approx(walked.used())
+        assert (use.lines_used, use.pace_used) == pytest.approx(walked.used())
         assert use.total + use.nights == life.end - life.start
 
 
@@ -231,5 +231,5 @@ def test_the_walks_meet_every_cause() -> None:
         for seed in SEEDS
         for life in small(nasty(seed))
     ]
-    for cause in (*naive.CAUSES, "nights", "backlog", "pacing_in_queue", "slots_used", "pace_used"):
+    for cause in (*naive.CAUSES, "nights", "backlog", "pacing_in_queue", "lines_used", "pace_used"):
         assert any(getattr(use, cause) for use in uses), cause

@@ -73,9 +73,9 @@ def test_the_figures_of_a_campaign_are_those_worked_out_on_paper() -> None:
     assert (january.calls_busy, january.calls_failed, january.dials) == (1, 1, 6)
     assert (january.attempts, january.attempts_per_person_mean) == (6, 1.5)
     used_ms = 64_000 + 31_000 + 2_000 + 37_000 + 62_000 + 2_000
-    assert january.slots_in_use_mean == used_ms / 393_000
-    assert january.slots_in_use_peak == 2
-    assert january.slots_capacity_share == used_ms / (2 * 393_000)
+    assert january.lines_in_use_mean == used_ms / 393_000
+    assert january.lines_in_use_peak == 2
+    assert january.lines_capacity_share == used_ms / (2 * 393_000)
     assert january.queue_wait_mean_seconds == pytest.approx((31 + 33) / 6)
     assert january.queue_wait_p95_seconds == pytest.approx(32.5)  # 31 + 0.75 × (33 − 31)
     assert january.talk_minutes == 2.5
@@ -103,11 +103,11 @@ def test_campaigns_and_organizations_add_up_and_the_last_finish_counts() -> None
     assert after_nine(run.organizations[1].finish) == timedelta(seconds=393)
     assert (run.people, run.people_reached, run.people_exhausted) == (9, 6, 3)
     assert run.reach_by_attempt == (4 / 9, 6 / 9)
-    assert run.slots_in_use_peak == 4
+    assert run.lines_in_use_peak == 4
     acme_ms, bolt_ms = 198_000 + 60_000, 198_000
-    assert run.organizations[0].slots_in_use_mean == acme_ms / 460_000
-    assert run.slots_in_use_mean == (acme_ms + bolt_ms) / 460_000
-    assert run.slots_capacity_share == (acme_ms + bolt_ms) / (2 * 460_000 + 2 * 393_000)
+    assert run.organizations[0].lines_in_use_mean == acme_ms / 460_000
+    assert run.lines_in_use_mean == (acme_ms + bolt_ms) / 460_000
+    assert run.lines_capacity_share == (acme_ms + bolt_ms) / (2 * 460_000 + 2 * 393_000)
     assert run.held_back is not None
     assert run.held_back.campaign == "Acme/Later"
 
@@ -120,8 +120,8 @@ def test_the_capacity_follows_the_limit_and_counts_open_time_only() -> None:
         HandCampaign(log, life=life, body={"timeWindows": half_hour}),
         limits=[(0, 0, 1), (20_000, 0, 3)],
     )
-    assert run.slots_in_use_mean == 1
-    assert run.slots_capacity_share == 60_000 / (20_000 * 1 + 40_000 * 3)
+    assert run.lines_in_use_mean == 1
+    assert run.lines_capacity_share == 60_000 / (20_000 * 1 + 40_000 * 3)
     limits = [limit.max_concurrent_calls for limit in run.organizations[0].limits]
     assert limits == [1, 3]
 
@@ -146,8 +146,8 @@ def test_slots_in_use_are_those_of_open_time_only() -> None:
     life = "0 SCHEDULED schedule\n0 RUNNING start\n180000 COMPLETED all_final"
     body = {"timeWindows": [{"dayOfWeek": 1, "time": times}]}
     run = summary(HandCampaign(log, 3, life=life, body=body))
-    assert run.slots_in_use_mean == run.campaigns[0].slots_in_use_mean == 75_000 / 120_000
-    assert run.slots_capacity_share == 75_000 / (2 * 120_000)
+    assert run.lines_in_use_mean == run.campaigns[0].lines_in_use_mean == 75_000 / 120_000
+    assert run.lines_capacity_share == 75_000 / (2 * 120_000)
 
 
 def test_withdrawn_dials_timeouts_and_drops_are_counted_apart() -> None:
@@ -262,7 +262,7 @@ def test_nothing_to_divide_by_gives_none_and_not_an_error() -> None:
     life = "0 SCHEDULED schedule\n0 RUNNING start\n0 COMPLETED all_final"
     run = summary(HandCampaign("", 0, life=life))
     assert (run.reach_share, run.attempts_per_person_mean) == (None, None)
-    assert (run.slots_in_use_mean, run.slots_capacity_share) == (None, None)
+    assert (run.lines_in_use_mean, run.lines_capacity_share) == (None, None)
     assert (run.queue_wait_mean_seconds, run.queue_wait_p95_seconds) == (None, None)
     assert run.reach_by_attempt == ()
     assert after_nine(run.finish) == timedelta(0)

@@ -123,7 +123,7 @@ def hand_trace(
                 position=o,
                 name=names[o],
                 settings=SimpleNamespace(
-                    planned=(),
+                    compiled_actions=(),
                     webhook=None,
                     retention=None,
                     agents=(_AGENT,),

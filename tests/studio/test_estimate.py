@@ -79,7 +79,7 @@ def test_the_saved_file_has_the_same_figures_on_the_command_line(
     file = saved(state, tmp_path)
     said = program("run", file, "--replications", "4", "--jobs", "1", "--format", "json")
     found = rows(json.loads(said.stdout))
-    for name in ("finish_seconds", "people_reached", "cost", "slots_in_use_mean"):
+    for name in ("finish_seconds", "people_reached", "cost", "lines_in_use_mean"):
         for part in ("mean", "mean_low", "mean_high", "p50", "p95"):
             assert plain(estimate.figures[name][part]) == found[name][part]
 

@@ -89,7 +89,7 @@ def test_the_trace_that_is_broken_below_is_sound() -> None:
         (without("answered", (1, 1)), "P2"),
         (without("scheduled", (1, 1)), "C1"),
         (moved("scheduled", 1, (0, 1)), "C1"),
-        (moved("dialled", 1, (1, 1)), "Q4"),  # a slot was free for 1 ms
+        (moved("dialled", 1, (1, 1)), "Q4"),  # a line was free for 1 ms
         (moved("dialled", -1, (1, 1)), "Q1"),  # no slot was free yet
         (moved("dialled", 2000, (1, 1)), "P1"),  # set up in no time
         (moved("released", 1, (0, 2)), "Q2"),  # in vain

@@ -38,7 +38,7 @@ class Dialler:
         self.scripted = scripted
         self.campaigns: list[Campaign] = []
         self.calling_allowed = block.settings.calling_allowed
-        self.slots_in_use = 0
+        self.lines_in_use = 0
         self._queue_limit = scenario.engine.queue_limit
         self._queue_timeout = scenario.engine.queue_timeout
         self._sharing = scenario.engine.sharing
@@ -138,7 +138,7 @@ class Dialler:
 
     def slot_freed(self) -> None:
         """Free the line of a call that ended or was withdrawn (Q1)."""
-        self.slots_in_use -= 1
+        self.lines_in_use -= 1
         self.wake()
 
     def left_queue(self) -> None:
@@ -211,7 +211,7 @@ class Dialler:
 
     def _has_free_line(self) -> bool:
         """Return True if a line is neither in use nor needed by a queued call (Q10)."""
-        return self.slots_in_use + self._queued < self.limit
+        return self.lines_in_use + self._queued < self.limit
 
     def _with_a_line(self, ready: list[Campaign]) -> list[Campaign]:
         """Return the campaigns for whose next call a line is available (Q10, Q11)."""
@@ -220,7 +220,7 @@ class Dialler:
         now = self.clock.now
         # Lines that a campaign holds and already uses are in the count of lines in use.
         unused = sum(max(0, each.held_lines(now) - each.lines) for each in self.campaigns)
-        is_unheld = self.slots_in_use + self._queued + unused < self.limit
+        is_unheld = self.lines_in_use + self._queued + unused < self.limit
         return [
             campaign
             for campaign in ready
@@ -233,7 +233,7 @@ class Dialler:
         dialled.
         """
         dialled = False
-        while self._queued and self.slots_in_use < self.limit:
+        while self._queued and self.lines_in_use < self.limit:
             if self._gap and self._dialled_last is not None:
                 free_at = self._dialled_last + self._gap
                 if now < free_at:
@@ -244,7 +244,7 @@ class Dialler:
             call = self._queue.popleft()
             if call.status is _QUEUED:
                 self._queued -= 1
-                self.slots_in_use += 1
+                self.lines_in_use += 1
                 self._dialled_last = now
                 call.campaign.dial(call, now)
                 dialled = True

@@ -52,7 +52,7 @@ _ONE_OF = {
     Unit.CALLS: "call",
     Unit.DIALS: "dial",
     Unit.ATTEMPTS: "attempt",
-    Unit.SLOTS: "slot",
+    Unit.LINES: "line",
     Unit.CONVERSATIONS: "conversation",
     Unit.RESULTS: "result",
 }

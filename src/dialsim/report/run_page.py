@@ -380,7 +380,7 @@ def run_pictures(result: Result) -> list[Part]:
     # Limits come before drawing: each figure takes a moment and adds to the file.
     drawings = [
         *_progress(result, summary, started[:_MOST_CAMPAIGNS]),
-        *_slots(result, called[:_MOST_OWNERS]),
+        *_lines(result, called[:_MOST_OWNERS]),
         *_calls(result, summary, called[:_MOST_OWNERS]),
         *_results(result, summary),
     ]
@@ -436,22 +436,22 @@ def _progress(
         yield "progress", draw, f"Progress of {name}: {reach_text(part)}."
 
 
-def _slots(result: Result, owners: Sequence[OrganizationSummary]) -> Iterator[_Drawing]:
+def _lines(result: Result, owners: Sequence[OrganizationSummary]) -> Iterator[_Drawing]:
     for owner in owners:
         draw = partial(result.plot.occupancy, owner.name if len(owners) > 1 else None)
-        yield "slots", draw, _slots_caption(owner, len(owners) > 1)
+        yield "slots", draw, _lines_caption(owner, len(owners) > 1)
     for owner in owners:
         if owner.queue_wait_mean_seconds:
             draw = partial(result.plot.queue, owner.name if len(owners) > 1 else None)
             yield "queue", draw, _queue_caption(owner, len(owners) > 1)
 
 
-def _slots_caption(owner: OrganizationSummary, named: bool) -> str:
+def _lines_caption(owner: OrganizationSummary, named: bool) -> str:
     whose = f" of {owner.name}" if named else ""
-    share = percent(owner.slots_capacity_share or 0)
+    share = percent(owner.lines_capacity_share or 0)
     return (
-        f"Slots{whose} in use against the limit: {owner.slots_in_use_mean or 0:.1f} on average "
-        f"while windows were open, {share} of what was allowed; at most {owner.slots_in_use_peak}."
+        f"Lines{whose} in use against the limit: {owner.lines_in_use_mean or 0:.1f} on average "
+        f"while windows were open, {share} of what was allowed; at most {owner.lines_in_use_peak}."
     )
 
 

@@ -94,7 +94,7 @@ def levers(scenario: Scenario, figures: RunFigures, organization: str | None) ->
         *_end(bound),
     ]
     held = bound.figures.held_back
-    if held is not None and {Reason.SLOTS, Reason.PACING} <= {held.reason, *held.also}:
+    if held is not None and {Reason.LINES, Reason.PACING} <= {held.reason, *held.also}:
         both = [*lines, *pace]
         name = " and ".join(name for name, _ in both)
         found.append((name, [change for _, changes in both for change in changes]))

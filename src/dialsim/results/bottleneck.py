@@ -17,7 +17,7 @@ from dialsim.scenario.service import EngineSettings
 class Reason(StrEnum):
     """Cause that can hold a campaign back."""
 
-    SLOTS = "slots"
+    LINES = "lines"
     WINDOWS = "windows"
     QUEUE = "queue"
     RETRY_INTERVAL = "retry_interval"
@@ -30,14 +30,14 @@ class Reason(StrEnum):
 
 # In order of precedence: of equal shares `max` takes the first.
 _OF_TIME = (
-    Reason.SLOTS,
+    Reason.LINES,
     Reason.WINDOWS,
     Reason.QUEUE,
     Reason.RETRY_INTERVAL,
     Reason.PACING,
     Reason.PAUSES,
 )
-_PAIR = (Reason.SLOTS, Reason.PACING)
+_PAIR = (Reason.LINES, Reason.PACING)
 
 _MUCH = 0.25
 """Share of the time from which a cause is named even if another one took more."""
@@ -75,7 +75,7 @@ class CampaignBounds:
     mostly_others: bool
     engine: EngineSettings
 
-    def slots_text(self, noun: str = "") -> str:
+    def lines_text(self, noun: str = "") -> str:
         """Return the busy lines as the subject of a sentence, with their number or its range."""
         whose = ", mostly with calls of other campaigns," if self.mostly_others else ""
         if self.least_limit == self.most_limit == 1:
@@ -122,7 +122,7 @@ def held_back(
 def _named_with(reason: Reason, use: TimeUse) -> tuple[Reason, ...]:
     """Return the causes to name with the one that took most of the time."""
     named = {reason, *(cause for cause in _OF_TIME if use.share(cause) >= _MUCH)}
-    backlog, full = 2 * use.backlog > use.windows, 2 * (use.slots + use.pacing) > use.calling
+    backlog, full = 2 * use.backlog > use.windows, 2 * (use.lines + use.pacing) > use.calling
     if reason is Reason.WINDOWS and backlog and full:
         # Recipients would not have waited through closed hours if the open hours had sufficed.
         named.add(max(_PAIR, key=use.share))
@@ -135,7 +135,7 @@ def _bind_together(use: TimeUse) -> bool:
     """Return True if neither more lines alone nor a faster pace alone would have saved much
     time.
     """
-    return min(use.slots_used, use.pace_used) >= _USED_UP
+    return min(use.lines_used, use.pace_used) >= _USED_UP
 
 
 def percent(share: float) -> str:
@@ -148,7 +148,7 @@ def percent(share: float) -> str:
 
 
 _NAMES = {
-    Reason.SLOTS: "slots",
+    Reason.LINES: "lines",
     Reason.WINDOWS: "calling windows",
     Reason.QUEUE: "queue",
     Reason.RETRY_INTERVAL: "retry interval",
@@ -164,7 +164,7 @@ def _sentence(
     use: TimeUse,
     setting: CampaignBounds,
 ) -> str:
-    """Return the sentence: `Slots: …`, or `Calling windows and slots: …; …`."""
+    """Return the sentence: `Lines: …`, or `Calling windows and lines: …; …`."""
     causes = [reason, *also]
     together = set(_PAIR).issubset(causes) and _bind_together(use)
     if together:
@@ -183,13 +183,13 @@ def _leading(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Camp
     figure = percent(use.share(reason))
     unlimited = ", which has no limit" if setting.engine.queue_limit == "unlimited" else ""
     clauses = {
-        Reason.SLOTS: f"{setting.slots_text()} for {figure} of the time, and people waited",
+        Reason.LINES: f"{setting.lines_text()} for {figure} of the time, and people waited",
         Reason.WINDOWS: f"they were closed for {figure} of the time, and people waited",
         Reason.QUEUE: f"calls timed out in it{unlimited}, and {figure} of the time went by until "
         f"they were due again, {_interval(life)} later",
         Reason.RETRY_INTERVAL: f"{figure} of the time went by until the {_interval(life)} before a "
         "retry was over",
-        Reason.PACING: f"for {figure} of the time people waited and a slot was free, but "
+        Reason.PACING: f"for {figure} of the time people waited and a line was free, but "
         f"{_pace(use, setting.engine)}",
         Reason.PAUSES: f"people waited for {duration_text(use.pauses)} while it was paused, "
         f"{figure} of the time",
@@ -201,13 +201,13 @@ def _further(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Camp
     """Return the clause of a further cause."""
     figure = percent(use.share(reason))
     clauses = {
-        Reason.SLOTS: f"for {figure} {setting.slots_text('slot')}",
+        Reason.LINES: f"for {figure} {setting.lines_text('line')}",
         Reason.WINDOWS: f"for {figure} windows were closed",
         Reason.QUEUE: f"{figure} went by until calls that timed out in the queue were due again, "
         f"{_interval(life)} later",
         Reason.RETRY_INTERVAL: f"{figure} went by until the {_interval(life)} before a retry was "
         "over",
-        Reason.PACING: f"for {figure} a slot was free, but {_pace(use, setting.engine)}",
+        Reason.PACING: f"for {figure} a line was free, but {_pace(use, setting.engine)}",
         Reason.PAUSES: f"for {figure} it was paused",
     }
     return clauses[reason]
@@ -216,7 +216,7 @@ def _further(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Camp
 def _pair(use: TimeUse, setting: CampaignBounds) -> str:
     """Return the clause of lines and pace together, where more of one alone saves little."""
     return (
-        f"while people waited, {percent(use.slots_used)} of the slots were busy and "
+        f"while people waited, {percent(use.lines_used)} of the lines were busy and "
         f"{percent(use.pace_used)} of the {setting.engine.calls_per_second:g} dials a second that "
         "callsPerSecond allows were made, so more of one alone saves little"
     )
@@ -258,7 +258,7 @@ def _stall(life: CampaignTimeline, setting: CampaignBounds) -> tuple[Reason, str
     if life.status is CampaignStatus.PAUSED:
         return Reason.PAUSES, "Pauses: it was paused and never resumed"
     if setting.last_limit == 0:
-        return Reason.SLOTS, "Slots: maxConcurrentCalls is 0 to the end"
+        return Reason.LINES, "Lines: maxConcurrentCalls is 0 to the end"
     return Reason.PACING, "Pacing: no instant of release ever falls into a calling window"
 
 

@@ -40,7 +40,7 @@ class Unit(StrEnum):
     CALLS = "calls"
     DIALS = "dials"
     ATTEMPTS = "attempts"
-    SLOTS = "slots"
+    LINES = "lines"
     CONVERSATIONS = "conversations"
     RESULTS = "results"
     SHARE = "share"
@@ -67,7 +67,7 @@ class Table(StrEnum):
     OTHER_CALLS = "Other calls"
     ATTEMPTS = "Attempts and cost"
     MONEY = "Money"
-    SLOTS = "Slots and queue"
+    LINES = "Lines and queue"
     ANALYSES = "Analyses"
     WEBHOOKS = "Webhooks"
     KEPT = "Kept, not sent"
@@ -357,23 +357,23 @@ class Figures(_Made):
     attempts_per_person_mean: float | None = figure(
         lambda p: _share(p.calls.ended(), p.people.people), Unit.ATTEMPTS,
         "attempts of this run ÷ people", Printed(Table.ATTEMPTS, "per person", _decimals(2)))
-    slots_in_use_mean: float | None = figure(lambda p: p.occupancy.mean, Unit.SLOTS,
+    lines_in_use_mean: float | None = figure(lambda p: p.occupancy.mean, Unit.LINES,
         "mean while a window was open, from the start to the final status or the end of the run; "
         "holidays and closed days of calling hours are not open, pauses of the timeline are; of "
         "several campaigns, while any of them was",
-        Printed(Table.SLOTS, "mean in use", _decimals(1)), label="slots in use")
-    slots_in_use_peak: int = figure(lambda p: p.occupancy.busy.peak, Unit.SLOTS,
-        "the most at any time", Printed(Table.SLOTS, "peak", str))
-    slots_capacity_share: float | None = figure(lambda p: p.occupancy.share, Unit.SHARE,
-        "slot time used in that open time ÷ slot time that `maxConcurrentCalls` allowed in it (for "
+        Printed(Table.LINES, "mean in use", _decimals(1)), label="lines in use")
+    lines_in_use_peak: int = figure(lambda p: p.occupancy.busy.peak, Unit.LINES,
+        "the most at any time", Printed(Table.LINES, "peak", str))
+    lines_capacity_share: float | None = figure(lambda p: p.occupancy.share, Unit.SHARE,
+        "line time used in that open time ÷ line time that `maxConcurrentCalls` allowed in it (for "
         "a campaign too: of its organization's); can exceed 1 where the limit was lowered during "
-        "calls", Printed(Table.SLOTS, "of capacity", lambda share: percent(share or 0)))
+        "calls", Printed(Table.LINES, "of capacity", lambda share: percent(share or 0)))
     queue_wait_mean_seconds: float | None = figure(lambda p: p.waits.mean, Unit.SECONDS,
         "mean time from `QUEUED` to the dial or the timeout; waits interrupted by a closing "
         "window, a pause or the campaign's end are left out; null where nothing waited",
-        Printed(Table.SLOTS, "mean wait", _wait), label="mean wait, seconds")
+        Printed(Table.LINES, "mean wait", _wait), label="mean wait, seconds")
     queue_wait_p95_seconds: float | None = figure(lambda p: p.waits.p95, Unit.SECONDS,
-        "its 95 % quantile", Printed(Table.SLOTS, "95 % within", _wait))
+        "its 95 % quantile", Printed(Table.LINES, "95 % within", _wait))
     talk_minutes: float = figure(lambda p: p.charges.talk_ms / MINUTE, Unit.MINUTES,
         "conversations that ended", Printed(Table.ATTEMPTS, "talk minutes", _decimals(0)),
         label="talk minutes")

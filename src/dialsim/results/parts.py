@@ -217,7 +217,7 @@ class CampaignPart(Part):
     @cached_property
     def occupancy(self) -> Occupancy:
         """Use of lines by the campaign's calls while its windows were open."""
-        allowed = self.reading.slots[self._position[0]].allowed
+        allowed = self.reading.lines[self._position[0]].allowed
         return Occupancy.of(self.reading.busy[self._position], allowed, self.life.callable)
 
     @cached_property
@@ -232,17 +232,17 @@ class CampaignPart(Part):
     def _bounds(self, use: TimeUse) -> CampaignBounds:
         """Return the limits of the campaign while it ran."""
         life, own = self.life, self.reading.busy[self._position]
-        slots = self.reading.slots[self._position[0]]
+        lines = self.reading.lines[self._position[0]]
         start = life.end if life.start is None else min(life.start, life.end)
         # Changes of the limit while the campaign ran; the limit at its start is added below.
-        inside = slots.allowed.at[(slots.allowed.at > start) & (slots.allowed.at < life.end)]
-        limits = slots.allowed(np.append(inside, start))
-        of_all = slots.busy.integral(use.slot_spans)
+        inside = lines.allowed.at[(lines.allowed.at > start) & (lines.allowed.at < life.end)]
+        limits = lines.allowed(np.append(inside, start))
+        of_all = lines.busy.integral(use.line_spans)
         return CampaignBounds(
             least_limit=int(limits.min()),
             most_limit=int(limits.max()),
-            last_limit=int(slots.allowed(np.array([life.end]))[0]),
-            mostly_others=2 * own.integral(use.slot_spans) < of_all,
+            last_limit=int(lines.allowed(np.array([life.end]))[0]),
+            mostly_others=2 * own.integral(use.line_spans) < of_all,
             engine=self.reading.world.scenario.engine,
         )
 
@@ -273,8 +273,8 @@ class OrganizationPart(Part):
     def occupancy(self) -> Occupancy:
         """Use of lines while a window of any campaign was open."""
         # Not a sum over the campaigns: they share lines, and their windows overlap.
-        slots = self.reading.slots[self.block.position]
-        return Occupancy.of(slots.busy, slots.allowed, union(life.callable for life in self.lives))
+        lines = self.reading.lines[self.block.position]
+        return Occupancy.of(lines.busy, lines.allowed, union(life.callable for life in self.lives))
 
 
 class RunPart(Part):

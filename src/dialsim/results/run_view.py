@@ -31,7 +31,7 @@ from dialsim.results.campaigns import (
 )
 from dialsim.results.compliance import Breaches, find_breaches
 from dialsim.results.counts import fixed_shares, line_shares
-from dialsim.results.time_use import SlotUse, StepFunction, TimeUse, counted, limit, paced, time_use
+from dialsim.results.time_use import LineUse, StepFunction, TimeUse, counted, limit, paced, time_use
 from dialsim.scenario.organization import Agent
 from dialsim.webhooks.analysis import Analyses, Analyst, conversations, talked
 from dialsim.webhooks.deliveries import CampaignStream, Stream
@@ -189,16 +189,16 @@ class RunView:
         return {position: counted([calls], SLOTS) for position, calls in self.engine_calls.items()}
 
     @cached_property
-    def slots(self) -> list[SlotUse]:
+    def lines(self) -> list[LineUse]:
         """Use of lines over time, by organization."""
-        return [self._slots(block.position) for block in self.world.organizations]
+        return [self._lines(block.position) for block in self.world.organizations]
 
     @cached_property
     def time_uses(self) -> dict[Position, TimeUse]:
         """Time of every campaign, divided by cause."""
         return {
             position: time_use(
-                self.engine_calls[position], life, self.states[position], self.slots[position[0]]
+                self.engine_calls[position], life, self.states[position], self.lines[position[0]]
             )
             for position, life in self.lives.items()
         }
@@ -242,16 +242,16 @@ class RunView:
                 costs,
                 [self.engine_calls[position] for position in own],
                 [self.busy[position] for position in own],
-                self.slots[block.position].allowed,
+                self.lines[block.position].allowed,
                 self.trace.end,
             )
             for position, share in zip(own, of_lines.tolist(), strict=True):
                 shared[position] = share
         return shared
 
-    def _slots(self, organization: int) -> SlotUse:
+    def _lines(self, organization: int) -> LineUse:
         own = [position for position in self.lives if position[0] == organization]
-        return SlotUse(
+        return LineUse(
             busy=StepFunction.total(self.busy[position] for position in own),
             allowed=limit(self.trace, organization),
             paced=paced(

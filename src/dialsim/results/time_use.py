@@ -238,7 +238,7 @@ class Occupancy:
 
 
 @dataclass(frozen=True)
-class SlotUse:
+class LineUse:
     """Lines of an organization: calls under way, calls in the queue, and the limit, over time.
 
     `paced` is 1 while callsPerSecond prevents the next dial (Q4), else 0. `calls` are the calls of
@@ -264,7 +264,7 @@ class TimeUse:
     While calls of the campaign are due and wait to be dialled:
     - `pauses`: it was paused;
     - `windows`: no window was open;
-    - `slots`: all lines of the organization were busy;
+    - `lines`: all lines of the organization were busy;
     - `pacing`: a line was free, but callsPerSecond or releaseInterval prevented dials.
 
     While no call waits:
@@ -275,17 +275,17 @@ class TimeUse:
     `nights` is closed time outside the service's default hours during which calls wait that were
     already waiting at the closing. The cause of their wait is also the cause of such a night, so
     nights are left out of `total` and of all shares. `backlog` is the part of `windows` during
-    which calls wait that were already waiting at the closing. `slot_spans` are the spans of
-    `slots`; `pacing_in_queue` is the part of `pacing` with calls in the organization's queue.
+    which calls wait that were already waiting at the closing. `line_spans` are the spans of
+    `lines`; `pacing_in_queue` is the part of `pacing` with calls in the organization's queue.
 
-    Over the time of `slots` and `pacing` together, `slots_used` is the share of the allowed lines
+    Over the time of `lines` and `pacing` together, `lines_used` is the share of the allowed lines
     that were busy, and `pace_used` the share of the dials allowed by callsPerSecond that were made.
     The rest of one is an upper limit of the gain from lifting only the other.
     """
 
     pauses: int
     windows: int
-    slots: int
+    lines: int
     pacing: int
     queue: int
     retry_interval: int
@@ -293,8 +293,8 @@ class TimeUse:
     nights: int
     backlog: int
     pacing_in_queue: int
-    slot_spans: Spans
-    slots_used: float
+    line_spans: Spans
+    lines_used: float
     pace_used: float
 
     @property
@@ -305,7 +305,7 @@ class TimeUse:
     @property
     def calling(self) -> int:
         """Time in which calls could have been made: neither paused nor closed."""
-        return self.slots + self.pacing + self.queue + self.retry_interval + self.calls
+        return self.lines + self.pacing + self.queue + self.retry_interval + self.calls
 
     def share(self, cause: str) -> float:
         """Return the share of one cause in the total; 0 without time."""
@@ -313,7 +313,7 @@ class TimeUse:
 
 
 def time_use(
-    calls: Calls, life: CampaignTimeline, states: NDArray[np.int8], slots: SlotUse
+    calls: Calls, life: CampaignTimeline, states: NDArray[np.int8], use: LineUse
 ) -> TimeUse:
     """Divide the time of a scheduled campaign by cause; `states` are those of its recipients."""
     start = life.end if life.start is None else min(life.start, life.end)
@@ -326,7 +326,7 @@ def time_use(
         "waiting": waits.positive(),
         "open": StepFunction.of_spans(life.open),
         "paused": StepFunction.of_spans(life.paused),
-        "free": (slots.allowed - slots.busy).positive(),
+        "free": (use.allowed - use.busy).positive(),
         "retrying": retrying,
         "churning": churning,
         "ordinary": StepFunction.of_spans(_DEFAULT.open_spans(start, life.end)),
@@ -351,11 +351,11 @@ def time_use(
         return np.stack([edges[:-1][chosen], edges[1:][chosen]], axis=1)
 
     held = spans(full | paced)
-    in_queue = slots.queued.positive().integral(spans(paced)) if paced.any() else 0
+    in_queue = use.queued.positive().integral(spans(paced)) if paced.any() else 0
     return TimeUse(
         pauses=ms(on["waiting"] & on["paused"]),
         windows=ms(closed),
-        slots=ms(full),
+        lines=ms(full),
         pacing=ms(paced),
         queue=ms(retrying_on & on["churning"]),
         retry_interval=ms(retrying_on & ~on["churning"]),
@@ -363,9 +363,9 @@ def time_use(
         nights=ms(waits_on & night),
         backlog=ms(closed & waited),
         pacing_in_queue=in_queue,
-        slot_spans=spans(full),
-        slots_used=_share(slots.busy.integral(held), slots.allowed.integral(held)),
-        pace_used=_share(slots.paced.integral(held), length(held)),
+        line_spans=spans(full),
+        lines_used=_share(use.busy.integral(held), use.allowed.integral(held)),
+        pace_used=_share(use.paced.integral(held), length(held)),
     )
 
 

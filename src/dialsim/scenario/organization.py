@@ -397,7 +397,7 @@ class Organization(Model):
         examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
     )
     max_concurrent_calls: Limit = Field(
-        description="Slots: how many calls may be under way at once (Q1).", examples=[20]
+        description="Lines: how many calls may be under way at once (Q1).", examples=[20]
     )
     lines: Lines = Field(
         default_factory=dict,
@@ -432,7 +432,7 @@ class Organization(Model):
     webhook: Webhook | None = Field(default=None, description="Left out: nothing is sent.")
     agents: tuple[Agent, ...] = Field(default=(), description="Its voice agents.")
     campaigns: tuple[Campaign, ...] = Field(
-        default=(), description="Its campaigns, in the order in which they share slots."
+        default=(), description="Its campaigns, in the order in which they share lines."
     )
     timeline: tuple[TimelineAction, ...] = Field(
         default=(), description="What somebody does while the campaigns run."

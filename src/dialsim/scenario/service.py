@@ -264,7 +264,7 @@ class EngineSettings(Model):
     )
     sharing: Sharing = Field(
         default="roundRobin",
-        description="How campaigns of an organization share its slots (Q3): priority by their "
+        description="How campaigns of an organization share its lines (Q3): priority by their "
         "priority (Q7), weighted by their weight (Q8), deadline by their endDateTime (Q9).",
         examples=["roundRobin"],
     )

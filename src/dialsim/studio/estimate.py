@@ -107,7 +107,7 @@ class LineUse:
         # coincide.
         edges = np.arange(first, last + 1, dtype=np.int64) * width - THAI_OFFSET
         busy, allowed = (
-            StepFunction.total(getattr(use, name) for use in result.reading.slots)
+            StepFunction.total(getattr(use, name) for use in result.reading.lines)
             .means(edges)
             .astype(np.float32)
             for name in ("busy", "allowed")

@@ -92,7 +92,7 @@ def test_a_planner_advances_pauses_resumes_and_cancels_without_a_reload(open_tab
     tab.sees(clock, "Mon 5 Jan 2026 09:00:00")
     tab.button("Advance by 1 hour").click()
     tab.sees(clock, "Mon 5 Jan 2026 10:00:00")
-    tab.sees(tab.page.get_by_role("article", name="Acme"), "2 of 2 slots in use")
+    tab.sees(tab.page.get_by_role("article", name="Acme"), "2 of 2 lines in use")
     january = tab.campaign("January")
     tab.sees(january, "RUNNING.* of 200 done")
     tab.button("Pause dialling: January").click()
@@ -102,7 +102,7 @@ def test_a_planner_advances_pauses_resumes_and_cancels_without_a_reload(open_tab
     tab.button("Advance by 1 day").click()
     tab.sees(clock, "Tue 6 Jan 2026 10:00:00")
     tab.sees(january, "PAUSED")
-    tab.sees(tab.page.get_by_role("article", name="Acme"), "0 of 2 slots in use")
+    tab.sees(tab.page.get_by_role("article", name="Acme"), "0 of 2 lines in use")
     assert "200 done" in before
     tab.button("Resume dialling: January").click()
     tab.sees(january, "RUNNING")
@@ -388,11 +388,11 @@ def test_a_client_that_is_tested_gets_its_whole_world_from_the_page(
         assert (limit.input_value(), url.input_value()) == ("lots", receiver.url)
         limit.fill("7")
         card.get_by_role("button", name="Set limit").click()
-        tab.sees(card, "0 of 7 slots in use")
+        tab.sees(card, "0 of 7 lines in use")
         card.get_by_role("button", name="Set URL").click()
         tab.sees(card, f"Results are sent to {re.escape(receiver.url)}")
         sandbox.set_concurrency(8, organization="Tenant")
-        tab.sees(card, "0 of 8 slots in use")
+        tab.sees(card, "0 of 8 lines in use")
         assert limit.input_value() == "8"  # fields without focus are updated
         # the start
         may = tab.campaign("May")
@@ -479,7 +479,7 @@ def test_all_controls_and_pictures_have_names(open_tab: Any) -> None:
     ]
     assert [role for role, name in found if not name.strip()] == []
     assert {"button", "link", "searchbox", "combobox"} <= {role for role, _ in found}
-    assert any("Slots in use of Acme over the last" in name for _, name in found)
+    assert any("Lines in use of Acme over the last" in name for _, name in found)
 
 
 def test_a_server_that_goes_is_missed_and_one_that_comes_back_is_found(

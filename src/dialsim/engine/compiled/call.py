@@ -71,7 +71,7 @@ def dial(s: State) -> tuple[bool, int]:
     """QUEUED → INITIATED while lines and pace allow (Q4); returns (any dialled, reason to stop)."""
     dialler = s.dialler
     dialled = False
-    while dialler.queue_length > 0 and dialler.slots_in_use < dialler.limit:
+    while dialler.queue_length > 0 and dialler.lines_in_use < dialler.limit:
         if dialler.gap > 0 and dialler.dialled_last >= 0:
             free_at = dialler.dialled_last + dialler.gap
             if dialler.now < free_at:
@@ -122,7 +122,7 @@ def initiate(s: State, person: int, drawn: int) -> None:
     place = (person - campaign.first_person) & (BLOCK - 1)
     due = s.queue[dialler.queue_first].due
     take_first_in_queue(s)
-    line = s.free_lines[dialler.slots_in_use]
+    line = s.free_lines[dialler.lines_in_use]
     call = s.lines[line]
     call.campaign = c
     call.person = person
@@ -140,8 +140,8 @@ def initiate(s: State, person: int, drawn: int) -> None:
     for r in range(len(s.recoveries)):
         s.uses[r, call.number] = uses_of(s, r, call.number) + ONE_DIAL
         s.used_at[r, call.number] = dialler.now
-    push(s.line_at, s.line_numbers, 0, dialler.slots_in_use, dialler.now + setup, line)
-    dialler.slots_in_use += 1
+    push(s.line_at, s.line_numbers, 0, dialler.lines_in_use, dialler.now + setup, line)
+    dialler.lines_in_use += 1
     dialler.dialled_last = dialler.now
     campaign.dialling += 1
 
@@ -221,7 +221,7 @@ def decide(s: State, call: Record, drawn: int, place: int) -> int:
 def make_progress(s: State) -> bool:
     """Progress calls of this instant: line set up, answer, end (P1, P2). False: the log is full."""
     dialler = s.dialler
-    while dialler.slots_in_use > 0 and s.line_at[0] == dialler.now:
+    while dialler.lines_in_use > 0 and s.line_at[0] == dialler.now:
         if not has_room(s, ROWS_OF_A_CALL):
             return False
         line = s.line_numbers[0]
@@ -270,7 +270,7 @@ def rung(s: State, line: int) -> None:
 def lasts(s: State, line: int, phase: int, span: int) -> None:
     """Begin the next phase of the call at the top of the heap, for `span` ms."""
     s.lines[line].phase = phase
-    replace_first(s.line_at, s.line_numbers, 0, s.dialler.slots_in_use, s.dialler.now + span, line)
+    replace_first(s.line_at, s.line_numbers, 0, s.dialler.lines_in_use, s.dialler.now + span, line)
 
 
 @rule
@@ -281,7 +281,7 @@ def end(s: State, line: int) -> None:
     c, person, ending_of_call = call.campaign, call.person, call.ending
     campaign = s.campaigns[c]
     write(s, person, ENDED[ending_of_call])
-    remove_first(s.line_at, s.line_numbers, 0, dialler.slots_in_use)
+    remove_first(s.line_at, s.line_numbers, 0, dialler.lines_in_use)
     free_line(s, line)
     campaign.under_way -= 1
     s.people[person].attempts += 1
@@ -302,9 +302,9 @@ def end(s: State, line: int) -> None:
 def free_line(s: State, line: int) -> None:
     """Free a line (Q1)."""
     dialler = s.dialler
-    dialler.slots_in_use -= 1
-    # `free_lines` is a stack: its first `slots_in_use` entries are stale, the free lines follow.
-    s.free_lines[dialler.slots_in_use] = line
+    dialler.lines_in_use -= 1
+    # `free_lines` is a stack: its first `lines_in_use` entries are stale, the free lines follow.
+    s.free_lines[dialler.lines_in_use] = line
     dialler.woken = 1
 
 
@@ -316,7 +316,7 @@ def withdraw_dials(s: State, c: int, kind: int, waits: bool) -> None:
     dialler = s.dialler
     if s.campaigns[c].dialling == 0:
         return
-    kept, lines = 0, dialler.slots_in_use
+    kept, lines = 0, dialler.lines_in_use
     for place in range(lines):
         line = s.line_numbers[place]
         call = s.lines[line]

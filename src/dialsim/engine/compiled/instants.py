@@ -195,7 +195,7 @@ def next_instant(s: State) -> int:
     # Timers of campaigns rarely come next. `look_at` is a lower bound of all of them, so that most
     # instants need no loop over campaigns.
     at = NO_TIMER
-    if dialler.slots_in_use > 0:
+    if dialler.lines_in_use > 0:
         at = s.line_at[0]
     if dialler.retries > 0:
         at = min(at, max(dialler.now, s.retry_due[0]))  # C1: due before the request

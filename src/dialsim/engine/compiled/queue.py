@@ -323,7 +323,7 @@ def held_lines(s: State, campaign: Record) -> int:
 @rule
 def has_free_line(s: State) -> bool:
     """Return True if a line is neither in use nor needed by a queued call (Q10)."""
-    return s.dialler.slots_in_use + s.dialler.queue_length < s.dialler.limit
+    return s.dialler.lines_in_use + s.dialler.queue_length < s.dialler.limit
 
 
 @rule
@@ -334,7 +334,7 @@ def has_line(s: State, c: int) -> bool:
         return False
     if lines(campaign) < held_lines(s, campaign):
         return True
-    taken = dialler.slots_in_use + dialler.queue_length
+    taken = dialler.lines_in_use + dialler.queue_length
     for other in s.campaigns:
         taken += max(0, held_lines(s, other) - lines(other))
     return taken < dialler.limit

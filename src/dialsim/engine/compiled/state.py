@@ -66,7 +66,7 @@ DIALLER = _record(
     "completing",  # a campaign may be complete in this instant
     "limit",  # maxConcurrentCalls (Q1)
     "capacity",  # calls that the queue accepts (Q2)
-    "slots_in_use",  # INITIATED calls, also the size of the heap of `lines`
+    "lines_in_use",  # INITIATED calls, also the size of the heap of `lines`
     "queue_first",
     "queue_length",
     "queue_timeout",

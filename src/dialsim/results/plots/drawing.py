@@ -43,7 +43,7 @@ from dialsim.interface.instants import (
 )
 from dialsim.results.campaigns import CampaignTimeline, Position, Spans, union
 from dialsim.results.run_view import RunView
-from dialsim.results.time_use import SlotUse, StepFunction
+from dialsim.results.time_use import LineUse, StepFunction
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -498,10 +498,10 @@ class Scope:
         """Time in which at least one of the campaigns could call; closed days are left out."""
         return union(life.callable for life in self.lives)
 
-    def slots(self) -> SlotUse:
+    def lines(self) -> LineUse:
         """Return the use of lines of all organizations together."""
-        uses = [self.reading.slots[o] for o in dict.fromkeys(o for o, _ in self.positions)]
-        return SlotUse(
+        uses = [self.reading.lines[o] for o in dict.fromkeys(o for o, _ in self.positions)]
+        return LineUse(
             busy=StepFunction.total(use.busy for use in uses),
             allowed=StepFunction.total(use.allowed for use in uses),
             paced=StepFunction.total(use.paced for use in uses),

@@ -48,13 +48,13 @@ from dialsim.results.time_use import StepFunction
 def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
     """Draw calls under way (means of short times if there are many), and maxConcurrentCalls."""
     ax = canvas(ax)
-    slots = scope.slots()
+    use = scope.lines()
     shade(ax, scope.open)
-    at, busy, width = steps(slots.busy, scope.start, scope.end)
-    label = f"slots in use (mean of {duration_text(width)})" if width else "slots in use"
+    at, busy, width = steps(use.busy, scope.start, scope.end)
+    label = f"lines in use (mean of {duration_text(width)})" if width else "lines in use"
     ax.fill_between(days(at), busy, step="post", color=SKY, alpha=0.45, linewidth=0)
     ax.plot(days(at), busy, drawstyle="steps-post", color=BLUE, linewidth=1.2, label=label)
-    at, allowed, _ = steps(slots.allowed, scope.start, scope.end)
+    at, allowed, _ = steps(use.allowed, scope.start, scope.end)
     ax.plot(
         days(at), allowed, drawstyle="steps-post", color=VERMILION, linewidth=1.6, label="limit"
     )
@@ -62,14 +62,14 @@ def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
     count_axis(ax)
     ax.set_ylim(0, max(float(allowed.max()), float(busy.max()), 1) * 1.08)
     pieces = told(scope.start, scope.end)
-    limits = slots.allowed(np.array([since for since, _ in pieces]))
+    limits = use.allowed(np.array([since for since, _ in pieces]))
     tell_times(ax, [
-        (since, until, f"{piece_text(since, until)}: {busy_mean:.1f} slots "
+        (since, until, f"{piece_text(since, until)}: {busy_mean:.1f} lines "
          f"in use on average, limit {limit:,.0f}")
         for (since, until), busy_mean, limit
-        in zip(pieces, _means(slots.busy, pieces), limits, strict=True)
+        in zip(pieces, _means(use.busy, pieces), limits, strict=True)
     ])  # fmt: skip
-    return dress(ax, scope.title("Slots in use"), time, "slots")
+    return dress(ax, scope.title("Lines in use"), time, "lines")
 
 
 def _means(function: StepFunction, pieces: Sequence[tuple[int, int]]) -> list[float]:
@@ -165,14 +165,14 @@ def draw_queue(scope: Scope, ax: Axes | None) -> Axes:
     """Draw the queue's length as an area, and on the right the waits of calls that left it."""
     ax = canvas(ax)
     shade(ax, scope.open)
-    at, length, _ = steps(scope.slots().queued, scope.start, scope.end)
+    at, length, _ = steps(scope.lines().queued, scope.start, scope.end)
     ax.fill_between(
         days(at), length, step="post", color=ORANGE, alpha=0.55, linewidth=0, label="queue length"
     )
     waits = QueueWaits.of(scope)
     right = _draw_waits(ax, waits)
     pieces = told(scope.start, scope.end)
-    means = _means(scope.slots().queued, pieces)
+    means = _means(scope.lines().queued, pieces)
     # The axes of the waits lie above those of the queue and receive the pointer.
     tell_times(right, [
         (since, until, f"{piece_text(since, until)}: {mean:.1f} calls in the "

@@ -124,7 +124,7 @@ class OrganizationOperations(Operations):
     def list_organizations(self) -> list[OrganizationState]:
         """List the organizations.
 
-        Settings, slots in use, and calls that wait.
+        Settings, lines in use, and calls that wait.
         """
         return [self._state(account) for account in self.core.accounts]
 
@@ -172,7 +172,7 @@ class OrganizationOperations(Operations):
     def get_organization(self, id: FoundAccount) -> OrganizationState:
         """Get an organization.
 
-        Settings, slots in use, and calls that wait.
+        Settings, lines in use, and calls that wait.
         """
         return self._state(id)
 
@@ -198,7 +198,7 @@ class OrganizationOperations(Operations):
             id=account.identifier,
             name=account.block.name,
             max_concurrent_calls=dialler.limit,
-            slots_in_use=dialler.slots_in_use,
+            slots_in_use=dialler.lines_in_use,
             queue_length=dialler.queue_length,
             calling_allowed=dialler.calling_allowed,
             webhook_url=url,

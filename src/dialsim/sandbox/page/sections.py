@@ -84,7 +84,7 @@ class CampaignProgress:
 
 
 class Board:
-    """Progress of every campaign and slot use of every organization."""
+    """Progress of every campaign and line use of every organization."""
 
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
@@ -132,7 +132,7 @@ class Board:
         )
 
     def slot_use(self, organization: int) -> LiveSlotUse:
-        """The slots of an organization."""
+        """The lines of an organization."""
         return self._uses[organization]
 
     def _before(self, view: CampaignView) -> int:
@@ -153,7 +153,7 @@ def _position(view: CampaignView) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class SlotColumns:
-    """Slots in use in columns of equal width: `at` is the beginning of each (ms, int64).
+    """Lines in use in columns of equal width: `at` is the beginning of each (ms, int64).
 
     `peak` is the most at once (int64), `mean` the average (float64), up to now in the last one.
     """

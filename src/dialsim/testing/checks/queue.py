@@ -162,7 +162,7 @@ def _numbers(organization: OrganizationRun, tally: Tally) -> Iterator[Violation]
     dialled = tally.met(organization.campaigns, _DIALS)
     released = tally.met(organization.campaigns, _RELEASES)
     for index in np.flatnonzero(dialled & (tally.slots > limits)).tolist():
-        text = f"{tally.slots[index]} calls on {limits[index]} slots"
+        text = f"{tally.slots[index]} calls on {limits[index]} lines"
         yield organization.breach("Q1", int(tally.at[index]), text)
     for index in np.flatnonzero(released & ((limits == 0) | (tally.queued > rooms))).tolist():
         text = f"{tally.queued[index]} calls in the queue, of a limit of {limits[index]}"
@@ -298,7 +298,7 @@ def _idle_slots(organization: OrganizationRun, tally: Tally) -> Iterator[Violati
     free_at = np.maximum(tally.at, last + _gap(organization))
     idle = (tally.queued > 0) & (tally.slots < limits) & (free_at < tally.then)
     for index in np.flatnonzero(idle).tolist():
-        text = "a slot is free and a call in the queue, but it is not dialled"
+        text = "a line is free and a call in the queue, but it is not dialled"
         yield organization.breach("Q4", int(free_at[index]), text)
 
 
