@@ -48,7 +48,7 @@ def test_the_share_of_capacity_counts_no_closed_day_and_charts_shade_none() -> N
     scope = Scope.of_campaign(reading, "Debt")
     shaded = np.concatenate([np.arange(a // 60_000, -(-b // 60_000)) for a, b in scope.open])
     assert set(minutes) == set(shaded)
-    used = reading.slots[0].busy
+    used = reading.lines[0].busy
     busy = sum(used.integral(np.array([[m * 60_000, (m + 1) * 60_000]])) for m in minutes)
     share = busy / (60_000 * len(minutes))  # one line
     assert part.lines_capacity_share == pytest.approx(share, rel=0.01)

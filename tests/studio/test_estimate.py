@@ -236,7 +236,7 @@ def test_lines_of_runs_of_any_length_are_put_together() -> None:
 def test_a_step_function_in_pieces_keeps_its_integral(small: StudioState) -> None:
     result = dialsim.run(small.scenario, engine="simpy")
     found = LineUse.of(result)
-    busy = StepFunction.total(use.busy for use in result.reading.slots)
+    busy = StepFunction.total(use.busy for use in result.reading.lines)
     whole = np.array([[busy.at[0], busy.at[-1]]])
     assert found.busy.sum() * found.width == pytest.approx(busy.integral(whole), rel=1e-5)
     coarse = found.coarser(5 * found.width)
