@@ -150,7 +150,8 @@ def test_a_calendar_tells_calling_time_from_nights() -> None:
     monday, tuesday = (calendar.origin + day * DAY + 9 * HOUR for day in (0, 1))
     half, whole = HOUR // 2, HOUR
     found = calendar.finishes(np.array([monday + half, tuesday + half / 2]))
-    assert found.worked.tolist() == [half, whole + half / 2]
+    day = (tuesday + 7 * HOUR) // DAY  # Thai days begin seven hours earlier
+    assert calendar.left_on(day, np.array([monday, tuesday])).tolist() == [2 * whole, whole]
     assert found.closed.tolist() == [9 * HOUR, 9 * HOUR + 23 * HOUR]
     assert found.left.tolist() == [whole + half, half + half / 2]
     assert found.since.tolist() == [half, whole + half / 2]
@@ -168,7 +169,7 @@ def test_pauses_are_closed_time() -> None:
     (calendar,) = known_bounds_of(sketch.scenario()).calendars
     at = calendar.origin + np.array([9.5, 11.5]) * HOUR
     found = calendar.finishes(at)
-    assert np.diff(found.worked).tolist() == [HOUR]
+    assert np.diff(found.left).tolist() == [-HOUR]
     assert np.diff(found.closed).tolist() == [HOUR]
 
 

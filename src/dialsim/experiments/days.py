@@ -4,11 +4,9 @@
 Only days on which some run ends have a share of their own: on a day between, the share is that of
 the day before.
 
-Where every run is done by the end of a day, and some end shortly before its closing, further runs
-would go on after the closing. Their share is estimated from the runs that end on that day: the
-finish is the latest of many calls, so that a Gumbel distribution is fitted to it by its moments
-(Gumbel 1958, "Statistics of Extremes", section 6.2), and the share beyond the closing is taken.
-The interval of a share comes from the runs alone (Clopper and Pearson 1934).
+Where every run is done by the end of a day, further runs may go on after its closing. Their share
+is estimated from the calling time left until then, by the tail of `intervals.share_beyond`. The
+interval of a share comes from the runs alone (Clopper and Pearson 1934).
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from math import exp, expm1, pi, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +24,7 @@ from dialsim.experiments.intervals import (
     Difference,
     Interval,
     Values,
+    share_beyond,
     share_difference,
     share_interval,
 )
@@ -38,9 +36,7 @@ if TYPE_CHECKING:
 
 MOST_DAYS = 5  # days that a table has for one campaign
 _LANDMARKS = (0.0, 0.05, 0.5, 0.95, 1.0)  # quantiles whose days are kept of more days
-_FEWEST_FOR_TAIL = 8  # runs that end on a day, to fit a distribution to them
 _SHORT = 2  # days that a table of effects has columns for
-_EULER = 0.5772156649
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +75,10 @@ class DoneBy:
             return NO_INTERVAL
         certain = bounds.certain(self.instant)
         found = share_interval(hits, count, (tail, tail), certain)
-        closing = bounds.closing(self.place, self.day)
-        if hits < count or certain or closing is None or self.instant != "finish":
+        calendars = bounds.calendars_of(self.place)
+        if hits < count or certain or len(calendars) != 1 or self.instant != "finish":
             return found
-        ending = known[days == self.day]
-        beyond = len(ending) / count * _share_beyond((closing - self.origin) / 1000, ending)
+        beyond = share_beyond(calendars[0].left_on(self.day, self.origin + 1000 * known))
         return replace(found, estimate=max(found.low, 1.0 - beyond))
 
 
@@ -112,15 +107,6 @@ def compare_days(
 def _days(seconds: Values, origin: int) -> Values:
     """Thai days of instants, counted from 1 January 1970; midnight belongs to the day it ends."""
     return np.ceil((seconds * 1000 + (origin + THAI_OFFSET)) / DAY) - 1
-
-
-def _share_beyond(closing: float, instants: Values) -> float:
-    """Share of a fitted Gumbel distribution beyond the closing; 0 where nothing can be fitted."""
-    if len(instants) < _FEWEST_FOR_TAIL or np.ptp(instants) == 0:
-        return 0.0
-    scale = float(instants.std(ddof=1)) * sqrt(6) / pi
-    mode = float(instants.mean()) - _EULER * scale
-    return -expm1(-exp(min((mode - closing) / scale, 700.0)))
 
 
 Days = Mapping["Place", Sequence[DoneBy]]

@@ -12,18 +12,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, nan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import Jump, Known, Values
+from dialsim.experiments.known_bounds import Finishes
 from dialsim.experiments.run_figures import ATTEMPTS
 from dialsim.interface.instants import DAY
 from dialsim.results.figures import COST_PER, REACH, Unit, is_instant, unit_of
 
 if TYPE_CHECKING:
-    from dialsim.experiments.known_bounds import Calendar, KnownBounds
+    from dialsim.experiments.known_bounds import KnownBounds, Place
     from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 
 _DAYS, _NET_VALUE = "calling_days", "net_value"
@@ -171,65 +172,39 @@ class _Days:
 
     @classmethod
     def of(cls, figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> _Days:
-        """Return those of the campaigns that a figure is about."""
-        calendars = [
-            calendar
-            for calendar in bounds.calendars
-            if figure.organization in (None, calendar.organization)
-            and figure.campaign in (None, calendar.campaign)
-        ]
+        """Return the distances of the campaigns that a figure is about."""
+        calendars = bounds.calendars_of((figure.organization, figure.campaign))
         if not calendars:
             return cls(DAY, DAY, 0.0)
         name = figure.name if is_instant(figure.name) else "finish"
         retry = max(calendar.retry for calendar in calendars)
         # By place once: looking through the places of all runs for each campaign is quadratic.
-        by_place: dict[tuple[str | None, str | None], list[ScopeFigures]] = {}
+        by_place: dict[Place, list[ScopeFigures]] = {}
         for run in runs:
             for part in run.scopes:
                 by_place.setdefault((part.organization, part.campaign), []).append(part)
-        found = [
-            _of_campaign(
-                calendar, name, by_place.get((calendar.organization, calendar.campaign), [])
-            )
-            for calendar in calendars
-        ]
-        known = [days for days in found if days is not None]
-        if len(known) < len(found):
-            night = max(calendar.longest_night for calendar in calendars)
-            return cls(night, night, retry)
-        last = np.argmax([days.at for days in known], axis=0)
+        found, at, lasts = list[Finishes](), list[Values](), list[Values]()
+        for calendar in calendars:
+            parts = by_place.get((calendar.organization, calendar.campaign), [])
+            finish = np.array([part.values.get(name, nan) for part in parts], dtype=np.float64)
+            if not parts or not np.isfinite(finish).all():
+                night = max(calendar.longest_night for calendar in calendars)
+                return cls(night, night, retry)
+            last_number = f"{ATTEMPTS}{calendar.request.max_attempts}"
+            last = np.array([part.aside.get(last_number, 0) for part in parts], dtype=np.float64)
+            # An attempt more than the seen runs needed is to fit in, too
+            margin = (0.0 if last.all() else calendar.retry) if calendar.is_light else inf
+            place = calendar.finishes(finish)
+            found.append(place._replace(left=place.left - margin, since=place.since - margin))
+            at.append(finish)
+            lasts.append(last)
+        closed = np.array([each.closed for each in found])
         return cls(
-            max(days.night for days in known),
-            max(days.before for days in known),
+            max(each.night for each in found),
+            max(each.before for each in found),
             retry,
-            np.array([days.closed for days in known])[last, np.arange(len(last))],
-            np.min([days.left for days in known], axis=0),
-            np.min([days.since for days in known], axis=0),
-            np.min([days.last_attempts for days in known], axis=0),
+            closed[np.argmax(at, axis=0), np.arange(len(runs))],
+            np.min([each.left for each in found], axis=0),
+            np.min([each.since for each in found], axis=0),
+            np.min(lasts, axis=0),
         )
-
-
-class _Campaign(NamedTuple):
-    """The same of one campaign, and the instants (ms) at which it finished."""
-
-    night: float
-    before: float
-    at: Values
-    closed: Values
-    left: Values
-    since: Values
-    last_attempts: Values
-
-
-def _of_campaign(calendar: Calendar, name: str, parts: Sequence[ScopeFigures]) -> _Campaign | None:
-    """Return the distances of a campaign, from its part of each run; None if one is not finite."""
-    at = np.array([part.values.get(name, nan) for part in parts], dtype=np.float64)
-    if not parts or not np.isfinite(at).all():
-        return None
-    last_number = f"{ATTEMPTS}{calendar.request.max_attempts}"
-    last = np.array([part.aside.get(last_number, 0) for part in parts], dtype=np.float64)
-    found = calendar.finishes(at)
-    # An attempt more than the seen runs needed is to fit in, too
-    margin = (0.0 if last.all() else calendar.retry) if calendar.is_light else inf
-    left, since = found.left - margin, found.since - margin
-    return _Campaign(found.night, found.before, at, found.closed, left, since, last)

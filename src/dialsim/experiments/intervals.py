@@ -138,24 +138,30 @@ class Jump:
         if self.counts is not None and self.counts.min() > 0:
             limit = min(limit, exp(-_garwood_low(float(self.counts.sum()), error) / runs))
         if self.distances is not None:
-            limit = min(limit, _crossing(self.distances, error))
+            limit = min(limit, share_beyond(self.distances, error))
         return limit
 
 
-def _crossing(distances: Values, error: float) -> float:
-    """Return the upper limit of the probability of a distance of 0 or less; 1 if unknown."""
+def share_beyond(distances: Values, error: float | None = None) -> float:
+    """Return the probability that a run comes closer than a distance of 0.
+
+    Beyond the median, distances are taken to have an exponential tail (see `Jump`). With `error`
+    it is an upper confidence limit, 1 if the runs give none; else an estimate, 0 if they give none.
+    """
     from scipy import special
 
     ordered = np.sort(distances)
-    count = len(ordered) // 2
-    if count < _LEAST_OF_TAIL or ordered[0] <= 0 or not np.isfinite(ordered).all():
-        return 1.0
-    excess = float((ordered[count] - ordered[:count]).sum())
-    if not excess:
-        return 1.0
+    count, limited = len(ordered) // 2, error is not None
+    nearest, middle = (ordered[0], ordered[count]) if count else (0.0, 0.0)
+    excess = float((middle - ordered[:count]).sum())
+    crossed = limited and nearest <= 0
+    if count < _LEAST_OF_TAIL or crossed or not (0 < excess < inf):
+        return float(limited)
+    if error is None:
+        return count / len(ordered) * exp(-float(middle) * count / excess)
     share = float(special.betaincinv(count + 1, len(ordered) - count, 1.0 - error / 2))
     scale = excess / float(special.gammaincinv(count, error / 2))
-    return share * exp(-float(ordered[count]) / scale)
+    return share * exp(-float(middle) / scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +415,7 @@ def skewness(values: Values) -> float:
 
 
 def _is_rare_count(values: Values) -> bool:
-    """Whether values are counts of what happens seldom, and spread no more than chance does."""
+    """True if values are small counts that spread no more than chance makes them."""
     from scipy import special
 
     mean = float(values.mean())

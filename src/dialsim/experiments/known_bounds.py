@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.rules import week_position
 from dialsim.engine.windows import Windows
-from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET, WEEK
+from dialsim.interface.instants import DAY, THAI_OFFSET, WEEK
 from dialsim.results.figures import follows_calls
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Constant, Empirical, Triangular, Uniform
@@ -34,28 +33,18 @@ Place = tuple[str | None, str | None]
 """Organization and campaign; neither for the whole run."""
 WHOLE: Place = (None, None)
 
-
-@dataclass(frozen=True, slots=True)
-class _Closings:
-    """Ends of a campaign's calling: ms from midnight for each weekday, and pauses by day."""
-
-    by_weekday: tuple[int, ...]
-    paused: Mapping[int, int]
-
-
 Values = NDArray[np.float64]
 
 
 class Finishes(NamedTuple):
-    """Finishes of one campaign in several runs, told by the calling time and the closed time.
+    """Finishes of one campaign in several runs: calling time and closed time around them (ms).
 
-    `worked` is the calling time until each finish, `closed` the time in which windows were closed
-    (ms). `left` is the calling time from each finish to the closing after the latest, `since` that
-    from the opening before the earliest. `night` is the closed time after that closing, `before`
-    the one before that opening, 0 if no run can finish before.
+    `closed` is the time until each finish in which windows were closed. `left` is the calling time
+    from each finish to the closing after the latest, `since` that from the opening before the
+    earliest. `night` is the closed time after that closing, `before` the one before that opening,
+    0 if no run can finish before.
     """
 
-    worked: Values
     closed: Values
     left: Values
     since: Values
@@ -92,23 +81,29 @@ class Calendar:
         spans = self.open_spans(last + 3 * WEEK)
         return int((spans[1:, 0] - spans[:-1, 1]).max(initial=0))
 
+    def left_on(self, day: int, at: Values) -> Values:
+        """Return the calling time from instants (ms) to the end of a Thai day's calling.
+
+        Days count from 1 January 1970.
+        """
+        end = (day + 1) * DAY - THAI_OFFSET
+        worked = _worked(self.open_spans(end), np.append(at, end))
+        left: Values = worked[-1] - worked[:-1]
+        return left
+
     def finishes(self, at: Values) -> Finishes:
         """Place finite finishes (ms) among the windows."""
-        starts, ends = self.open_spans(int(at.max()) + 2 * WEEK).T.astype(np.float64)
-        opened = np.concatenate([[0.0], np.cumsum(ends - starts)])
-        window = np.maximum(np.searchsorted(starts, at, side="right") - 1, 0)
-        into = np.clip(at - starts[window], 0.0, (ends - starts)[window])
-        worked = opened[window] + into
-        first, last = int(window.min()), int(window.max())
-        begin = self.origin
-        if self.request.start_date_time is not None:
-            begin = max(begin, self.request.start_date_time)
+        spans = self.open_spans(int(at.max()) + 2 * WEEK)
+        starts, ends = spans.T
+        windows = np.searchsorted(starts, [at.min(), at.max()], side="right") - 1
+        first, last = np.maximum(windows, 0)
+        worked = _worked(spans, np.append(at, [starts[first], ends[last]]))
+        begin = max(self.origin, self.request.start_date_time or self.origin)
         earlier = first > 0 and ends[first - 1] > begin
         return Finishes(
-            worked,
-            at - self.origin - worked,
-            opened[last + 1] - worked,
-            worked - opened[first],
+            at - self.origin - worked[:-2],
+            worked[-1] - worked[:-2],
+            worked[:-2] - worked[-2],
             int(starts[last + 1] - ends[last]),
             int(starts[first] - ends[first - 1]) if earlier else 0,
         )
@@ -122,6 +117,13 @@ class Calendar:
             cut = np.concatenate([before, after])
             spans = np.sort(cut[cut[:, 0] < cut[:, 1]], axis=0)
         return spans
+
+
+def _worked(spans: NDArray[np.int64], at: Values) -> Values:
+    """Return the calling time within spans until instants (ms)."""
+    starts, ends = spans.T
+    times: Values = np.clip(at[:, np.newaxis] - starts, 0.0, ends - starts).sum(axis=1)
+    return times
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,28 +146,21 @@ class KnownBounds:
     answers: bool = False
     calendars: tuple[Calendar, ...] = ()
     line_prices: Mapping[str, float] = field(default_factory=dict)
-    closings: Mapping[Place, _Closings] = field(default_factory=dict, repr=False, compare=False)
 
     def certain(self, figure: str) -> bool:
-        """Whether a figure is the same in all runs, so that one run tells all."""
+        """True if a figure is the same in all runs, so that one run is enough."""
         if figure in ("people", "people_removed") and self.people:
             return True
         return self.results if follows_calls(figure) else self.calls
 
-    def closing(self, place: Place, day: int) -> int | None:
-        """Instant (ms) at which calling ends on a Thai day, counted from 1 January 1970.
-
-        `place` is an organization and a campaign. None on days without calling, and where several
-        campaigns, or none that is known, call.
-        """
-        known = self.closings.get(place)
-        if known is None:
-            return None
-        begin = day * DAY - THAI_OFFSET
-        length = known.by_weekday[week_position(begin) // DAY]
-        if not length:
-            return None
-        return min(begin + length, known.paused.get(day, begin + length))
+    def calendars_of(self, place: Place) -> list[Calendar]:
+        """Return the calendars of the campaigns at a place."""
+        organization, campaign = place
+        return [
+            each
+            for each in self.calendars
+            if organization in (None, each.organization) and campaign in (None, each.campaign)
+        ]
 
 
 UNKNOWN = KnownBounds()
@@ -196,7 +191,6 @@ def known_bounds_of(scenario: Scenario) -> KnownBounds:
         uncut and all(_answers(behaviour) for behaviour in behaviours),
         calendars,
         _line_prices(scenario),
-        _closings(scenario),
     )
 
 
@@ -241,39 +235,6 @@ def _answers(behaviour: Behaviour) -> bool:
 def _odds(behaviour: Behaviour) -> tuple[float, ...]:
     odds = behaviour.answered_odds
     return (*odds.by_hour.values(), *odds.by_day.values(), odds.on_holiday, *odds.by_attempt)
-
-
-def _closings(scenario: Scenario) -> dict[Place, _Closings]:
-    """Ends of calling of each scheduled campaign, and of a place that has one campaign alone."""
-    found: dict[Place, _Closings] = {}
-    places: dict[Place, list[_Closings]] = {}
-    for organization in scenario.organizations:
-        for campaign in organization.campaigns:
-            if campaign.schedule is None:
-                continue
-            ends = [0] * 7
-            for item in campaign.schedule.time_windows:
-                last = max((span.end_minute for span in item.time), default=0) * MINUTE
-                ends[item.day_of_week - 1] = max(ends[item.day_of_week - 1], last)
-            closings = _Closings(tuple(ends), _last_pauses(organization, campaign.name))
-            found[organization.name, campaign.name] = closings
-            for place in ((organization.name, None), (None, None)):
-                places.setdefault(place, []).append(closings)
-    # Several campaigns may stop calling at different times, so together they have no such limit.
-    return found | {place: listed[0] for place, listed in places.items() if len(listed) == 1}
-
-
-def _last_pauses(organization: Organization, campaign: str) -> dict[int, int]:
-    """The pause that a plan was compiled to and that no resume follows, by Thai day."""
-    paused: dict[int, int] = {}
-    for action in organization.compiled_actions:
-        if action.campaign in (None, campaign):
-            day = (action.at + THAI_OFFSET) // DAY
-            if action.action == "pause":
-                paused[day] = action.at
-            elif action.action == "resume":
-                paused.pop(day, None)
-    return paused
 
 
 def _campaigns(scenario: Scenario) -> Iterator[tuple[Organization, Campaign, Behaviour]]:
@@ -399,7 +360,7 @@ def _longest_call(behaviour: Behaviour) -> int:
 
 
 def _is_light(distribution: Distribution) -> bool:
-    """Whether the tail of a distribution is no heavier than exponential."""
+    """True if the tail of a distribution is no heavier than exponential."""
     match distribution.dist:
         case "lognormal":
             return distribution.max is not None or distribution.sd == 0
