@@ -22,9 +22,9 @@ from dialsim.experiments.intervals import (
     paired_difference,
     quantile_interval,
     rank,
+    share_beyond,
     share_difference,
     share_interval,
-    unpaired_difference,
 )
 
 EXPERIMENTS = 400
@@ -88,10 +88,6 @@ def test_differences_have_scipy_s_p_values() -> None:
     theirs = stats.ttest_rel(first, second)
     assert paired.p_value == pytest.approx(theirs.pvalue)
     assert (paired.low, paired.high) == pytest.approx(tuple(theirs.confidence_interval(0.95)))
-    welch = unpaired_difference(first, second, 0.95)
-    theirs = stats.ttest_ind(first, second, equal_var=False)
-    assert welch.p_value == pytest.approx(theirs.pvalue)
-    assert (welch.low, welch.high) == pytest.approx(tuple(theirs.confidence_interval(0.95)))
 
 
 def test_an_unfinished_run_makes_the_mean_infinite_and_leaves_quantiles_alone() -> None:
@@ -146,14 +142,12 @@ def test_differences_that_are_alike_have_no_interval_unless_there_is_no_chance()
     certain = Known(certain=True), Known(certain=True)
     exact = paired_difference(values, baseline, 0.95, certain)
     assert (exact.low, exact.high, exact.p_value, exact.method) == (2.0, 2.0, 0.0, "no chance")
-    assert unpaired_difference(values, baseline, 0.95, certain).low == 2.0
     alike = paired_difference(values, baseline, 0.95)
     assert (alike.estimate, alike.method) == (2.0, "no interval")
     assert isnan(alike.low)
     assert not alike.real
     two = paired_difference(values[:2], baseline[:2], 0.95)
     assert isnan(two.low)
-    assert isnan(unpaired_difference(values, baseline, 0.95).low)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
@@ -222,19 +216,18 @@ def test_a_difference_of_shares_covers_and_tells_chance_from_more(count: int) ->
         assert up != down or real <= 0.05 * 200 + 5
 
 
-def test_without_pairs_medians_and_shares_have_wider_intervals() -> None:
-    rng = np.random.default_rng(7)
-    noise = rng.normal(0, 10, 60)
-    values, base = noise + rng.normal(-2, 1, 60), noise
-    paired = median_difference(values, base, 0.95)
-    apart = median_difference(values, base, 0.95, paired=False)
-    assert apart.high - apart.low > 3 * (paired.high - paired.low)
-    assert paired.real
-    assert not apart.real
-    assert median_difference(values - 40, base, 0.95, paired=False).real
-    done, before = np.ones(60), np.r_[np.ones(40), np.zeros(20)]
-    assert share_difference(done, before, 0.95, paired=False).real
-    assert share_difference(done, before, 0.95, paired=False).low > 0
+def test_the_tail_of_distances_gives_an_estimate_and_a_limit_above_it() -> None:
+    rng = np.random.default_rng(3)
+    near = truth = 0.0
+    for _ in range(200):
+        distances = rng.normal(2.0, 1.0, 40)
+        estimated, limit = share_beyond(distances), share_beyond(distances, 0.025)
+        assert 0 < estimated <= limit
+        near, truth = near + estimated / 200, float(stats.norm.cdf(-2.0))
+    assert truth < near < 3 * truth  # a normal tail is lighter than an exponential one
+    assert share_beyond(np.append(distances, -1.0), 0.025) == 1  # the event was seen
+    assert share_beyond(np.full(40, 2.0)) == 0  # alike: nothing to estimate
+    assert (share_beyond(np.arange(3.0)), share_beyond(np.arange(3.0), 0.025)) == (0, 1)
 
 
 UNSEEN = 1 - 0.025 ** (1 / 20)

@@ -253,7 +253,6 @@ A file for --design; an empty cell leaves a value as it is:
 @indifference_option
 @adjust_option
 @figure_option
-@click.option("--unpaired", is_flag=True, help="Ignore that the variants met the same chance.")
 @experiment_options
 @with_options
 def sweep(
@@ -267,7 +266,6 @@ def sweep(
     indifference: float | None,
     adjust: Adjustment | None,
     figures: tuple[str, ...],
-    unpaired: bool,
     options: Options,
 ) -> None:
     """Run variants of a scenario and print their figures, and what differs from the baseline.
@@ -291,12 +289,12 @@ def sweep(
     for text in figures:
         read_shown(text, loaded)
     asked = _asked(decide, indifference, names, base, replications, [loaded])
-    arguments = {"paired": not unpaired, "figures": list(figures)}
+    arguments = {"figures": list(figures)}
     experiment = Experiment("sweep", [loaded], options, arguments)
     if options.form == "text":
         say_back(loaded)
     found = experiment.simulate(run_all, loaded, listed, replications, figures=figures, **asked)
-    compared = found.differences(base, paired=not unpaired, adjust=adjust)
+    compared = found.differences(base, adjust=adjust)
     seed = loaded.seed if options.seed is None else options.seed
     document = sweep_document(found, compared, base, seed, adjust)
     _deliver(experiment, found, compared, base, options.seed, document, sweep_content)

@@ -87,7 +87,6 @@ def compare_days(
     sides: tuple[Values, Values],
     all_bounds: tuple[KnownBounds, KnownBounds],
     confidence: float,
-    paired: bool = True,
 ) -> Difference:
     """Return the difference of the probabilities of being done by the end of a day.
 
@@ -96,7 +95,7 @@ def compare_days(
     """
     certain = all(bounds.certain(days[0].instant) for bounds in all_bounds)
     done = [day.done(side) for day, side in zip(days, sides, strict=True)]
-    found = share_difference(done[0], done[1], confidence, certain, paired=paired)
+    found = share_difference(done[0], done[1], confidence, certain)
     one, two = (
         day.estimate(side, bounds, confidence).estimate
         for day, side, bounds in zip(days, sides, all_bounds, strict=True)

@@ -33,7 +33,6 @@ from dialsim.experiments.intervals import (
     paired_difference,
     quantile_interval,
     rank,
-    unpaired_difference,
 )
 from dialsim.experiments.known_bounds import KnownBounds, Place
 from dialsim.experiments.run_figures import RunFigures, earliest_start, parts_of
@@ -226,7 +225,6 @@ def differences(
     all_bounds: Mapping[str, KnownBounds],
     baseline: str,
     confidence: float,
-    paired: bool,
     adjust: str | None,
     days: Days,
     shown: Mapping[str, Measured],
@@ -261,7 +259,7 @@ def differences(
         {"variant": other} | row
         for other in others
         for scope, frame in frames.items()
-        for row in _compared(frame, scope, (other, baseline), level, paired, runs, all_bounds, days)
+        for row in _compared(frame, scope, (other, baseline), level, runs, all_bounds, days)
     ]
     whole = {"scope": "run", "organization": None, "campaign": None}
     for other in others:
@@ -269,7 +267,7 @@ def differences(
             find = expression.facts_in_tables
             sides = [(find, runs[name], all_bounds[name]) for name in (other, baseline)]
             statistic = MEDIAN if expression.by_median else MEAN
-            row = _difference(expression.text, statistic, (values, base), level, paired, sides)
+            row = _difference(expression.text, statistic, (values, base), level, sides)
             rows.append({"variant": other} | whole | row)
     table = pd.DataFrame(rows, columns=["variant", *_COLUMNS])
     keys = ["scope", "organization", "campaign", "figure"]
@@ -310,7 +308,6 @@ def _compared(
     scope: str,
     sides: tuple[str, str],
     level: float,
-    paired: bool,
     runs: Mapping[str, Sequence[RunFigures]],
     all_bounds: Mapping[str, KnownBounds],
     days: Days,
@@ -330,11 +327,11 @@ def _compared(
             find = partial(known_of, figure, at)
             known = [(find, runs[name], all_bounds[name]) for name in sides]
             statistic = MEDIAN if is_instant(figure) else MEAN
-            row = _difference(figure, statistic, both, level, paired, known)
+            row = _difference(figure, statistic, both, level, known)
             rows.append({"scope": scope, **place} | row)
         for day in days[place.get("organization"), place.get("campaign")]:
             both = _values(mine, day.source), _values(theirs, day.source)
-            row = _of_day(day, both, level, paired, sides, all_bounds)
+            row = _of_day(day, both, level, sides, all_bounds)
             rows.append({"scope": scope, **place} | row)
     return rows
 
@@ -343,17 +340,16 @@ def _of_day(
     day: DoneBy,
     both: tuple[Values, Values],
     level: float,
-    paired: bool,
     sides: tuple[str, str],
     all_bounds: Mapping[str, KnownBounds],
 ) -> dict[str, Any]:
     """Compare the probabilities of being done by the end of a day."""
-    both = _pairs(both) if paired else both
+    both = _pairs(both)
     known = all_bounds[sides[0]], all_bounds[sides[1]]
     shares = [
         day.estimate(side, bounds, level).estimate for side, bounds in zip(both, known, strict=True)
     ]
-    found = compare_days((day, day), both, known, level, paired)
+    found = compare_days((day, day), both, known, level)
     return _row(day.column, PROBABILITY, (shares[0], shares[1]), found)
 
 
@@ -368,20 +364,18 @@ def _difference(
     statistic: str,
     sides: tuple[Values, Values],
     level: float,
-    paired: bool,
     facts_of: Sequence[tuple[FactsOf, Sequence[RunFigures], KnownBounds]],
 ) -> dict[str, Any]:
-    sides = _pairs(sides) if paired else sides
+    sides = _pairs(sides)
     known, others = (
         find(runs[: len(side)], bounds)
         for side, (find, runs, bounds) in zip(sides, facts_of, strict=True)
     )
     if statistic == MEDIAN:
         certain = known.certain and others.certain
-        found = median_difference(*sides, level, certain, paired=paired)
+        found = median_difference(*sides, level, certain)
         return _row(figure, statistic, (_median(sides[0]), _median(sides[1])), found)
-    compare = paired_difference if paired else unpaired_difference
-    found = compare(*sides, level, (known, others))
+    found = paired_difference(*sides, level, (known, others))
     return _row(figure, statistic, (_mean(sides[0], known), _mean(sides[1], others)), found)
 
 

@@ -21,7 +21,7 @@ A limit that the runs do not support is missing: infinite, or NaN without any in
   p-quantile of any continuous distribution with P(l ≤ B < u), B binomial(n, p) (David & Nagaraja
   2003, "Order Statistics", section 7.1). It is infinite if n is too small for a limit.
 - Shares: Clopper and Pearson 1934, which is conservative.
-- Differences: the same interval, of the differences of pairs; without pairs, Welch 1947.
+- Differences: the same interval, of the differences of pairs.
 """
 
 from __future__ import annotations
@@ -487,26 +487,39 @@ def share_interval(
     return Interval(hits / count, low, high)
 
 
+def _pairs(
+    values: Values, baseline: Values
+) -> tuple[NDArray[np.bool_], Values, tuple[int, int, int]]:
+    """Return which runs have both values, their differences, and the numbers of `_signs`.
+
+    Pairs of runs met the same chance. A pair of which neither finished is a tie.
+    """
+    with np.errstate(invalid="ignore"):
+        every = np.where(values == baseline, 0.0, values - baseline)
+    both = ~np.isnan(every)
+    return both, every[both], _signs(every[both])
+
+
+def _signs(differences: Values) -> tuple[int, int, int]:
+    """Return the number of pairs, and how many rose and fell."""
+    return len(differences), int((differences > 0).sum()), int((differences < 0).sum())
+
+
 def paired_difference(
     values: Values,
     baseline: Values,
     confidence: float,
     known: tuple[Known, Known] = (NOTHING, NOTHING),
 ) -> Difference:
-    """Return the mean of values − baseline, of pairs that met the same chance.
-
-    A pair of which neither finished is a tie. `known` are the facts about both sides.
-    """
-    with np.errstate(invalid="ignore"):
-        every = np.where(values == baseline, 0.0, values - baseline)
-    both = ~np.isnan(every)
-    differences, count = every[both], int(both.sum())
+    """Return the mean of values − baseline, of pairs; `known` are the facts about both sides."""
+    both, differences, signs = _pairs(values, baseline)
+    count = signs[0]
     infinite = bool(np.isinf(values[both]).any() or np.isinf(baseline[both]).any())
     alike = count > 0 and not infinite and _alike(differences, values[both], baseline[both])
     # Sums of money may be off in their last digits.
     if alike:
         differences = np.full(count, _mean_of_alike(differences, values[both]))
-    signs = count, int((differences > 0).sum()), int((differences < 0).sum())
+        signs = _signs(differences)
     of_both = known[0].among(both).minus(known[1].among(both))
     if of_both.certain and alike:
         same = float(differences[0])
@@ -584,50 +597,6 @@ def sign_test(rose: int, fell: int) -> float:
     return _two_sided(max(rose, fell), rose + fell)
 
 
-def _two_sided(most: int, count: int) -> float:
-    """Return twice the probability of `most` heads or more in `count` tosses, at most 1."""
-    tail = sum(comb(count, hits) for hits in range(most, count + 1))
-    return min(1.0, float(2 * tail / 2**count))
-
-
-def unpaired_difference(
-    values: Values,
-    baseline: Values,
-    confidence: float,
-    known: tuple[Known, Known] = (NOTHING, NOTHING),
-) -> Difference:
-    """Of two samples as if independent: what would be known without common random numbers."""
-    chosen = ~np.isnan(values), ~np.isnan(baseline)
-    sides = values[chosen[0]], baseline[chosen[1]]
-    if not all(len(side) and np.isfinite(side).all() for side in sides):
-        return Difference(nan, nan, nan, nan, "Welch t")
-    facts = [part.among(which) for part, which in zip(known, chosen, strict=True)]
-    expected = [part.expected(side) for part, side in zip(facts, sides, strict=True)]
-    estimate = float(expected[0].mean() - expected[1].mean())
-    if all(part.certain for part in facts):
-        return Difference(estimate, estimate, estimate, float(estimate == 0), "no chance")
-    rests = [part.rest(side) for side, part in zip(expected, facts, strict=True)]
-    untold = not any(np.ptp(rest) for rest in rests) and not any(part.jumps for part in facts)
-    few = any(len(side) < FEWEST for side in sides)
-    if few or untold or any(_enough(rest, rest, 0.0) for rest in rests):
-        return Difference(estimate, nan, nan, nan, "Welch t")
-    errors = [float(rest.var(ddof=1)) / len(rest) for rest in rests]
-    parts = sum(e**2 / (len(rest) - 1) for e, rest in zip(errors, rests, strict=True))
-    freedom = sum(errors) ** 2 / parts if parts else 1.0
-
-    def limits(level: float) -> tuple[float, float]:
-        half = _t(freedom, level) * sqrt(sum(errors))
-        (low, high), (less, more) = (
-            p.room(len(s), level) for p, s in zip(facts, sides, strict=True)
-        )
-        return estimate - half - low - more, estimate + half + high + less
-
-    p_value = _p_value(limits)
-    if not any(part.levels is not None or part.jumps for part in facts):
-        p_value = _p_value_of_t(estimate / sqrt(sum(errors)), freedom)
-    return Difference(estimate, *limits(confidence), p_value, "Welch t")
-
-
 def figure_difference(
     column: str, sides: tuple[Values, Values], known: tuple[Known, Known]
 ) -> Difference:
@@ -639,59 +608,29 @@ def figure_difference(
 
 
 def median_difference(
-    values: Values,
-    baseline: Values,
-    confidence: float,
-    certain: bool = False,
-    *,
-    paired: bool = True,
+    values: Values, baseline: Values, confidence: float, certain: bool = False
 ) -> Difference:
-    """Median of values − baseline over pairs, with an order-statistic interval.
+    """Return the median of values − baseline over pairs, with an order-statistic interval.
 
-    The interval is distribution-free and accepts infinite values; a pair of which neither finished
-    is a tie. The p-value is the least error level whose interval excludes 0. Without pairs, the
-    estimate is the difference of the medians, and the interval combines one interval for each
-    median, with half of the error each (Bonferroni). A limit is infinite where the runs are too
-    few.
+    The interval is distribution-free and accepts infinite values. The p-value is the least error
+    level whose interval excludes 0. A limit is infinite where the runs are too few.
     """
-    if not paired:
-        return _unpaired_medians(values, baseline, confidence, certain)
-    with np.errstate(invalid="ignore"):
-        every = np.where(values == baseline, 0.0, values - baseline)
-    differences = np.sort(every[~np.isnan(every)])
-    count = len(differences)
-    if not count:
+    _, differences, signs = _pairs(values, baseline)
+    if not len(differences):
         return Difference(nan, nan, nan, nan, BY_ORDER)
     found = quantile_interval(differences, 0.5, confidence, certain)
-    rose, fell = int((differences > 0).sum()), int((differences < 0).sum())
-    estimate = _median(differences)
+    estimate = _median(np.sort(differences))
     if certain and found.low == found.high:
-        return Difference(
-            estimate, estimate, estimate, float(estimate == 0), "no chance", count, rose, fell
-        )
+        return Difference(estimate, estimate, estimate, float(estimate == 0), "no chance", *signs)
+    count, rose, fell = signs
     p_value = _two_sided(max(rose, fell), count)
-    return Difference(estimate, found.low, found.high, p_value, BY_ORDER, count, rose, fell)
+    return Difference(estimate, found.low, found.high, p_value, BY_ORDER, *signs)
 
 
-def _unpaired_medians(
-    values: Values, baseline: Values, confidence: float, certain: bool
-) -> Difference:
-    sides = [np.sort(side[~np.isnan(side)]) for side in (values, baseline)]
-    if not all(map(len, sides)):
-        return Difference(nan, nan, nan, nan, BY_ORDER)
-
-    def limits(level: float) -> tuple[float, float]:
-        half = (1.0 + level) / 2.0
-        mine, base = (quantile_interval(side, 0.5, half, certain) for side in sides)
-        return mine.low - base.high, mine.high - base.low
-
-    with np.errstate(invalid="ignore"):
-        estimate = float(np.float64(_median(sides[0])) - _median(sides[1]))
-        low, high = limits(confidence)
-        errors = np.geomspace(1e-6, 1.0, 61)[:-1]
-        excluding = (e for e in errors if (ends := limits(1.0 - e))[0] > 0 or ends[1] < 0)
-        p_value = float(next(excluding, 1.0))
-    return Difference(estimate, low, high, p_value, BY_ORDER)
+def _two_sided(most: int, count: int) -> float:
+    """Return twice the probability of `most` heads or more in `count` tosses, at most 1."""
+    tail = sum(comb(count, hits) for hits in range(most, count + 1))
+    return min(1.0, float(2 * tail / 2**count))
 
 
 def _median(ordered: Values) -> float:
@@ -701,42 +640,23 @@ def _median(ordered: Values) -> float:
 
 
 def share_difference(
-    values: Values,
-    baseline: Values,
-    confidence: float,
-    certain: bool = False,
-    *,
-    paired: bool = True,
+    values: Values, baseline: Values, confidence: float, certain: bool = False
 ) -> Difference:
-    """Difference of two shares of runs; values are 1 where a run has the property, and else 0.
+    """Return the difference of two shares of runs; values are 1 for runs with the property, else 0.
 
-    Over pairs it is the share of pairs that rose minus the share that fell. The limits combine
-    Clopper-Pearson limits of both shares (Bonferroni). 0 is excluded by the exact test of McNemar
-    (1947), which is the sign test of the pairs that differ; a limit on the wrong side of 0 then
-    moves to 0. Without pairs the test is Fisher's. Covers at least as often as it promises.
+    It is the share of pairs that rose minus the share that fell. The limits combine Clopper-Pearson
+    limits of both shares (Bonferroni). 0 is excluded by the exact test of McNemar (1947), which is
+    the sign test of the pairs that differ; a limit on the wrong side of 0 then moves to 0. Covers
+    at least as often as it promises.
     """
-    if paired:
-        known = ~(np.isnan(values) | np.isnan(baseline))
-        counts = [int(known.sum())] * 2
-        hits = [int((values > baseline).sum()), int((values < baseline).sum())]
-        signs = counts[0], *hits
-        p_value = sign_test(*hits)
-    else:
-        sides = [side[~np.isnan(side)] for side in (values, baseline)]
-        counts, hits, signs = [*map(len, sides)], [int(side.sum()) for side in sides], (0, 0, 0)
-        misses = [count - hit for count, hit in zip(counts, hits, strict=True)]
-        from scipy import stats
-
-        p_value = float(stats.fisher_exact([hits, misses])[1])
-    if not all(counts):
+    *_, (count, rose, fell) = _pairs(values, baseline)
+    if not count:
         return Difference(nan, nan, nan, nan, BY_SHARES)
     tail = (1.0 - confidence) / 4.0
-    up, down = (
-        share_interval(hit, count, (tail, tail), certain)
-        for hit, count in zip(hits, counts, strict=True)
-    )
+    up, down = (share_interval(hits, count, (tail, tail), certain) for hits in (rose, fell))
     estimate, low, high = up.estimate - down.estimate, up.low - down.high, up.high - down.low
     # The exact test decides. The interval, combined from two, is wider and must not contradict it.
+    p_value = _two_sided(max(rose, fell), rose + fell)
     if p_value < 1.0 - confidence:
         low, high = (max(low, 0.0), high) if estimate > 0 else (low, min(high, 0.0))
-    return Difference(estimate, low, high, p_value, BY_SHARES, *signs)
+    return Difference(estimate, low, high, p_value, BY_SHARES, count, rose, fell)

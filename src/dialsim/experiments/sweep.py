@@ -307,13 +307,12 @@ class Sweep(RunTables):
         baseline: str | None = None,
         *,
         confidence: float = 0.95,
-        paired: bool = True,
         adjust: Adjustment | None = None,
     ) -> pd.DataFrame:
         """Return every variant's figures minus the baseline's: see `dialsim.experiments.estimates`.
 
-        `baseline` is the name of a variant, by default `Sweep.baseline`. `paired=False` treats
-        variants as independent, for comparison. Raises ExperimentError for an unknown variant.
+        `baseline` is the name of a variant, by default `Sweep.baseline`.
+        Raises ExperimentError for an unknown variant.
         """
         names = [variant.name for variant in self.variants]
         base = check_baseline(names, self.baseline if baseline is None else baseline)
@@ -325,7 +324,6 @@ class Sweep(RunTables):
             all_bounds,
             base,
             confidence,
-            paired,
             adjust,
             self.days,
             self._shown(),

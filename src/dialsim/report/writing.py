@@ -294,9 +294,7 @@ def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: F
     shown = said["arguments"].get("figures", ())
     asked = _asked_runs(found)
     swept = sweep(scenario, variants, seed=seed, store=folder, figures=shown, **asked)
-    compared = swept.differences(
-        found["baseline"], paired=said["arguments"]["paired"], adjust=found["adjustment"]
-    )
+    compared = swept.differences(found["baseline"], adjust=found["adjustment"])
     return sweep_report(swept, compared, found["baseline"], seed, further)
 
 
