@@ -33,24 +33,24 @@ def fewest(count: int, share: float) -> int:
 
 @pytest.mark.slow
 def test_intervals_of_means_hold_the_truth_wherever_they_are_printed(honesty: ModuleType) -> None:
-    found = [*honesty.coverage(100)]
+    found = [*honesty.coverage(200)]
     assert [part for part in found if part.held < fewest(part.printed, 0.93)] == []
     both = [(part.held_with_both, part.with_both_limits) for part in found]
     assert [(held, limits) for held, limits in both if held < fewest(limits, 0.92)] == []
     limits = {(part.figure, part.runs): part.with_both_limits for part in found}
-    assert limits["reach, binomial", 10] > 90
-    assert limits["exponential", 20] > 60
-    assert limits["log-normal, sd 4 × mean", 50] > 80
-    assert limits["finish, 4.75 % spill", 20] == 100
-    assert limits["rare counts, mean 0.08", 100] > 90
+    assert limits["reach, binomial", 10] > 180
+    assert limits["exponential", 20] > 120
+    assert limits["log-normal, sd 4 × mean", 50] > 160
+    assert limits["finish, 4.75 % spill", 20] == 200
+    assert limits["rare counts, mean 0.08", 100] > 180
 
 
 @pytest.mark.slow
 def test_what_is_called_sure_is_seldom_wrong(honesty: ModuleType) -> None:
-    found = [*honesty.verdicts(10)]
-    assert [part for part in found if 10 - part.wrong < fewest(10, 0.95)] == []
+    found = [*honesty.verdicts(20)]
+    assert [part for part in found if not part.share <= 0.05] == []
     clear = {part.goal: part.sure for part in found}
-    assert clear["prob(finish <= 1h) >= 0.999"] == 10
+    assert clear["prob(finish <= 1h) >= 0.999"] == 20
 
 
 @pytest.mark.slow
