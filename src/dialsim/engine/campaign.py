@@ -596,7 +596,8 @@ class Campaign:
         scenario = self._trace.world.scenario
         account = self._dialler.block.settings.calling_account()
         voice_keys = {voice.voice_key for voice in scenario.voices}
-        check_conditions(request, account, voice_keys, strict=scenario.service.strict)
+        strict, now = scenario.service.strict, self.clock.now
+        check_conditions(request, account, voice_keys, strict=strict, now=now)
         if not self._dialler.calling_allowed:
             raise calling_not_allowed()
         check_duplicate_alert(request, account)

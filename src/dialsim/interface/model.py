@@ -36,6 +36,16 @@ def is_uuid(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _UUID.fullmatch(value) is not None
 
 
+_STRICT_UUID = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+)
+
+
+def is_strict_uuid(text: str) -> bool:
+    """Return True for a UUID of RFC 9562 in lower case, which every validator accepts."""
+    return _STRICT_UUID.fullmatch(text) is not None
+
+
 MOST_EXACT = 2**53 - 1
 """Largest integer that every JSON reader represents exactly (RFC 8259, section 6)."""
 UuidText = Annotated[

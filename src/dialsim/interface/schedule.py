@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
 from typing import Annotated, Any
 
@@ -31,6 +32,7 @@ from dialsim.interface.model import (
     NullAsAbsent,
     WireModel,
     broken,
+    is_strict_uuid,
     is_uuid,
     read_model,
     wrong,
@@ -351,15 +353,17 @@ def check_conditions(
     voice_keys: Collection[str],
     *,
     strict: bool = False,
+    now: int = 0,
 ) -> None:
     """Check the scheduling conditions: step 4 of the request's checks (C9).
 
     `voice_keys` are the keys of the voice catalog. `strict` refuses a retry interval without
-    retries, which section 8 forbids and the texts of section 4.6 leave open. Raises
-    ValidationFailed with every failure, in the order of the interface's table.
+    retries, which section 8 forbids and the texts of section 4.6 leave open, and an end that is not
+    after `now` (ms), because an earlier start is treated as now. Raises ValidationFailed with every
+    failure, in the order of the interface's table.
     """
     faults = [
-        *_time_faults(request),
+        *_time_faults(request, now if strict else 0),
         *_retry_faults(request, strict),
         *_unknown("voice", "ttsVoiceKeys", request.tts_voice_keys, voice_keys),
         *_unknown("caller ID", "callerIds", request.caller_ids, organization.caller_ids),
@@ -376,30 +380,52 @@ def check_duplicate_alert(request: ScheduleRequest, organization: CallingAccount
         raise ValidationFailed([Fault(("removeDuplicates",), text)])
 
 
-def check_strictly(body: Mapping[str, object]) -> None:
-    """Refuse values of a valid body that the interface leaves open; part of step 1 (C9).
+_STRICT_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?Z")
 
-    These are null for all fields but `endDateTime`, instants that are not written in UTC, and
-    numbers such as 1.0. Raises ValidationFailed.
+
+def check_strictly(body: Mapping[str, Any], request: ScheduleRequest) -> None:
+    """Refuse a valid body, read as `request`, that the interface leaves open; part of step 1 (C9).
+
+    Raises ValidationFailed with every failure.
     """
-    faults = []
-    for name, value in body.items():
-        says = None
-        if value is None and name != "endDateTime":
-            says = "must not be null"
-        elif name in ("startDateTime", "endDateTime") and not str(value or "Z").endswith("Z"):
-            says = "must be a valid ISO 8601 date string"
-        elif isinstance(value, float):
-            says = "must be an integer number"
-        if says is not None:
-            faults.append(Fault((name,), f"{name} {says}"))
-    if faults:
-        raise ValidationFailed(faults)
+    faults = [*map(_strict_fault, body, body.values()), *_strict_window_faults(body, request)]
+    if request.sip_account_id is not None and request.sip_caller_id is None:
+        faults.append("sipCallerId must be given with sipAccountId")
+    if any(faults):
+        raise ValidationFailed(Fault((), says) for says in faults if says)
 
 
-def _time_faults(request: ScheduleRequest) -> Iterator[Fault]:
+def _strict_fault(name: str, value: Any) -> str | None:
+    if value is None:
+        return None if name == "endDateTime" else f"{name} must not be null"
+    if isinstance(value, float):
+        return f"{name} must be an integer number"
+    if name in ("startDateTime", "endDateTime") and not _STRICT_INSTANT.fullmatch(value):
+        return f"{name} must be a valid ISO 8601 date string"
+    if name in ("sipAccountId", "sipCallerId") and not is_strict_uuid(value):
+        return f"{name} must be a UUID"
+    if name in ("callerIds", "ttsVoiceKeys") and len({*value}) < len(value):
+        return f"All {name}'s elements must be unique"
+    return None
+
+
+def _strict_window_faults(body: Mapping[str, Any], request: ScheduleRequest) -> Iterator[str]:
+    sent = body.get("timeWindows") or ()
+    for index, window in enumerate(sent):
+        if isinstance(window["dayOfWeek"], float):
+            yield f"timeWindows.{index}.dayOfWeek must be an integer number"
+    days = [window.day_of_week for window in request.time_windows]
+    if len({*days}) < len(days):
+        yield "All timeWindows's days must be unique"
+    for window in request.time_windows:
+        spans = sorted((span.start_minute, span.end_minute) for span in window.time)
+        if any(end > start for (_, end), (start, _) in pairwise(spans)):
+            yield f"Time ranges must not overlap for day {window.day_of_week}"
+
+
+def _time_faults(request: ScheduleRequest, now: int) -> Iterator[Fault]:
     end, windows = request.end_date_time, request.time_windows
-    if end is not None and request.start_date_time >= end:
+    if end is not None and max(request.start_date_time, now) >= end:
         yield Fault(("endDateTime",), "Start date must be before end date")
     if not windows:
         yield Fault(("timeWindows",), "At least one time window must be provided")

@@ -203,8 +203,8 @@ class Service(Model):
     )
     strict: Switch = Field(
         default=False,
-        description="Whether schedule requests are refused where the interface leaves open whether "
-        "they are valid.",
+        description="Whether requests are refused where the interface leaves open whether they are "
+        "valid.",
         examples=[True],
     )
     webhook_concurrency: Annotated[Whole, Field(ge=1, le=1_000)] = Field(

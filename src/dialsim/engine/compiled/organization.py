@@ -413,7 +413,8 @@ class Organization:
             raise already_started(self._status(c))
         scenario, account = self._world.scenario, self.block.settings.calling_account()
         voice_keys = {voice.voice_key for voice in scenario.voices}
-        check_conditions(request, account, voice_keys, strict=scenario.service.strict)
+        strict = scenario.service.strict
+        check_conditions(request, account, voice_keys, strict=strict, now=self.now)
         if not self._calling_allowed:
             raise calling_not_allowed()
         check_duplicate_alert(request, account)

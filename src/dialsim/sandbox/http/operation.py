@@ -35,7 +35,14 @@ from starlette.routing import BaseRoute, Route
 
 from dialsim import __version__
 from dialsim.errors import Refused
-from dialsim.interface.model import UUID_PATTERN, WireModel, is_uuid, read_model, wrong
+from dialsim.interface.model import (
+    UUID_PATTERN,
+    WireModel,
+    is_strict_uuid,
+    is_uuid,
+    read_model,
+    wrong,
+)
 from dialsim.sandbox.access import is_control
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import (
@@ -185,7 +192,8 @@ class Operation:
     async def _read(self, core: SandboxCore, request: Request) -> dict[str, Any]:
         """Return the arguments of the handler."""
         names = [*inspect.signature(self.handler).parameters][1:]
-        if self.is_control and "request" not in names:
+        strict = self.has_key and core.scenario.service.strict
+        if (self.is_control or strict) and "request" not in names:
             if self.query is None:
                 refuse_query(request)
             if self.body is None:
@@ -198,7 +206,7 @@ class Operation:
             elif name == "request":
                 given[name] = request
             elif name == "query":
-                given[name] = self._read_query(request)
+                given[name] = self._read_query(request, strict)
             elif name == "body":
                 body = await self._read_body(request)
                 given[name] = read_model(self.body, body) if self.body else body
@@ -207,15 +215,21 @@ class Operation:
             else:
                 wire = to_camel(name)
                 text = request.path_params[wire]
+                if strict and not is_strict_uuid(text):
+                    raise fail.invalid_id(wire).refused()
                 given[name] = self.in_path[wire].read(core, wire, text)
         if self.has_key and self.method == "POST" and self.body is None:
             await read_bytes(request)  # reads an unexpected body only to enforce the size limit
         return given
 
-    def _read_query(self, request: Request) -> WireModel:
+    def _read_query(self, request: Request, strict: bool) -> WireModel:
         assert self.query is not None
         query = query_of(request)
-        if not self.is_control:  # the interface has nothing against further parameters
+        if strict:
+            query.pop("limit", None)  # ignored by the text of section 4.3
+            if query.get("page", "1").startswith("0"):
+                raise fail.INVALID_PAGE.refused()
+        elif not self.is_control:  # the interface has nothing against further parameters
             known = {one.alias for one in self.query.model_fields.values()}
             query = {name: text for name, text in query.items() if name in known}
         return read_model(self.query, query)

@@ -157,7 +157,7 @@ class InterfaceOperations(Operations):
         accounts are known, the organization may call, and duplicates can be removed.
         """
         if self.core.scenario.service.strict:
-            check_strictly(sent)
+            check_strictly(sent, body)
         # C9: the body's shape comes before the campaign's id
         view = self._campaign(caller, id)
         self.core.carry_out(ScheduleCampaign(**view.place, body=sent))
