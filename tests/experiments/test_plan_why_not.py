@@ -142,10 +142,69 @@ def test_fewer_attempts_than_the_range_has_are_found() -> None:
     assert ": lines cannot help. 3 attempts can. With 4 attempts: a deadline" in found.text
 
 
-def test_nothing_is_explained_of_goals_that_are_met_or_name_no_deadline() -> None:
+def test_nothing_is_explained_of_goals_that_are_met() -> None:
     scenario = calling(10, NOBODY, 2).scenario()
     assert plan(scenario, LIMIT, (1, 2), until(15), jobs=1).why_not is None
-    assert plan(scenario, LIMIT, (1, 2), "mean(people_reached) >= 5", jobs=1).why_not is None
+
+
+SOME: dict[str, Any] = {"outcomes": {"answered": 0.4, "noAnswer": 0.6}}
+COSTS = {"currency": "THB", "perDial": 1, "perMinute": 2, "perLineDay": 100}
+
+
+def test_people_who_are_not_reached_need_more_attempts() -> None:
+    scenario = calling(60, SOME, 2).scenario()
+    wanted = "mean(people_reached) >= 50"
+    found = plan(scenario, LIMIT, (1, 4), wanted, jobs=1, max_replications=60).why_not
+    assert found is not None
+    assert found.constraint == "attempts"
+    assert found.text.startswith("2 attempts reach 37.7 of 60 people on average, and 22.3 are not ")
+    assert "; 32 lines miss the goal, too. With 1 line: 4 attempts, or a goal of" in found.text
+    more = [scenario.with_(f"{LIMIT}=1", f"{SCHEDULE}.maxAttempts={k}") for k in (3, 4)]
+    reached = [replicate(each, 60, jobs=1).runs["people_reached"].mean() for each in more]
+    assert reached[0] < 50 <= reached[1]
+
+
+def test_more_people_than_there_are() -> None:
+    scenario = calling(10, EVERYBODY).scenario()
+    found = plan(scenario, LIMIT, (1, 1), "mean(people_reached) >= 12", jobs=1).why_not
+    assert found is not None
+    assert (found.constraint, found.reason) == ("people", "There are only 10 people")
+
+
+@pytest.mark.parametrize("goal", ["mean(people_reached) >= 1900", "mean(people_lost) <= 100"])
+def test_people_lost_at_the_end_need_lines_or_a_later_end(goal: str) -> None:
+    end = "2026-12-07T13:00:00Z"
+    scenario = calling(2000, EVERYBODY, end=end).scenario()
+    found = plan(scenario, LIMIT, (1, 2), goal, jobs=1, max_replications=60).why_not
+    # 660 calls of a minute for a line until the end: 3 lines reach 1,980 people
+    assert found is not None
+    assert found.constraint == "end"
+    assert found.text.startswith(
+        "The campaign ends Mon 7 Dec 20:00, and 680 people are lost with 2 lines. 3 lines can. "
+        "With 2 lines: an end at Tue 8 Dec 20:00, or a goal of "
+    )
+    assert plan(scenario, LIMIT, (1, 3), goal, jobs=1, max_replications=60).value == 3
+
+
+def test_a_cost_limit_names_the_largest_part_of_the_cost_and_what_keeps_to_it() -> None:
+    # Without an answer there are two days with calls of 10 people: 200 THB a line, 20 for dials
+    scenario = calling(10, NOBODY, 2).also(costs=COSTS).scenario()
+    found = plan(scenario, LIMIT, (3, 4), "mean(cost) <= 500", jobs=1, max_replications=60).why_not
+    assert found is not None
+    assert (found.constraint, found.text) == (
+        "cost",
+        "With 3 lines the cost is 620 THB on average, 600 of it for lines. 2 lines can. "
+        "With 3 lines: 1 attempt, or a goal of mean(cost) <= 620, can.",
+    )
+    (lines, attempts, goal) = found.nearest
+    assert (lines.is_own, attempts.value, goal.kind, goal.value) == (True, 1, "goal", 620)
+
+
+def test_other_amounts_name_what_comes_closest() -> None:
+    scenario = calling(10, EVERYBODY).scenario()
+    found = plan(scenario, LIMIT, (1, 2), "mean(dials) >= 11", jobs=1, max_replications=60).why_not
+    assert found is not None
+    assert found.text.startswith("mean(dials) is 10 with 1 line, the closest of 2 values tried.")
 
 
 def test_of_lines_that_are_never_done_those_that_lose_fewest_people_come_closest() -> None:

@@ -36,7 +36,7 @@ from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.run_figures import earliest_start
 from dialsim.experiments.variants import Amount, AmountKind, read_amount
 from dialsim.interface.instants import WEEK, format_instant, minute_text, thai
-from dialsim.results.figures import Unit
+from dialsim.results.figures import COST_PARTS, Unit
 from dialsim.scenario.units import has_offset
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class Goal:
         ]
 
 
-OF_ESTIMATE = frozenset({"cost", "people", "people_lost", "reach_share"})
+OF_ESTIMATE = frozenset({"cost", "people", "people_lost", "reach_share", *COST_PARTS})
 """Figures that the evaluation of every goal contains."""
 
 

@@ -69,7 +69,7 @@ class Plan:
     indistinguishable from the cheapest. `in_doubt` are values before the answer that may meet the
     goal as well. If no value certainly meets it, `value` is the one with the largest margin.
     `warnings` list doubts. `stopped_after` is the time limit in seconds if it ended the search; the
-    answer then depends on the speed of the machine. `why_not` explains a missed deadline.
+    answer then depends on the speed of the machine. `why_not` explains a missed goal.
     """
 
     scenario: str
@@ -193,7 +193,7 @@ def plan(
         if not answer.met and answer.stopped_after is None:
             # Without time for the explanation the answer stands.
             with suppress(OutOfTime):
-                answer = replace(answer, why_not=_why_not(search))
+                answer = replace(answer, why_not=why_not(search))
     doubts = []
     if answer.stopped_after is None:
         doubts = _doubts(answer, replications, max_replications, confidence)
@@ -238,13 +238,6 @@ def _answer(search: Search, objective: Objective) -> Plan:
     neighbour = search.at(beside) if beside is not None and 0 <= beside <= last else None
     excluded = index is None and ruled_out(search)
     return _plan(search, objective, index, neighbour, alike, sorted(smaller), excluded)
-
-
-def _why_not(search: Search) -> WhyNot | None:
-    """Explain why no value meets a deadline: with the most lines tried, or the closest value."""
-    allowed = [index for index in search.indices if not search.at(index).breaches]
-    lines = search.path.endswith(".maxConcurrentCalls") and allowed
-    return why_not(search, allowed[-1] if lines else closest(search))
 
 
 def _so_far(search: Search, objective: Objective) -> Plan:

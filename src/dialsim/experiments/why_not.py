@@ -1,15 +1,16 @@
-"""Reason for which no value of a setting meets a deadline, and the nearest settings that do.
+"""Reason for which no value of a setting meets a goal, and the nearest settings that do.
 
-The reason is arithmetic on the calling windows: the earliest instants of the attempts, and the days
-on which calls can be made before the deadline. Runs show whether more lines help, and which
-settings meet the goal.
+The reason for a missed deadline is arithmetic on the calling windows: the earliest instants of the
+attempts, and the days on which calls can be made before the deadline. Other goals are missed by
+people who are not reached, or by the parts of the cost. Runs show whether more lines help, and
+which settings meet the goal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -19,7 +20,8 @@ from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.goal import Goal, Statistic
 from dialsim.experiments.known_bounds import Calendar, known_bounds_of
-from dialsim.experiments.search import Search, smallest
+from dialsim.experiments.plan_text import finding_text
+from dialsim.experiments.search import Search, closest, smallest
 from dialsim.experiments.variants import SettingChange, make_axis, setting_text
 from dialsim.interface.instants import (
     DAY,
@@ -28,27 +30,31 @@ from dialsim.interface.instants import (
     format_instant,
     short_text,
 )
+from dialsim.results.figures import COST_PARTS
 from dialsim.scenario.campaign import MOST_LINES
 
 if TYPE_CHECKING:
-    from dialsim.experiments.goal import ClauseFinding
+    from dialsim.experiments.goal import ClauseFinding, GoalEstimate
 
-Constraint = Literal["attempts", "windows", "pauses", "end", "lines"]
+Constraint = Literal["attempts", "windows", "pauses", "end", "lines", "people", "cost", "values"]
+Reason = tuple[Constraint, str]
 
 _MORE_LINES = 8  # factor up to which more lines are tried
 _LATER = 60 * DAY  # time after the deadline in which a later one is sought
 _LATER_TRIED = 3  # later calling days that are tried as a deadline
+_MORE_ATTEMPTS = 10  # further attempts that are tried
 
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """A setting near the closest one, with which the runs meet the goal.
 
-    `value` is the number of attempts or of lines, or the later deadline. With `sure` the goal is
-    certainly met. `is_own` marks a value of the setting that the plan varies.
+    `value` is the number of attempts or of lines, the later deadline or end, or the other bound.
+    With `sure` the goal is certainly met. `is_own` marks a value of the setting that the plan
+    varies.
     """
 
-    kind: Literal["attempts", "lines", "deadline"]
+    kind: Literal["attempts", "lines", "deadline", "end", "goal"]
     value: int | float | str
     text: str
     sure: bool
@@ -87,13 +93,16 @@ class WhyNot:
         return {"constraint": self.constraint, "text": self.text, "nearest": nearest}
 
 
-def why_not(search: Search, index: int) -> WhyNot | None:
-    """Explain why no value meets a deadline, by the value at `index`.
+def why_not(search: Search) -> WhyNot | None:
+    """Explain why no value meets a goal.
 
-    None for goals that miss no deadline, and for values that break a compliance rule.
+    None if every value breaks a compliance rule, and without a campaign.
     """
-    estimate = search.at(index)
-    missed = [part for part in estimate.findings if not part.met]
+    allowed = [index for index in search.indices if not search.at(index).breaches]
+    if not allowed:
+        return None
+    index = closest(search)
+    missed = [part for part in search.at(index).findings if not part.met]
     late = [
         part
         for part in missed
@@ -102,42 +111,121 @@ def why_not(search: Search, index: int) -> WhyNot | None:
         and part.clause.bound.upper
         and part.clause.smaller_is_better
     ]
-    if not late or estimate.breaches:
-        return None
+    if not late:
+        worst = min(missed, key=lambda part: part.margin)
+        return _MissedAmount(search, index, worst, len(missed) == 1).explained()
+    if search.path.endswith(".maxConcurrentCalls"):
+        index = allowed[-1]
+        missed = [part for part in search.at(index).findings if not part.met]
     return _MissedDeadline(search, index, late[0], len(missed) == 1).explained()
 
 
-class _MissedDeadline:
-    """A deadline that the value at an index of a search misses."""
+class _Missed:
+    """A clause that the value at an index of a search misses."""
 
-    def __init__(self, search: Search, index: int, late: ClauseFinding, is_only: bool) -> None:
-        self._search, self._index, self._late, self._is_only = search, index, late, is_only
+    def __init__(self, search: Search, index: int, missed: ClauseFinding, is_only: bool) -> None:
+        self._search, self._index, self._missed, self._is_only = search, index, missed, is_only
         self._change = SettingChange(search.path, search.axis[index].text)
         self._scenario = search.scenario.with_(f"{search.path}={self._change.text}")
         self._setting = setting_text(search.path, self._change.value)
-        bound = late.clause.bound
+
+    def _calendars(self) -> list[Calendar]:
+        organization, campaign = self._missed.clause.figure.place
+        return [
+            each
+            for each in known_bounds_of(self._scenario).calendars
+            if organization in (None, each.organization) and campaign in (None, each.campaign)
+        ]
+
+    def _end_reason(self, calendar: Calendar, lines: str) -> Reason:
+        lost = amount_text("people_lost", self._search.at(self._index).people_lost or 0)
+        end = short_text(calendar.request.end_date_time or 0)
+        text = f"The campaign ends {end}, and {lost} people are lost with {self._setting}{lines}"
+        return "end", text
+
+    # -- Nearest settings, found by runs -------------------------------------------------------
+
+    def _path(self, calendar: Calendar) -> tuple[str, str | None]:
+        """Return the path of the organization, and of the campaign's own schedule request."""
+        for number, owner in enumerate(self._scenario.organizations):
+            for place, campaign in enumerate(owner.campaigns):
+                if (owner.name, campaign.name) == (calendar.organization, calendar.campaign):
+                    path = f"organizations.{number}"
+                    own = campaign.schedule is not None
+                    return path, f"{path}.campaigns.{place}.schedule" if own else None
+        raise AssertionError("the calendar is of a campaign of the scenario")
+
+    def _lines_now(self, calendar: Calendar) -> int:
+        owners = self._scenario.organizations
+        return next(
+            owner.max_concurrent_calls for owner in owners if owner.name == calendar.organization
+        )
+
+    def _more_lines(self, calendar: Calendar) -> tuple[str, list[Nearest]]:
+        """Return the fewest lines that meet the goal, or a text on the most lines tried."""
+        path = f"{self._path(calendar)[0]}.maxConcurrentCalls"
+        now = self._lines_now(calendar)
+        if self._is_own(path):
+            now = int(self._search.axis[len(self._search.axis) - 1].value)
+        most = min(max(_MORE_LINES * now, now + 1), MOST_LINES)
+        axis = make_axis(str(min(now + 1, most)), str(most))
+        search = self._search.along(self._scenario, path, axis)
+        last = len(axis) - 1
+        search.settle([last])
+        # If the most lines miss the goal, fewer lines are not tried.
+        found = smallest(search, range(last + 1)) if search.met(last) else None
+        lines = [] if found is None else [self._nearest("lines", path, search, found)]
+        verb = "miss" if search.at(last).sure else "seem to miss"
+        return "" if lines else f"; {most:,} lines {verb} the goal, too", lines
+
+    def _fewer_attempts(self, calendar: Calendar, most: int) -> Iterator[Nearest]:
+        """Yield the most attempts, up to `most` and fewer than now, that meet the goal."""
+        schedule = self._path(calendar)[1]
+        most = min(calendar.request.max_attempts - 1, most)
+        # A strict service refuses a single attempt that has a retry interval.
+        least = 2 if self._scenario.service.strict else 1
+        if schedule is None or most < least:
+            return
+        path, axis = f"{schedule}.maxAttempts", make_axis(str(least), str(most))
+        search = self._search.along(self._scenario, path, axis)
+        found = smallest(search, range(len(axis) - 1, -1, -1))
+        if found is not None:
+            yield self._nearest("attempts", path, search, found)
+
+    def _nearest(
+        self, kind: Literal["attempts", "lines"], path: str, search: Search, index: int
+    ) -> Nearest:
+        part = search.at(index)
+        text = setting_text(path, part.value)
+        return Nearest(kind, part.value, text, part.sure, self._is_own(path))
+
+    def _is_own(self, path: str) -> bool:
+        """Return True if the plan itself varies a setting."""
+        # Paths name campaigns by number or by name.
+        return self._search.path.rpartition(".")[2] == path.rpartition(".")[2]
+
+
+class _MissedDeadline(_Missed):
+    """A deadline that a value misses."""
+
+    def __init__(self, search: Search, index: int, missed: ClauseFinding, is_only: bool) -> None:
+        super().__init__(search, index, missed, is_only)
+        bound = missed.clause.bound
         self._origin = self._scenario.calling_begins if bound.after_start else 0
         self._deadline = round(bound.value) + self._origin
 
     def explained(self) -> WhyNot | None:
         """Return the binding constraint and the nearest settings; None without a campaign."""
-        organization, campaign = self._late.clause.figure.place
-        calendars = [
-            each
-            for each in known_bounds_of(self._scenario).calendars
-            if organization in (None, each.organization) and campaign in (None, each.campaign)
-        ]
+        calendars = self._calendars()
         if not calendars:
             return None
         # The campaign whose last attempt is possible latest holds back the others.
         calendar = max(calendars, key=self._last_attempt)
         most_lines, lines = self._more_lines(calendar)
-        attempts = [*self._fewer_attempts(calendar)]
+        attempts = [*self._fewer_attempts(calendar, self._in_time(calendar))]
         nearest = (*lines, *attempts, *self._later(calendar))
         if not self._calling_days(calendar, self._limit(calendar)):
-            reason: tuple[Constraint, str] = (
-                "windows", f"No calling window opens {self._until(calendar)}"
-            )  # fmt: skip
+            reason: Reason = "windows", f"No calling window opens {self._until(calendar)}"
         elif lines:
             now = setting_text("maxConcurrentCalls", self._lines_now(calendar))
             reason = "lines", f"{now} can't make all calls {self._until(calendar)}"
@@ -205,7 +293,7 @@ class _MissedDeadline:
         days = self._calling_days(calendar, self._limit(calendar))
         return f"{days} calling day{'s' * (days != 1)}"
 
-    def _too_many_attempts(self, calendar: Calendar) -> tuple[Constraint, str]:
+    def _too_many_attempts(self, calendar: Calendar) -> Reason:
         """Return the reason if the last attempt is possible only after the deadline."""
         request, until = calendar.request, self._until(calendar)
         attempts = setting_text("maxAttempts", request.max_attempts)
@@ -232,77 +320,17 @@ class _MissedDeadline:
             "cannot help"
         )
 
-    def _too_little_time(self, calendar: Calendar, lines: str) -> tuple[Constraint, str]:
+    def _too_little_time(self, calendar: Calendar, lines: str) -> Reason:
         """Return the reason if all attempts are possible before the deadline."""
         limit, lost = self._limit(calendar), self._search.at(self._index).people_lost
         if lost and calendar.request.end_date_time == limit:
-            people = amount_text("people_lost", lost)
-            return "end", (
-                f"The campaign ends {short_text(limit)}, and {people} people are lost with "
-                f"{self._setting}{lines}"
-            )
+            return self._end_reason(calendar, lines)
         spans = np.minimum(self._spans(calendar), limit)
         hours = duration_text(int((spans[:, 1] - spans[:, 0]).sum()))
         return "windows", (
             f"The calling windows leave {hours} on {self._days_text(calendar)} "
             f"{self._until(calendar)}{lines}"
         )
-
-    # -- Nearest settings, found by runs -------------------------------------------------------
-
-    def _path(self, calendar: Calendar) -> tuple[str, str | None]:
-        """Return the path of the organization, and of the campaign's own schedule request."""
-        for number, owner in enumerate(self._scenario.organizations):
-            for place, campaign in enumerate(owner.campaigns):
-                if (owner.name, campaign.name) == (calendar.organization, calendar.campaign):
-                    path = f"organizations.{number}"
-                    own = campaign.schedule is not None
-                    return path, f"{path}.campaigns.{place}.schedule" if own else None
-        raise AssertionError("the calendar is of a campaign of the scenario")
-
-    def _lines_now(self, calendar: Calendar) -> int:
-        owners = self._scenario.organizations
-        return next(
-            owner.max_concurrent_calls for owner in owners if owner.name == calendar.organization
-        )
-
-    def _more_lines(self, calendar: Calendar) -> tuple[str, list[Nearest]]:
-        """Return a text on the most lines tried, and the fewest that meet the goal, if any."""
-        now = self._lines_now(calendar)
-        most = min(max(_MORE_LINES * now, now + 1), MOST_LINES)
-        axis = make_axis(str(min(now + 1, most)), str(most))
-        path = f"{self._path(calendar)[0]}.maxConcurrentCalls"
-        search = self._search.along(self._scenario, path, axis)
-        last = len(axis) - 1
-        search.settle([last])
-        # If the most lines miss the goal, fewer lines are not tried.
-        found = smallest(search, range(last + 1)) if search.met(last) else None
-        own = self._search.path.endswith(".maxConcurrentCalls")
-        lines = [] if found is None else [self._nearest("lines", path, search, found, own)]
-        verb = "miss" if search.at(last).sure else "seem to miss"
-        return f"; {most:,} lines {verb} the goal, too", lines
-
-    def _fewer_attempts(self, calendar: Calendar) -> Iterator[Nearest]:
-        """Yield the most attempts that meet the goal."""
-        schedule = self._path(calendar)[1]
-        most = min(calendar.request.max_attempts - 1, self._in_time(calendar))
-        # A strict service refuses a single attempt that has a retry interval.
-        least = 2 if self._scenario.service.strict else 1
-        if schedule is None or most < least:
-            return
-        path, axis = f"{schedule}.maxAttempts", make_axis(str(least), str(most))
-        search = self._search.along(self._scenario, path, axis)
-        found = smallest(search, range(len(axis) - 1, -1, -1))
-        if found is not None:
-            own = self._search.path.endswith(".maxAttempts")
-            yield self._nearest("attempts", path, search, found, own)
-
-    @staticmethod
-    def _nearest(
-        kind: Literal["attempts", "lines"], path: str, search: Search, index: int, is_own: bool
-    ) -> Nearest:
-        part = search.at(index)
-        return Nearest(kind, part.value, setting_text(path, part.value), part.sure, is_own)
 
     def _later(self, calendar: Calendar) -> Iterator[Nearest]:
         """Yield the end of the first calling day that, as a deadline, meets the goal."""
@@ -324,7 +352,7 @@ class _MissedDeadline:
             search.settle([self._index])
             return search
 
-        clause = self._late.clause
+        clause = self._missed.clause
         runs = judged(closes[-1], closes[-1]) if moved else self._search
         values = np.sort(clause.values(runs.at(self._index).runs)) + self._origin
         if clause.statistic is Statistic.MEAN:
@@ -347,7 +375,129 @@ class _MissedDeadline:
 
     def _goal_until(self, close: int) -> Goal:
         """Return the goal with another deadline."""
-        goal, late = self._search.goal, self._late.clause
+        goal, late = self._search.goal, self._missed.clause
         bound = replace(late.bound, value=float(close - self._origin))
         clauses = [replace(late, bound=bound) if each == late else each for each in goal.clauses]
         return Goal(goal.text, tuple(clauses))
+
+
+class _MissedAmount(_Missed):
+    """A bound on people, cost or another amount that a value misses."""
+
+    def explained(self) -> WhyNot | None:
+        """Return the binding constraint and the nearest settings; None without a campaign."""
+        calendar = next(iter(self._calendars()), None)
+        if calendar is None:
+            return None
+        clause = self._missed.clause
+        if not clause.smaller_is_better or clause.figure.name == "people_lost":
+            most_lines, lines = self._more_lines(calendar)
+            nearest = [*lines, *self._more_attempts(calendar), *self._later_end(calendar)]
+        else:
+            most_lines, lines = "", [*self._fewer_lines(calendar)]
+            attempts = self._fewer_attempts(calendar, calendar.request.max_attempts)
+            nearest = [*lines, *attempts]
+        reason = self._reason(calendar, bool(lines), most_lines)
+        return WhyNot(*reason, self._setting, (*nearest, *self._other_bound()))
+
+    def _reason(self, calendar: Calendar, is_lines: bool, most_lines: str) -> Reason:
+        clause, runs = self._missed.clause, self._search.at(self._index).runs
+        figure = clause.figure
+
+        def mean(name: str) -> float:
+            return float(FigureName(name, *figure.place).of(runs).mean())
+
+        if figure.name in ("people_reached", "reach_share", "people_lost"):
+            people, lost = mean("people"), mean("people_lost")
+            reached = mean("reach_share") * people
+            if figure.name == "people_reached" and clause.bound.value > people:
+                return "people", f"There are only {people:,.0f} people"
+            if lost > people - reached - lost and calendar.request.end_date_time is not None:
+                return self._end_reason(calendar, most_lines)
+            if is_lines:
+                return "lines", f"{self._setting} can't make all calls"
+            counts = (amount_text("people", count) for count in (reached, people, people - reached))
+            attempts = setting_text("maxAttempts", calendar.request.max_attempts)
+            verb = "reach" if calendar.request.max_attempts > 1 else "reaches"
+            return "attempts", "{} {} {} of {} people on average, and {} are not reached{}".format(
+                attempts, verb, *counts, most_lines
+            )
+        costs = self._scenario.costs
+        if clause.smaller_is_better and costs is not None and "cost" in clause.figure.text:
+            parts = {word: mean(name) for name, word in COST_PARTS.items()}
+            most = max(parts, key=lambda word: parts[word])
+            total, share = (amount_text("cost", x) for x in (sum(parts.values()), parts[most]))
+            return "cost", (
+                f"With {self._setting} the cost is {total} {costs.currency} on average, "
+                f"{share} of it for {most}"
+            )
+        value = finding_text(self._missed, self._missed.estimate)
+        tried = len(self._search.indices)
+        which = f", the closest of {tried} values tried" if tried > 1 else ""
+        return "values", f"{clause.asked} is {value} with {self._setting}{which}"
+
+    def _more_attempts(self, calendar: Calendar) -> Iterator[Nearest]:
+        """Yield the fewest further attempts that meet the goal; 1 attempt has no retry interval."""
+        schedule, now = self._path(calendar)[1], calendar.request.max_attempts
+        if schedule is None or self._missed.clause.figure.name == "people_lost" or now == 1:
+            return
+        path = f"{schedule}.maxAttempts"
+        if self._is_own(path):
+            now = int(self._search.axis[len(self._search.axis) - 1].value)
+        search = self._search.along(
+            self._scenario, path, make_axis(str(now + 1), str(now + _MORE_ATTEMPTS))
+        )
+        if search.met(_MORE_ATTEMPTS - 1):
+            found = smallest(search, range(_MORE_ATTEMPTS))
+            if found is not None:
+                yield self._nearest("attempts", path, search, found)
+
+    def _fewer_lines(self, calendar: Calendar) -> Iterator[Nearest]:
+        """Yield the most lines that meet the goal, if lines have a price."""
+        now, path = self._lines_now(calendar), f"{self._path(calendar)[0]}.maxConcurrentCalls"
+        if self._is_own(path):
+            now = int(self._search.axis[0].value)
+        if now == 1 or self._scenario.costs is None or not self._scenario.costs.per_line_day:
+            return
+        search = self._search.along(self._scenario, path, make_axis("1", str(now - 1)))
+        found = smallest(search, range(now - 2, -1, -1))
+        if found is not None:
+            yield self._nearest("lines", path, search, found)
+
+    def _later_end(self, calendar: Calendar) -> Iterator[Nearest]:
+        """Yield the earliest end of a calling day that, as the end of the campaign, will do."""
+        end, schedule = calendar.request.end_date_time, self._path(calendar)[1]
+        if end is None or schedule is None or not self._search.at(self._index).people_lost:
+            return
+        spans = calendar.open_spans(end + _LATER)
+        days = {(close - 1 + THAI_OFFSET) // DAY: close for close in spans[:, 1].tolist()}
+        closes = [close for close in days.values() if close > end]
+
+        def with_end(at: int) -> GoalEstimate:
+            instant = format_instant(closes[at])
+            scenario = self._search.scenario.with_(f"{schedule}.endDateTime={instant}")
+            search = self._search.along(scenario, self._search.path, self._search.axis)
+            search.settle([self._index])
+            return search.at(self._index)
+
+        low, high = 0, len(closes) - 1
+        if high < 0 or not with_end(high).met:
+            return
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if with_end(middle).met else (middle + 1, high)
+        instant, sure = format_instant(closes[high]), with_end(high).sure
+        yield Nearest("end", instant, f"an end at {short_text(closes[high])}", sure)
+
+    def _other_bound(self) -> Iterator[Nearest]:
+        """Yield the bound, rounded to three digits, that the value certainly meets."""
+        missed, clause = self._missed, self._missed.clause
+        upper = clause.sign.startswith("<")
+        limit = missed.high if upper else missed.low
+        if not self._is_only or clause.figure.is_instant or not isfinite(limit) or limit <= 0:
+            return
+        unit = 10.0 ** (floor(log10(limit)) - 2)
+        steps = ceil(limit / unit) if upper else floor(limit / unit)
+        value = round(steps * unit, 6)
+        text = f"a goal of {clause.asked} {clause.sign} {value:,.6g}"
+        yield Nearest("goal", value, text, sure=True)

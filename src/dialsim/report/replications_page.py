@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,17 @@ from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import short_text
 from dialsim.report.effects import holding, holding_fact
 from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
-from dialsim.report.run_page import help_fact, help_parts, made_from, run_pictures
+from dialsim.report.run_page import (
+    cost_parts,
+    cost_split,
+    help_fact,
+    help_parts,
+    made_from,
+    run_pictures,
+)
 from dialsim.report.what_if import Help
 from dialsim.results.bottleneck import percent
+from dialsim.results.figures import COST_PARTS
 from dialsim.results.result import Result
 from dialsim.results.summary_text import FigureTable, ValueText
 
@@ -129,7 +138,9 @@ def _cost(rows: Mapping[Any, Any], costs: Costs | None) -> list[Fact]:
     mean, low, high = (
         experiment_text.amount_text("cost", cost[name]) for name in ("mean", "p05", "p95")
     )
-    detail = f"{low} to {high} in nine of ten of these runs."
+    parts = cost_parts({name: rows[name]["mean"] for name in ("cost", *COST_PARTS)})
+    split = cost_split(parts, partial(experiment_text.amount_text, "cost"))
+    detail = f"{low} to {high} in nine of ten of these runs. {split}".strip()
     return [Fact("What does it cost?", f"{mean} {costs.currency} on average", detail)]
 
 

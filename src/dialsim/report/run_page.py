@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -41,8 +41,7 @@ from dialsim.report.what_if import (
     dear,
 )
 from dialsim.results.bottleneck import percent
-from dialsim.results.counts import Charges, cost_of
-from dialsim.results.figures import Figures
+from dialsim.results.figures import COST_PARTS, Figures
 from dialsim.results.plots.drawing import Scope
 from dialsim.results.plots.outcomes import AnswerCounts, draw_funnel, funnels
 from dialsim.results.result import Result
@@ -70,7 +69,7 @@ def run_page(result: Result, measured: Help) -> ReportPage:
         _reach(summary),
         _held_back(summary),
         *([help_fact(measured)] if measured else []),
-        *_cost(result),
+        *_cost(summary),
     ]
     return ReportPage(
         title=summary.scenario,
@@ -207,8 +206,7 @@ def _effects(lever: MeasuredLever, what_if: WhatIf) -> str:
     return f"Finish: {finish}. People reached: {reached}."
 
 
-def _cost(result: Result) -> Iterator[Fact]:
-    summary = result.summary
+def _cost(summary: Summary) -> Iterator[Fact]:
     if summary.cost is None:
         return
     per_person, net = summary.cost_per_reached, summary.net_value
@@ -218,25 +216,26 @@ def _cost(result: Result) -> Iterator[Fact]:
     if net is not None:
         worth = f"The results are worth {summary.value:,.2f} {summary.currency}"
         each = f"{each} {worth}: {net:+,.2f} {summary.currency} net.".lstrip()
-    detail = f"{each} {_split(result)}".strip()
+    parts = cost_parts({name: getattr(summary, name) for name in ("cost", *COST_PARTS)})
+    detail = f"{each} {cost_split(parts, '{:,.2f}'.format)}".strip()
     yield Fact("What does it cost?", f"{summary.cost:,.2f} {summary.currency}", detail)
 
 
-def _split(result: Result) -> str:
-    """Return the parts of the cost: `Dials 1.00, minutes 2.00, lines 3.00, fixed 4.00.`"""
-    reading = result.reading
-    costs = reading.world.scenario.costs
-    assert costs is not None
-    charges = Charges.total(Charges.of(calls, costs) for calls in reading.engine_calls.values())
-    parts = {
-        "dials": cost_of(costs, charges.dials - charges.withdrawn, 0, 0),
-        "minutes": cost_of(costs, 0, charges.increments, 0),
-        "people reached": cost_of(costs, 0, 0, charges.answered),
-        "lines": sum(reading.line_costs.values()),
-        "fixed": sum(reading.fixed_costs.values()),
-    }
-    said = ", ".join(f"{name} {amount:,.2f}" for name, amount in parts.items() if amount)
+def cost_parts(amounts: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the parts of a cost by name; `amounts` are the figures `cost` and `COST_PARTS`."""
+    parts = {name: amounts[name] or 0.0 for name in COST_PARTS}
+    # A mean cost is estimated from expected conversations, the mean of their part is not.
+    parts["cost_of_minutes"] += (amounts["cost"] or 0.0) - sum(parts.values())
+    return {COST_PARTS[name]: part for name, part in parts.items()}
+
+
+def cost_split(parts: Mapping[str, float], text: Callable[[float], str]) -> str:
+    """Return the parts of a cost: `Dials 1.00, minutes 2.00, lines 3.00, fixed 4.00.`"""
+    said = ", ".join(f"{name} {text(part)}" for name, part in parts.items() if part >= LEAST_PART)
     return f"{said[0].upper()}{said[1:]}." if said else ""
+
+
+LEAST_PART = 0.005  # smaller parts would be printed as 0.00
 
 
 def _sections(result: Result, measured: Help) -> Iterator[Section]:

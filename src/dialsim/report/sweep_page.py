@@ -17,6 +17,7 @@ from dialsim.experiments import experiment_text
 from dialsim.experiments.breaches import Breach, not_allowed
 from dialsim.experiments.comparison import Comparison
 from dialsim.experiments.estimates import known_of
+from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.intervals import Difference, Values, figure_difference, rank
 from dialsim.experiments.known_bounds import WHOLE, KnownBounds
 from dialsim.experiments.plots import names_of
@@ -31,8 +32,16 @@ from dialsim.report.effects import (
     time_effect,
 )
 from dialsim.report.page import SIZE, Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
-from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes
+from dialsim.report.run_page import (
+    LEAST_PART,
+    cost_parts,
+    help_fact,
+    how_measured,
+    made_from,
+    retry_notes,
+)
 from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
+from dialsim.results.figures import COST_PARTS
 from dialsim.results.summary_text import FigureTable
 from dialsim.scenario.error_text import joined
 
@@ -443,7 +452,7 @@ def _unfinished(found: Sweep) -> Fact:
     # "The others in fewer" would be wrong.
     if len({*done.values()}) == 1:
         often = f"Each finishes in {done[most]} of {found.replications} runs."
-    lost = experiment_text.amount_text("people_lost", rows[most, "people_lost"]["mean"])
+    lost = amount_text("people_lost", rows[most, "people_lost"]["mean"])
     detail = f"{often} With {most} {lost} people are lost on average."
     return Fact(question, "None finishes in all its runs", detail)
 
@@ -489,7 +498,7 @@ def _said(found: Sweep, question: VariantQuestion, value: float) -> str:
         return f"Half of the runs are done by {experiment_text.when_text(value, found)} Thai time"
     costs = found.scenario.costs
     unit = costs.currency if question.figure == "cost" and costs else "people"
-    return f"{experiment_text.amount_text(question.figure, value)} {unit} on average"
+    return f"{amount_text(question.figure, value)} {unit} on average"
 
 
 def _against(compared: pd.DataFrame, variant: str, figure: str, baseline: str) -> str:
@@ -537,7 +546,7 @@ def _sections(
         yield Section("What to choose", [*_choice_parts(choice)])
     if choice.breaches:
         yield Section("Not allowed", [Notes(not_allowed(choice.breaches.items()))])
-    yield Section("Variants", [variants])
+    yield Section("Variants", [variants, *_cost_table(found)])
     if minus:
         shifts = experiment_text.more_probable_sentences(compared)
         yield Section("Differences", [said, *shifts, *minus])
@@ -551,6 +560,24 @@ def _sections(
     if parts:
         yield Section("What would help", parts)
     yield Section("Pictures", [Grid([*_pictures(found)])])
+
+
+def _cost_table(found: Sweep) -> Iterator[FigureTable]:
+    """Yield the mean cost of each variant in its parts, if the scenario has costs."""
+    if found.scenario.costs is None:
+        return
+    table = found.intervals()
+    rows = experiment_text.by_variant(table[table["scope"] == "run"])
+    names = [variant.name for variant in found.variants]
+    parts = {name: cost_parts({part: rows[name, part]["mean"] for part in ("cost", *COST_PARTS)})
+             for name in names}  # fmt: skip
+    heads = [
+        head for head in parts[names[0]] if any(own[head] >= LEAST_PART for own in parts.values())
+    ]
+    cells = [
+        (name, *(amount_text("cost", own[head]) for head in heads)) for name, own in parts.items()
+    ]
+    yield FigureTable(f"Mean cost, {found.scenario.costs.currency}", tuple(heads), tuple(cells))
 
 
 def _holding_table(found: Sweep) -> FigureTable:

@@ -149,14 +149,25 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
+def _cost_of_dials(part: Part) -> float | None:
+    # A call withdrawn before it rang is not charged.
+    dials = part.charges.dials - part.charges.withdrawn
+    return cost_of(part.costs, dials, 0, 0) if part.costs else None
+
+
+def _cost_of_minutes(part: Part) -> float | None:
+    return cost_of(part.costs, 0, part.charges.increments, 0) if part.costs else None
+
+
+def _cost_of_people(part: Part) -> float | None:
+    return cost_of(part.costs, 0, 0, part.charges.answered) if part.costs else None
+
+
 def _cost(part: Part) -> float | None:
     if part.costs is None:
         return None
-    charges = part.charges
-    # A call withdrawn before it rang is not charged.
-    dials = charges.dials - charges.withdrawn
-    of_calls = cost_of(part.costs, dials, charges.increments, charges.answered)
-    return of_calls + part.shared_cost
+    of_calls = (_cost_of_dials(part), _cost_of_minutes(part), _cost_of_people(part))
+    return sum(cost or 0.0 for cost in of_calls) + part.line_cost + part.fixed_cost
 
 
 def _cost_per(part: Part, count: int) -> float | None:
@@ -381,6 +392,16 @@ class Figures(_Made):
         "dials, ended conversations and people reached, and its share of what lines and the run "
         "cost, see [below](#money); null if the scenario names no costs",
         Printed(Table.ATTEMPTS, "cost", _money), label="cost")
+    cost_of_dials: float | None = figure(_cost_of_dials, Unit.CURRENCY,
+        "the part of `cost` for dials; null like it, as the four below")
+    cost_of_minutes: float | None = figure(_cost_of_minutes, Unit.CURRENCY,
+        "the part for conversations")
+    cost_of_people: float | None = figure(_cost_of_people, Unit.CURRENCY,
+        "the part for people reached")
+    cost_of_lines: float | None = figure(lambda p: p.line_cost if p.costs else None, Unit.CURRENCY,
+        "the part for lines")
+    cost_fixed: float | None = figure(lambda p: p.fixed_cost if p.costs else None, Unit.CURRENCY,
+        "the part for the run")
     cost_per_reached: float | None = figure(lambda p: _cost_per(p, p.charges.answered),
         Unit.PER_PERSON, "cost ÷ people reached by calls of the run; null without costs, and where "
         "there was a cost and nobody was reached (then it is infinite in Python and Parquet)",
@@ -465,6 +486,14 @@ REACH = "reach_by_attempt_"
 """Prefix of the figures of single attempts: `reach_by_attempt_2`."""
 FUNNEL = "funnel_"
 """Prefix of the figures of a funnel's steps: `funnel_<agent>_<step>`."""
+COST_PARTS = {
+    "cost_of_dials": "dials",
+    "cost_of_minutes": "minutes",
+    "cost_of_people": "people reached",
+    "cost_of_lines": "lines",
+    "cost_fixed": "fixed",
+}
+"""Figures that add up to the cost, with their names in texts."""
 COST_PER = "cost_per_funnel_"
 """Prefix of the cost per conversation that reached a step."""
 FIELD = "field_"

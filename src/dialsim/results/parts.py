@@ -131,9 +131,14 @@ class Part:
         return last.held_back if last else None
 
     @property
-    def shared_cost(self) -> float:
-        """Share of the costs of lines and of the run."""
-        return sum(part.shared_cost for part in self._parts)
+    def line_cost(self) -> float:
+        """Share of the cost of lines."""
+        return sum(part.line_cost for part in self._parts)
+
+    @property
+    def fixed_cost(self) -> float:
+        """Share of the fixed cost of the run."""
+        return sum(part.fixed_cost for part in self._parts)
 
     @cached_property
     def value(self) -> float | None:
@@ -247,9 +252,14 @@ class CampaignPart(Part):
         )
 
     @property
-    def shared_cost(self) -> float:
-        """The campaign's share of the costs of lines and of the run."""
-        return self.reading.shared_costs[self._position]
+    def line_cost(self) -> float:
+        """The campaign's share of the cost of lines."""
+        return self.reading.line_costs[self._position]
+
+    @property
+    def fixed_cost(self) -> float:
+        """The campaign's share of the fixed cost of the run."""
+        return self.reading.fixed_costs[self._position]
 
     @cached_property
     def value(self) -> float | None:

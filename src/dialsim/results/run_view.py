@@ -209,14 +209,6 @@ class RunView:
         return tuple(find_breaches(self))
 
     @cached_property
-    def shared_costs(self) -> dict[Position, float]:
-        """Share of each campaign in the costs of lines and of the run."""
-        return {
-            position: share + self.line_costs[position]
-            for position, share in self.fixed_costs.items()
-        }
-
-    @cached_property
     def fixed_costs(self) -> dict[Position, float]:
         """Share of each campaign in the fixed cost of the run."""
         costs, positions = self.world.scenario.costs, [*self.lives]
