@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dialsim.experiments.expression import figure_of_run
+from dialsim.experiments.facts import facts
+from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.known_bounds import known_bounds_of
@@ -136,7 +137,9 @@ def coverage(experiments: int, seed: int = 1) -> Iterator[Covered]:
                 values = figure.draw(chance, n)
                 drawn = figure.column.replace("finish_seconds", "finish")
                 runs = _drawn_runs(drawn, values)
-                known = figure_of_run(drawn).facts_in_tables(runs, bounds)
+                known = facts(FigureName(drawn, None, None), runs, bounds)
+                if drawn == "finish":
+                    known = known.scaled(0.001)
                 interval = mean_interval(values, 0.95, known)
                 if isnan(interval.low) or not (isfinite(interval.low) or isfinite(interval.high)):
                     continue
