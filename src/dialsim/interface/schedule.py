@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import (
     BeforeValidator,
@@ -141,6 +141,14 @@ class _Body(WireModel):
 
 
 Time = Annotated[str, Field(pattern=TIME_PATTERN), BeforeValidator(_time_of_day)]
+
+
+class WeekdayRange(NamedTuple):
+    """Range of a day of the week (1 to 7), in minutes of that day; `end` is excluded."""
+
+    day: int
+    start: int
+    end: int
 
 
 class TimeRange(_Body):
@@ -317,6 +325,15 @@ class ScheduleRequest(_Body):
         "organization's duplicate-call window.",
         examples=[False],
     )
+
+    @property
+    def weekday_ranges(self) -> tuple[WeekdayRange, ...]:
+        """Time windows as ranges of minutes."""
+        return tuple(
+            WeekdayRange(day.day_of_week, span.start_minute, span.end_minute)
+            for day in self.time_windows
+            for span in day.time
+        )
 
 
 def read_schedule(body: object) -> ScheduleRequest:

@@ -21,14 +21,15 @@ from msgspec.json import Decoder
 from numpy.typing import NDArray
 from pyarrow import compute
 
+from dialsim.conformance.calls import STATUSES
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.payload import NO_CONVERSATION, UNKNOWN
-from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.interface.schedule import WeekdayRange
+from dialsim.interface.status import CampaignStatus
 
 NO_INSTANT = np.iinfo(np.int64).min
 """Value for an unknown instant; its bits equal NaT."""
 
-STATUSES = tuple(CallStatus)
 CAMPAIGN_STATUSES = tuple(CampaignStatus)
 RESULTS = ("analyzed", "no_conversation", "unavailable", "masked")
 """Kinds of results of a body: as in the calls table, and one with removed values."""
@@ -79,14 +80,6 @@ class Mark:
 
 class Damaged(ValueError):
     """Body that cannot be read; the text has the location and the reason."""
-
-
-class WeekdayRange(NamedTuple):
-    """Range of `scheduleDateTimeWindow`: a day of the week (1 to 7) and minutes of that day."""
-
-    day: int
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dialsim.conformance.calls import STATUSES
 from dialsim.interface.instants import DAY, MINUTE
 from dialsim.interface.payload import WAITS_MS, accepted
 from dialsim.interface.status import CallStatus, CampaignStatus
@@ -17,7 +18,6 @@ from dialsim.logs.bodies import (
     NO_INSTANT,
     NO_RESULT,
     NONE_SPOKE,
-    STATUSES,
     UNAVAILABLE,
     Mark,
     Settings,

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dialsim.conformance.calls import STATUSES, attempts_so_far, retry_due, shows_the_same
+from dialsim.conformance.hours import OpeningHours
 from dialsim.interface.instants import MINUTE
 from dialsim.interface.status import CallStatus, CampaignStatus
-from dialsim.logs.bodies import NO_INSTANT, STATUSES, Settings, WeekdayRange
+from dialsim.logs.bodies import NO_INSTANT, Settings
 from dialsim.logs.findings import (
     FAR,
     LONGEST_RING_MS,
@@ -23,9 +25,6 @@ from dialsim.logs.findings import (
     instant,
 )
 
-_WEEK_MINUTES = 7 * 24 * 60
-_THAI_MINUTES = 7 * 60 + 3 * 24 * 60
-"""Minutes from the Thai week's Monday to 1970, a Thursday: three days and seven hours."""
 _FINAL = (CampaignStatus.COMPLETED.value, CampaignStatus.CANCELLED.value,
           CampaignStatus.EXPIRED.value)  # fmt: skip
 
@@ -40,29 +39,6 @@ def findings(view: LogColumns) -> Iterator[Finding]:
     if view.log.form == "run":
         yield from _dials(view)
         yield from _bodies_owed(view)
-
-
-def open_minutes(windows: tuple[WeekdayRange, ...]) -> Mask:
-    """Return True for the open minutes of the week (T2, T3)."""
-    table = np.zeros(_WEEK_MINUTES, dtype=bool)
-    for day, start, end in windows:
-        table[(day - 1) * 1440 + start : (day - 1) * 1440 + end] = True
-    return table
-
-
-def minute_of(at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the minute of the Thai week."""
-    return (at // MINUTE + _THAI_MINUTES) % _WEEK_MINUTES
-
-
-def _open_between(table: Mask, since: NDArray[np.int64], until: NDArray[np.int64]) -> Mask:
-    """Return True if any instant in [since, until) is open; at most a week apart."""
-    # Three weeks: a span of up to a week may begin at the end of the first one.
-    total = np.concatenate([[0], np.cumsum(np.tile(table, 3))])
-    first = minute_of(since)
-    last = first + (until - 1) // MINUTE - since // MINUTE
-    there: Mask = total[last + 1] > total[first]
-    return there
 
 
 def first_dial(view: LogColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -85,10 +61,10 @@ def _windows(view: LogColumns) -> Iterator[Finding]:
     for code, one in enumerate(view.settings):
         if one is None or one.windows is None or not is_sound(one):
             continue
-        table = open_minutes(one.windows)
+        hours = OpeningHours(one.windows)
         here = view.campaign == code
         dialled = np.flatnonzero(here & (since != FAR))
-        closed = ~_open_between(table, since[dialled], until[dialled] + 1)
+        closed = hours.next_open(since[dialled]) > until[dialled]
         wrong = np.zeros(len(here), dtype=bool)
         wrong[dialled[closed]] = True
 
@@ -103,7 +79,7 @@ def _windows(view: LogColumns) -> Iterator[Finding]:
         yield from view.of_calls("T3", wrong, until, text)
         lost = np.flatnonzero(here & view.is_queue_timeout)
         wrong = np.zeros(len(here), dtype=bool)
-        wrong[lost[~_open_between(table, ended[lost] - 1, ended[lost])]] = True
+        wrong[lost[~hours.are_open(ended[lost] - 1)]] = True
         yield from view.of_calls(
             "Q6", wrong, ended,
             lambda row: f"lost in the queue at {instant(ended[row])}, while no window was open",
@@ -244,7 +220,7 @@ def _people(view: LogColumns) -> Iterator[Finding]:
     interval = view.setting(lambda settings: settings.retry_interval, 0)[two]
     _, until = first_dial(view)
     begins = np.where(until[two] != FAR, until[two], ended[two])
-    due = ended[one] + interval
+    due = retry_due(ended[one], interval, view.status[one])
     place = dict(zip(two.tolist(), range(len(two)), strict=True))
 
     def those(wrong: Mask) -> Mask:
@@ -268,11 +244,7 @@ def _people(view: LogColumns) -> Iterator[Finding]:
         f"{view.call_id(int(one[place[row]]))}"
         f" at {instant(started[one[place[row]]])}",
     )  # fmt: skip
-    number = np.cumsum(counted[rows])
-    first = np.append(True, ~same)
-    begin = np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
-    # Cumulative over all people; the count before a person's first call is subtracted.
-    number = number - (number - counted[rows])[begin]
+    number = attempts_so_far(who[rows], counted[rows])
     most = view.setting(lambda settings: settings.max_attempts or None, FAR)
     over = np.zeros(len(who), dtype=bool)
     over[rows[(number > most[rows]) & counted[rows]]] = True
@@ -424,7 +396,8 @@ def _dials(view: LogColumns) -> Iterator[Finding]:
     same = who[one] == who[two]
     interval = view.setting(lambda settings: settings.retry_interval, -1)[two]
     wrong = np.zeros(len(who), dtype=bool)
-    off = same & (interval >= 0) & (created[two] != ended[one] + interval)
+    due = retry_due(ended[one], interval, view.status[one])
+    off = same & (interval >= 0) & (created[two] != due)
     wrong[two[off]] = True
     before: dict[int, int] = dict(zip(two.tolist(), one.tolist(), strict=True))
     yield from view.of_calls(
@@ -434,11 +407,10 @@ def _dials(view: LogColumns) -> Iterator[Finding]:
     )  # fmt: skip
     numbers = calls["caller_id"].astype("str").fillna("").to_numpy()
     dialled = order[initiated[order] != NO_INSTANT]
-    one, two = dialled[:-1], dialled[1:]
     several = pd.Series(numbers[dialled]).groupby(view.campaign[dialled]).nunique()
-    many = several.reindex(view.campaign[two]).to_numpy() > 1 if len(two) else np.empty(0, bool)
+    many = several.reindex(view.campaign[dialled]).to_numpy() > 1
     wrong = np.zeros(len(who), dtype=bool)
-    wrong[two[(who[one] == who[two]) & (numbers[one] == numbers[two]) & many]] = True
+    wrong[dialled[shows_the_same(who[dialled], numbers[dialled]) & many]] = True
     yield from view.of_calls(
         "P3", wrong, initiated,
         lambda row: f"a retry from {numbers[row]}, the number of the call before; the campaign has "

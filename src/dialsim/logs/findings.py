@@ -19,9 +19,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dialsim.conformance.calls import STATUSES
 from dialsim.interface.instants import LAST_INSTANT, format_instant
+from dialsim.interface.schedule import WeekdayRange
 from dialsim.interface.status import CallStatus
-from dialsim.logs.bodies import NO_INSTANT, STATUSES, Settings, WeekdayRange
+from dialsim.logs.bodies import NO_INSTANT, Settings
 from dialsim.logs.log import Log
 from dialsim.scenario.calendar import range_text
 

@@ -21,12 +21,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
+from dialsim.conformance.calls import STATUSES
 from dialsim.errors import LogError
 from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import (
     NO_INSTANT,
     RESULTS,
-    STATUSES,
     Damaged,
     Dictionary,
     Mark,

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dialsim.conformance.calls import is_called_again, retry_due
+from dialsim.conformance.hours import OpeningHours
 from dialsim.interface.instants import MINUTE
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.logs.bodies import NO_INSTANT, Settings
-from dialsim.logs.call_rules import doubts, is_sound, minute_of, open_minutes
+from dialsim.logs.call_rules import doubts, is_sound
 from dialsim.logs.findings import FAR, Finding, LogColumns, codes, instant
 from dialsim.logs.scenario_rules import Expected
 
@@ -89,9 +91,7 @@ def _has_the_start(
         return False
     if not settings.windows or not is_sound(settings):
         return False
-    start = settings.start_at
-    ahead = np.flatnonzero(np.roll(open_minutes(settings.windows), -minute_of(np.array(start))))
-    opens = start if ahead[0] == 0 else (start // MINUTE + int(ahead[0])) * MINUTE
+    opens = int(OpeningHours(settings.windows).next_open(np.array([settings.start_at]))[0])
     ended = view.instants("ended_at")[view.campaign == code]
     begun = int(ended[ended != NO_INSTANT].min(initial=FAR))
     return begun <= opens + FROM_THE_START_MS
@@ -108,18 +108,16 @@ def _retries_owed(
     horizon = int(created[everybody].max(initial=NO_INSTANT))
     order = everybody[np.lexsort((created[everybody], who[everybody]))]
     newest = order[np.append(np.diff(who[order]) != 0, True)]
-    due = ended[newest] + settings.retry_interval
-    failed = ~np.isin(view.status[newest], _REACHED)
-    left = view.is_queue_timeout[newest] | (
-        view.is_counted[newest] & (view.attempt[newest] < settings.max_attempts)
-    )
+    status, is_timeout = view.status[newest], view.is_queue_timeout[newest]
+    due = retry_due(ended[newest], settings.retry_interval, status)
+    again = is_called_again(status, is_timeout, view.attempt[newest], settings.max_attempts)
     end = FAR if settings.end_at is None else settings.end_at
+    due_of = dict(zip(newest.tolist(), due.tolist(), strict=True))
     wrong = np.zeros(len(who), dtype=bool)
-    wrong[newest[failed & left & (due < min(horizon, end))]] = True
+    wrong[newest[again & (due < min(horizon, end))]] = True
     yield from view.of_calls(
         "R1", wrong, ended,
-        lambda row: f"no call follows, although one was due at "
-        f"{instant(ended[row] + (settings.retry_interval or 0))}",
+        lambda row: f"no call follows, although one was due at {instant(due_of[row])}",
     )  # fmt: skip
 
 

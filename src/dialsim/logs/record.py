@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.conformance.calls import STATUSES
 from dialsim.engine.engines import Engine, run_world
 from dialsim.engine.log_reader import TIMES_OUT, Calls, past_of
 from dialsim.engine.rules import ENDINGS
@@ -24,7 +25,7 @@ from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import ReplayError
 from dialsim.interface.instants import duration_text
 from dialsim.interface.status import CallStatus
-from dialsim.logs.bodies import NO_INSTANT, STATUSES
+from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.findings import LogColumns
 from dialsim.logs.log import Log
 from dialsim.logs.scenario_rules import Expected

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
-from math import ceil
 
 import numpy as np
 import orjson
 
+from dialsim.conformance.calls import is_between_releases, least_gap
 from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
 from dialsim.interface.agent import check_agent_params
-from dialsim.interface.schedule import ScheduleRequest
-from dialsim.logs.bodies import NO_INSTANT, Mark, Settings, WeekdayRange
+from dialsim.logs.bodies import NO_INSTANT, Mark, Settings
 from dialsim.logs.findings import Finding, LogColumns, week_text
 from dialsim.logs.log import Campaign
 from dialsim.scenario.scenario import Scenario
@@ -82,7 +80,7 @@ class Expected:
                 retry_interval=request.retry_interval,
                 start_at=max(asked, request.start_date_time),
                 end_at=request.end_date_time,
-                windows=week_of(request),
+                windows=request.weekday_ranges,
                 sip_account_id=None,
             )
         return found
@@ -181,15 +179,6 @@ def _settings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     yield from view.of_texts("F3", wrong)
 
 
-def week_of(request: ScheduleRequest) -> tuple[WeekdayRange, ...]:
-    """Return the time windows of a schedule request, as bodies show them."""
-    return tuple(
-        WeekdayRange(day.day_of_week, span.start_minute, span.end_minute)
-        for day in request.time_windows
-        for span in day.time
-    )
-
-
 def _differences(
     one: Settings, block: CampaignBlock | None, owner: OrganizationBlock
 ) -> Mapping[str, tuple[object, object]]:
@@ -211,7 +200,10 @@ def _differences(
         "sipAccountId": (one.sip_account_id, request.sip_account_id),
     }
     if one.windows is not None:
-        pairs["scheduleDateTimeWindow"] = (week_text(one.windows), week_text(week_of(request)))
+        pairs["scheduleDateTimeWindow"] = (
+            week_text(one.windows),
+            week_text(request.weekday_ranges),
+        )
     absent = ("scheduleEndAt", "sipAccountId")
     return {
         name: pair
@@ -238,7 +230,7 @@ def _engine(view: LogColumns, expected: Expected) -> Iterator[Finding]:
             start[view.campaign == code] = -1 if asked is None else asked.start_date_time
     if engine.release_interval:
         off = (queued != NO_INSTANT) & (start >= 0)
-        off &= (queued - start) % engine.release_interval != 0
+        off &= is_between_releases(queued, start, engine.release_interval)
         yield from view.of_calls(
             "Q2", off, queued,
             f"released between release instants, which are {engine.release_interval} ms apart",
@@ -247,7 +239,7 @@ def _engine(view: LogColumns, expected: Expected) -> Iterator[Finding]:
         codes = [c for c, b in enumerate(expected.blocks) if b and b.organization == owner.position]
         if engine.calls_per_second is None:
             continue
-        gap = ceil(1000 / Fraction(str(engine.calls_per_second)))
+        gap = least_gap(engine.calls_per_second)
         rows = np.flatnonzero(np.isin(view.campaign, codes) & (initiated != NO_INSTANT))
         rows = rows[np.argsort(initiated[rows], kind="stable")]
         near = np.zeros(len(initiated), dtype=bool)

@@ -8,12 +8,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.conformance.calls import (
+    STATUSES,
+    attempts_so_far,
+    is_called_again,
+    retry_due,
+    shows_the_same,
+)
 from dialsim.engine.trace import CHANGES
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.testing.checks.record import (
     NOTHING,
-    STATUSES,
     CampaignRun,
     Mask,
     Violation,
@@ -352,9 +358,8 @@ def _one_after_the_other(campaign: CampaignRun, *, several: bool) -> Iterator[Vi
     # P3 compares calls that went on: a withdrawn dial is not the call before.
     stands = _STANDS[rows.then[dialled]]
     dialled, person, number = dialled[stands], person[stands], number[stands]
-    repeated = (person[1:] == person[:-1]) & (number[1:] == number[:-1])
-    for index in np.flatnonzero(repeated).tolist():
-        row = int(dialled[index + 1])
+    for index in np.flatnonzero(shows_the_same(person, number)).tolist():
+        row = int(dialled[index])
         text = f"{world.numbers[number[index]]} was the number of the call before as well"
         yield campaign.breach_at(row, "P3", int(rows.at[row]), text)
 
@@ -407,17 +412,14 @@ class PeopleRecord:
         if scheduled is not None:
             self.removed[list(scheduled.removed)] = True
             for recipient, past in campaign.block.people.history.items():
-                due = past.last_ended_at + campaign.retry_interval
                 self.past_attempts[recipient] = past.call_attempt
                 self.past_reached[recipient] = past.reached
-                self.resumes_at[recipient] = max(scheduled.at, due)
+                self.resumes_at[recipient] = max(scheduled.at, campaign.due_after(past))
 
     @cached_property
     def attempts(self) -> NDArray[np.int64]:
         """Attempts counted at the end of each call, history included."""
-        counted = np.concatenate([[0], np.cumsum(_ENDED[self.last_kind], dtype=np.int64)])
-        begins = np.searchsorted(self.person, self.person, side="left")
-        own: NDArray[np.int64] = counted[1:] - counted[begins]
+        own = attempts_so_far(self.person, _ENDED[self.last_kind])
         return own + self.past_attempts[self.person]
 
     @cached_property
@@ -490,12 +492,12 @@ def _numbering(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violatio
 def _retries(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
     """Check that retries are made exactly if and when the rules require them (P5, R1, R2, R3)."""
     attempts, last = people.attempts, people.last_kind
-    failed = (_UNREACHED | _TIMED_OUT)[last]
-    due = people.over_at + campaign.retry_interval
-    wanted = failed & (attempts < campaign.max_attempts) & ~_over(campaign, due)
+    due = retry_due(people.over_at, campaign.retry_interval, _TO[last])
+    again = is_called_again(_TO[last], _TIMED_OUT[last], attempts, campaign.max_attempts)
+    wanted = again & ~_over(campaign, due)
     # Two masks, because a command from outside may come before or after a retry of the same
     # instant.
-    allowed = failed & (attempts < campaign.max_attempts) & ~_over(campaign, due, surely=True)
+    allowed = again & ~_over(campaign, due, surely=True)
     # Rolled over the ends of persons; every use is masked by `newest`.
     next_at = np.roll(people.made_at, -1)
     missing = people.newest & wanted & (due <= campaign.run.trace.end)
@@ -509,8 +511,8 @@ def _retries(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]
         rule = "R3" if status is CallStatus.COMPLETED else "R1"
         yield _breach(campaign, people, index + 1, rule, f"another call after {status}")
     for index in np.flatnonzero(~people.newest & allowed & (next_at != due)).tolist():
-        passed = int(next_at[index] - people.over_at[index])
-        text = f"made {passed} ms after the call before, not {campaign.retry_interval} ms"
+        passed, interval = (int(at[index] - people.over_at[index]) for at in (next_at, due))
+        text = f"made {passed} ms after the call before, not {interval} ms"
         yield _breach(campaign, people, index + 1, "R2", text)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from heapq import heappop, heappush
-from math import ceil, inf
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.conformance.calls import attempts_so_far, is_between_releases, least_gap
 from dialsim.interface.status import CallStatus
 from dialsim.testing.checks.record import (
     CampaignRun,
@@ -258,10 +258,7 @@ def _deadline(campaign: CampaignRun) -> float:
 
 
 def _gap(organization: OrganizationRun) -> int:
-    """Return the minimum time between two dials, in ms (Q4)."""
-    rate = organization.run.trace.world.scenario.engine.calls_per_second
-    # By way of the text: 0.1 as a float is slightly more than a tenth.
-    return 0 if rate is None else ceil(1000 / Fraction(str(rate)))
+    return least_gap(organization.run.trace.world.scenario.engine.calls_per_second)
 
 
 def _dials(organization: OrganizationRun) -> Instants:
@@ -283,9 +280,8 @@ def _grid(organization: OrganizationRun) -> Iterator[Violation]:
     """Check that releases occur only at the campaign's release instants (Q2)."""
     interval = organization.run.trace.world.scenario.engine.release_interval
     for campaign in organization.campaigns if interval else ():
-        off = _RELEASES[campaign.rows.kind] & (
-            (campaign.rows.at - campaign.first_due) % interval != 0
-        )
+        off = is_between_releases(campaign.rows.at, campaign.first_due, interval)
+        off &= _RELEASES[campaign.rows.kind]
         yield from campaign.breaches(off, "Q2", "released between release instants")
 
 
@@ -345,7 +341,7 @@ def _in_turn(campaign: CampaignRun, waits: NDArray[np.int64]) -> NDArray[np.int6
     due = np.where(_FIRST[rows.kind[made]], campaign.first_due, rows.at[made])
     resumes = np.full(campaign.count, _UNLIMITED)
     for recipient, past in campaign.block.people.history.items():
-        resumes[recipient] = past.last_ended_at + campaign.retry_interval
+        resumes[recipient] = campaign.due_after(past)
     own = np.where(rows.call[made] == 1, resumes[rows.recipient[made]], _UNLIMITED)
     due = np.minimum(due, own)  # C1: it may have been due before it could be made
     attempts = _attempts(campaign)[waits]
@@ -361,11 +357,8 @@ def _attempts(campaign: CampaignRun) -> NDArray[np.int64]:
     rows, past = campaign.rows, np.zeros(campaign.count, dtype=np.int64)
     for recipient, history in campaign.block.people.history.items():
         past[recipient] = history.call_attempt
-    ended = np.concatenate([[0], np.cumsum(_ENDED[rows.kind])])
-    attempts: NDArray[np.int64] = (
-        past[rows.recipient] + ended[1:] - ended[np.searchsorted(rows.recipient, rows.recipient)]
-    )
-    return attempts
+    attempts: NDArray[np.int64] = past[rows.recipient]
+    return attempts + attempts_so_far(rows.recipient, _ENDED[rows.kind])
 
 
 def _overtaking(

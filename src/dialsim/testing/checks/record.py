@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.conformance.calls import STATUSES, retry_due
+from dialsim.conformance.hours import OpeningHours
 from dialsim.engine.trace import (
     CHANGES,
     DIALLED,
@@ -19,8 +21,8 @@ from dialsim.engine.trace import (
     Trace,
 )
 from dialsim.engine.world import CampaignBlock
-from dialsim.interface.schedule import DayWindows
 from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.scenario.campaign import Past
 from dialsim.testing.sketch import stamp
 
 
@@ -49,7 +51,6 @@ class Violation:
         return f"{self.rule} at {stamp(self.at)} (Thai time), {who}: {self.text}"
 
 
-STATUSES = tuple(CallStatus)
 NOTHING = len(CHANGES)
 """Kind that follows a call's last row, for a missing change."""
 
@@ -116,7 +117,7 @@ class CampaignRun:
         self.stalled = position in trace.stalled
         self.rows = CallRecord(trace, block)
         request = self.scheduled.request if self.scheduled else None
-        self.hours = OpeningHours(request.time_windows if request else ())
+        self.hours = OpeningHours(request.weekday_ranges if request else ())
         self.start_at = self.scheduled.start_at if self.scheduled else 0
         owner = trace.world.organizations[block.organization]
         # Campaigns added during a run start on their own; those of the file share one beginning
@@ -130,6 +131,11 @@ class CampaignRun:
         self.end_at: int | None = None
         if self.scheduled and request and request.end_date_time is not None:
             self.end_at = max(self.scheduled.at, request.end_date_time)
+
+    def due_after(self, past: Past) -> int:
+        """Return the instant at which the call that continues a history is due (R2)."""
+        status = np.array([STATUSES.index(past.latest_call_status)])
+        return int(retry_due(np.array([past.last_ended_at]), self.retry_interval, status)[0])
 
     def status_after(self, instant: int) -> CampaignStatus:
         """Return the status after all work of an instant."""
@@ -266,73 +272,3 @@ class OrganizationRun:
     def breach(self, rule: str, at: int, text: str) -> Violation:
         """Return a violation by the organization's calls together."""
         return Violation(rule, self.name, None, None, None, at, text)
-
-
-MINUTE = 60_000
-DAY = 24 * 60 * MINUTE
-WEEK = 7 * DAY
-# 1 January 1970 was a Thursday; Thai time is UTC+7.
-_THURSDAY_TO_MONDAY = 3 * DAY + 7 * 60 * MINUTE
-
-
-class OpeningHours:
-    """Calling hours of a campaign, for many instants at once (T2, T3).
-
-    Arguments and results are instants in ms UTC, int64.
-    """
-
-    def __init__(self, windows: Iterable[DayWindows]) -> None:
-        # A table of minutes is independent of the engine's interval arithmetic; its last entry
-        # closes Sunday.
-        open_minutes = np.zeros(WEEK // MINUTE + 1, dtype=np.int8)
-        for item in windows:
-            for span in item.time:
-                midnight = (item.day_of_week - 1) * DAY // MINUTE
-                open_minutes[midnight + span.start_minute : midnight + span.end_minute] = 1
-        edges = np.diff(open_minutes, prepend=np.int8(0))
-        self._starts = np.flatnonzero(edges == 1) * MINUTE
-        self._ends = np.flatnonzero(edges == -1) * MINUTE
-
-    def are_open(self, at: Instants) -> NDArray[np.bool_]:
-        """Return True for instants at which calls may start."""
-        position = _week_position(at)
-        after = np.searchsorted(self._starts, position, side="right")
-        return after > np.searchsorted(self._ends, position, side="right")
-
-    def next_close(self, at: Instants) -> Instants:
-        """Return the first closed instant from each instant on."""
-        position = _week_position(at)
-        ends = np.append(self._ends, WEEK)
-        closes = at + ends[np.searchsorted(self._ends, position, side="right")] - position
-        return np.where(self.are_open(at), closes, at)
-
-    def next_open(self, at: Instants) -> Instants:
-        """Return the first open instant from each instant on; requires some open minute."""
-        position = _week_position(at)
-        starts = np.append(self._starts, self._starts[0] + WEEK)
-        opens = at + starts[np.searchsorted(self._starts, position, side="left")] - position
-        return np.where(self.are_open(at), at, opens)
-
-    def next_release(self, at: Instants, until: Instants, origin: int, interval: int) -> Instants:
-        """Return the first open instant from each of `at` on among origin + k × interval (Q2).
-
-        If there is none before `until`, an instant from `until` on is returned.
-        """
-        found = _on_grid(at, origin, interval)
-        searched = np.flatnonzero((found < until) & ~self.are_open(found))
-        while len(searched):
-            found[searched] = _on_grid(self.next_open(found[searched]), origin, interval)
-            ahead = found[searched] < until[searched]
-            searched = searched[ahead & ~self.are_open(found[searched])]
-        return found
-
-
-def _week_position(at: Instants) -> Instants:
-    """Return the ms since Monday 00:00, Thai time."""
-    return (at + _THURSDAY_TO_MONDAY) % WEEK
-
-
-def _on_grid(at: Instants, origin: int, interval: int) -> Instants:
-    """Return the first instant from each of `at` on that is origin + k × interval, k ≥ 0."""
-    steps = -((origin - at) // interval)
-    return origin + np.maximum(steps, 0) * interval
