@@ -18,7 +18,7 @@ from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 import dialsim
 from dialsim.sandbox import application
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.faults import MOST_FAULTS
+from dialsim.sandbox.failures import MOST_FAULTS
 from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Sketch
 

@@ -17,7 +17,7 @@ from tests.sandbox.described import (
     validator,
 )
 
-from dialsim.sandbox.http.failures import ASKED_FOR, NOT_KEPT
+from dialsim.sandbox.failures import ASKED_FOR, NOT_KEPT
 from sandbox.test_corpus import CASES, envelope, sent
 
 WEBHOOKS = Path(__file__).parents[1] / "webhooks" / "golden"

@@ -9,7 +9,7 @@ import pytest
 from tests.sandbox.asking import Client
 
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.failures import INVALID_PAGE
+from dialsim.sandbox.failures import INVALID_PAGE
 from dialsim.testing import Sketch
 
 DRAFT = Sketch(slots=1).campaign("January", "busy 1s", requested=None)

@@ -28,9 +28,7 @@ from dialsim.sandbox.control.organizations import OrganizationOperations
 from dialsim.sandbox.control.run import RunOperations
 from dialsim.sandbox.control.traffic import TrafficOperations
 from dialsim.sandbox.core import PATIENCE, SandboxCore
-from dialsim.sandbox.faults import InjectedFault
-from dialsim.sandbox.http.answers import JSON, failure, read_bytes
-from dialsim.sandbox.http.failures import (
+from dialsim.sandbox.failures import (
     ASKED_FOR,
     ELSEWHERE,
     MARK,
@@ -41,6 +39,8 @@ from dialsim.sandbox.http.failures import (
     WRONG_KEY,
     WRONG_TOKEN,
 )
+from dialsim.sandbox.faults import InjectedFault
+from dialsim.sandbox.http.answers import JSON, failure, read_bytes
 from dialsim.sandbox.http.operation import Operations, openapi_document
 from dialsim.sandbox.http.service import (
     FileOperations,

@@ -22,10 +22,10 @@ from dialsim.engine.log_reader import (
 )
 from dialsim.engine.trace import CampaignTrace, Trace
 from dialsim.engine.world import OrganizationBlock
-from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.payload import agent_json
 from dialsim.interface.status import CallStatus
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.analysis import (
@@ -189,7 +189,7 @@ class LiveAnalyses:
             text = "Cannot re-analyze a call whose result has not been delivered yet"
         else:
             return
-        raise Refused(409, "INVALID_CALL_STATE", [text])
+        raise fail.NOT_DELIVERED.refused(text)
 
     # -- what is owed to the receiver -------------------------------------------------------------
 

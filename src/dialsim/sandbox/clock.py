@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from dialsim.errors import NotKept, Refused
 from dialsim.interface.instants import LAST_INSTANT, format_instant
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.commands import SetSpeed
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class VirtualClock:
     def run(self, speed: float) -> None:
         """Run from now on, `speed` times as fast as real time, until `stop` or clock.end."""
         if self.advancing:
-            raise _busy()
+            raise fail.CLOCK_BUSY.refused()
         self._require_no_fault()
         self._core.carry_out(SetSpeed(speed=speed))
         self.go_on()
@@ -170,7 +171,7 @@ class VirtualClock:
     def give_up(self) -> None:
         """Stop the clock for a reset or restore: an advance under way is refused (409)."""
         if self.advance is not None:
-            self.advance.stop(replaced())
+            self.advance.stop(fail.STATE_REPLACED.refused())
         self.speed = None
         self.close()
 
@@ -259,13 +260,13 @@ class VirtualClock:
             text = "to must not be after the year 9999"
         else:
             return
-        raise Refused(400, "VALIDATION_FAILED", [text])
+        raise fail.BEFORE_NOW.refused(text)
 
     def _refuse_if_busy_still(self, last: int) -> None:
         ahead = self._core.next_event_at()
         if last != self._core.simulation.end and ahead is not None:
             text = f"After a year there is still something to happen, at {format_instant(ahead)}"
-            raise Refused(409, "NOT_IDLE", [text])
+            raise fail.NOT_IDLE.refused(text)
 
 
 class _Advance:
@@ -278,10 +279,9 @@ class _Advance:
 
     def __enter__(self) -> _Advance:
         if self._clock.advancing:
-            raise _busy()
+            raise fail.CLOCK_BUSY.refused()
         if self._clock.speed is not None:
-            text = "The clock runs by itself; set its mode to manual first"
-            raise Refused(409, "CLOCK_RUNNING", [text])
+            raise fail.CLOCK_RUNNING.refused()
         task = asyncio.current_task()
         assert task is not None
         self._task = task
@@ -314,13 +314,3 @@ class _Advance:
         if self._refusal is not None:
             raise self._refusal
         return True
-
-
-def replaced() -> Refused:
-    """Return the error for clients that wait on a run that was reset or restored."""
-    text = "The sandbox was reset or restored meanwhile; nothing is left of this"
-    return Refused(409, "STATE_REPLACED", [text])
-
-
-def _busy() -> Refused:
-    return Refused(409, "CLOCK_BUSY", ["The clock is being moved already"])

@@ -12,8 +12,9 @@ from typing import NamedTuple, Self
 from pydantic import TypeAdapter
 
 from dialsim.engine.post_log import Post
-from dialsim.errors import JournalError, NotKept, Refused
+from dialsim.errors import JournalError, NotKept
 from dialsim.interface.model import invalid
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.clock import VirtualClock
@@ -21,6 +22,7 @@ from dialsim.sandbox.commands import (
     Command,
     CountFaults,
     DropSnapshot,
+    ResendWebhook,
     Restore,
     SetSpeed,
     TakeSnapshot,
@@ -42,8 +44,6 @@ POST: TypeAdapter[Post] = TypeAdapter(Post)
 """Writes and reads what the journal keeps of a POST."""
 
 _LOG = logging.getLogger("dialsim.sandbox")
-
-MOST_SNAPSHOTS = 100
 
 PATIENCE = 0.01  # seconds: upper limit of the wait of other requests, as stretches are short
 _STEP = 60_000
@@ -421,10 +421,9 @@ class SandboxCore:
         """Store the current state under a name; 409 for a taken name or too many snapshots."""
         if name in self.snapshots:
             text = f'There is a snapshot "{name}" already: delete it, or choose another name'
-            raise Refused(409, "SNAPSHOT_EXISTS", [text])
-        if len(self.snapshots) >= MOST_SNAPSHOTS:
-            text = f"There are {MOST_SNAPSHOTS} snapshots already: delete some of them"
-            raise Refused(409, "TOO_MANY_SNAPSHOTS", [text])
+            raise fail.SNAPSHOT_EXISTS.refused(text)
+        if len(self.snapshots) >= fail.MOST_SNAPSHOTS:
+            raise fail.TOO_MANY_SNAPSHOTS.refused()
         self._keep(TakeSnapshot(name=name))
         self.snapshots[name] = self.state
         return self.snapshots[name]
@@ -432,7 +431,7 @@ class SandboxCore:
     def snapshot(self, name: str) -> Snapshot:
         """The snapshot of a name; 404 if there is none."""
         if name not in self.snapshots:
-            raise Refused(404, "SNAPSHOT_NOT_FOUND", ["Snapshot not found"])
+            raise fail.NO_SNAPSHOT.refused()
         return self.snapshots[name]
 
     def drop_snapshot(self, name: str) -> None:
@@ -454,7 +453,7 @@ class SandboxCore:
                 self.replayed, self.scenario, seed, state, self.destinations
             )
             if name is not None and self.snapshot(name) is not state:
-                raise Refused(404, "SNAPSHOT_NOT_FOUND", ["Snapshot not found"])
+                raise fail.NO_SNAPSHOT.refused()
             self._keep(Restore(name=name))
             given_up = self.sender
             self._become(other)
@@ -527,7 +526,7 @@ class SandboxCore:
         for account in self.accounts:
             if account.block.name == named:
                 return account
-        raise Refused(404, "ORGANIZATION_NOT_FOUND", ["Organization not found"])
+        raise fail.NO_ORGANIZATION.refused()
 
     def webhook_url(self, organization: int) -> str | None:
         """Return the current webhook URL of an organization, given its index."""
@@ -547,11 +546,21 @@ class SandboxCore:
         """Return the webhook URL of an organization; 409 if results are not sent anywhere."""
         url = self.webhook_url(organization)
         if url is None:
-            raise Refused(409, "NO_WEBHOOK_URL", ["The organization has no webhook URL"])
+            raise fail.NO_WEBHOOK_URL.refused()
         if not self.sends(url):
             text = f"Results for {url} are kept, not sent: set the webhook URL to have them sent"
-            raise Refused(409, "NO_WEBHOOK_URL", [text])
+            raise fail.NO_WEBHOOK_URL.refused(text)
         return url
+
+    def send_again(self, n: int) -> Delivery:
+        """Send the result in row `n` (from 1) of the webhooks once more.
+
+        404 if the row does not exist, 409 if results are not sent anywhere.
+        """
+        key = self.webhooks.key(n)
+        self.url_to_send_to(key.organization)
+        self.carry_out(ResendWebhook(**key._asdict()))
+        return self.outbox.asked_last
 
     def campaign(self, identifier: str) -> tuple[Account, CampaignView]:
         """The campaign of any organization, also one that was deleted; 404 if there is none."""
@@ -559,14 +568,14 @@ class SandboxCore:
             for view in account.views:
                 if view.identifier.lower() == identifier.lower():
                     return account, view
-        raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
+        raise fail.NO_CAMPAIGN.refused()
 
     def call(self, identifier: str) -> tuple[CampaignView, int]:
         """The campaign and position of a call of any organization; 404 if there is none."""
         for account in self.accounts:
             if (found := account.call(identifier)) is not None:
                 return found
-        raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
+        raise fail.NO_CALL.refused()
 
 
 def _entry_of(command: Command, at: int) -> Entry:

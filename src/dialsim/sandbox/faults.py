@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from dialsim.engine.behaviour import durations
 from dialsim.engine.chance import Purpose, generator
 from dialsim.engine.post_log import Post, PostKey
-from dialsim.errors import Refused
+from dialsim.sandbox import failures as fail
 from dialsim.scenario.faults import FaultOrder, StandingFault, WebhookFault
-
-MOST_FAULTS = 100
 
 WhichPost = tuple[int, ...]
 """Key of a webhook POST: the parts of the result's key, and the number (see `Post`)."""
@@ -127,9 +125,8 @@ class InjectedFaults:
         self, order: StandingFault, organization: int | None, campaign: int | None, at: int
     ) -> None:
         """Take an order at an instant (ms); 409 where there are too many faults already."""
-        if len(self._faults) >= MOST_FAULTS:
-            text = f"There are {MOST_FAULTS} faults already: clear some of them"
-            raise Refused(409, "TOO_MANY_FAULTS", [text])
+        if len(self._faults) >= fail.MOST_FAULTS:
+            raise fail.TOO_MANY_FAULTS.refused()
         self._last += 1
         begins = at if order.at is None else order.at
         self._faults[self._last] = InjectedFault(self._last, order, begins, organization, campaign)
@@ -137,7 +134,7 @@ class InjectedFaults:
     def find(self, number: int) -> InjectedFault:
         """Return the fault with a number, from 1; 404 for an unknown or cleared fault."""
         if number not in self._faults:
-            raise Refused(404, "FAULT_NOT_FOUND", ["Fault not found"])
+            raise fail.NO_FAULT.refused()
         return self._faults[number]
 
     def newest(self) -> InjectedFault:

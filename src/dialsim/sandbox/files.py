@@ -20,6 +20,7 @@ from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import UuidText, WireModel, is_uuid
 from dialsim.interface.payload import FileKind, links, signature
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.webhooks.analysis import AnalysisOutcome
@@ -149,12 +150,12 @@ class CallFiles:
         if not known or not hmac.compare_digest(
             signature(kind, _name(view, call), int(expires), world.seed).encode(), signed.encode()
         ):
-            raise Refused(403, "INVALID_SIGNATURE", ["The link's signature is wrong"])
+            raise fail.WRONG_SIGNATURE.refused()
         if at >= int(expires) * 1_000:
             text = f"The link expired at {format_instant(int(expires) * 1_000)}"
-            raise Refused(410, "LINK_EXPIRED", [text])
+            raise fail.EXPIRED.refused(text)
         if view.expired(call, at) & _REMOVED_BY[kind]:
-            raise Refused(410, "FILE_REMOVED", [f"The {kind[:-1]} was removed"])
+            raise fail.REMOVED.refused(f"The {kind[:-1]} was removed")
         return view, call
 
     def _call(self, identifier: str) -> tuple[CampaignView, int]:

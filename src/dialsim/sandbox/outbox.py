@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from dialsim.engine.log_reader import NOT_HAPPENED
 from dialsim.engine.post_log import Post, PostKey, PostLog
 from dialsim.engine.trace import Trace
-from dialsim.errors import Refused
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.results.run_view import RunView
 from dialsim.sandbox.campaign_view import Account, CampaignView
@@ -326,16 +325,10 @@ class Outbox:
         self._wait(delivery)
 
     def send_again(self, key: PostKey, body: bytes) -> None:
-        """Send a result again with the next `collect`.
-
-        The POST goes to the organization's current URL. Refused with 409 if the organization has no
-        URL.
-        """
+        """Send a result again with the next `collect`, to the organization's current URL."""
         self._read_urls()
         url = self._urls[key.organization]
-        if url is None:
-            text = "The organization has no webhook URL"
-            raise Refused(409, "NO_WEBHOOK_URL", [text])
+        assert url is not None  # the core has refused the request otherwise
         self._sent_again.add(key)
         log = self._simulation.log
         self.asked_last = Delivery(key, url, body, log.turn, self._simulation.at, resent=True)

@@ -17,12 +17,12 @@ from dialsim.engine.identity import call_ids
 from dialsim.engine.log_reader import CALL_STATUSES, TO_STATUS
 from dialsim.engine.post_log import Post, PostKey
 from dialsim.engine.trace import CallRows
-from dialsim.errors import Refused
 from dialsim.interface.model import InstantText, UuidText, WireModel
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, accepted, response_json
 from dialsim.interface.status import AgentStatus, CallStatus, Phase
 from dialsim.results.campaigns import Position
 from dialsim.results.run_view import Catalog, RunView
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.outbox import Outbox
@@ -54,7 +54,7 @@ def read_page(text: str | None) -> PageNumber:
     """The page of a query, the first if it names none; 400 if it is no whole number from 1 on."""
     match = _PAGE.fullmatch("1" if text is None else text)
     if match is None:
-        raise Refused(400, "VALIDATION_FAILED", ["page must be an integer of 1 or more"])
+        raise fail.INVALID_PAGE.refused()
     digits = match[1]
     return PageNumber(digits, int(digits) - 1 if len(digits) <= _MOST_DIGITS else _BEYOND)
 
@@ -388,7 +388,7 @@ class WebhookTable:
         """Return the key of the result in row `n` (from 1); 404 if the row does not exist."""
         listed = self._list()
         if not 1 <= n <= len(listed.stream.posts):
-            raise Refused(404, "WEBHOOK_NOT_FOUND", ["Webhook not found"])
+            raise fail.NO_WEBHOOK.refused()
         return listed.told(n - 1).key
 
     def body(self, key: PostKey) -> bytes:

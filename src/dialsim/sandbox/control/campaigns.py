@@ -23,11 +23,11 @@ from dialsim.interface.model import (
 )
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.commands import AddCampaign, ReanalyzeCall, SteerCampaign
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import (
     BINARY,
     JSON,

@@ -19,6 +19,7 @@ from dialsim.interface.model import (
     invalid,
 )
 from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.clock import (
     LONGEST_TO_IDLE,
@@ -28,7 +29,6 @@ from dialsim.sandbox.clock import (
     VirtualClock,
 )
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.operation import Operations, operation
 from dialsim.scenario.fields import Number, Text, Whole
 from dialsim.scenario.units import Duration, Instant, PositiveDuration

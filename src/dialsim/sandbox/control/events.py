@@ -21,10 +21,10 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, accepted, response_json
 from dialsim.interface.status import CallStatus, CampaignStatus, Phase
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import refuse_body
 from dialsim.sandbox.http.operation import Operations, operation
 from dialsim.sandbox.tables import TransitionTable

@@ -8,6 +8,7 @@ from pydantic import Field
 from starlette.requests import Request
 
 from dialsim.interface.model import UuidText, WireModel, invalid
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import Account
 from dialsim.sandbox.commands import (
@@ -18,7 +19,6 @@ from dialsim.sandbox.commands import (
     ScriptNumber,
 )
 from dialsim.sandbox.control.campaigns import organization_of
-from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import read_json, refuse_query
 from dialsim.sandbox.http.operation import (
     MOST_CONTROL_BYTES,

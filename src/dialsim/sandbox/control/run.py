@@ -24,10 +24,10 @@ from dialsim.interface.instants import format_instant, utc
 from dialsim.interface.model import InstantText, NullAsAbsent, UuidText, WireModel
 from dialsim.interface.status import CampaignStatus
 from dialsim.results.result import Result
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.core import SandboxCore, Snapshot
-from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.operation import Operations, PathParameter, link, operation
 from dialsim.sandbox.live_engine import RemainingRun, remaining_run
 from dialsim.scenario.fields import Whole, patterned

@@ -14,14 +14,13 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel, invalid, wrong
 from dialsim.interface.payload import accepted, response_json
 from dialsim.results.campaigns import Position
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import Account
-from dialsim.sandbox.clock import replaced
-from dialsim.sandbox.commands import ClearFaults, InjectFault, ResendWebhook, TriggerResult
+from dialsim.sandbox.commands import ClearFaults, InjectFault, TriggerResult
 from dialsim.sandbox.control.campaigns import TablePage, organization_of, page_of
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
-from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import is_number
 from dialsim.sandbox.http.operation import (
     Operations,
@@ -340,11 +339,8 @@ class TrafficOperations(Operations):
         The same body leaves once, behind all that is due by now, to the organization's URL of
         now. Answers with the new POST when it has come back.
         """
-        key = self.core.webhooks.key(n)
-        self.core.url_to_send_to(key.organization)
-        self.core.carry_out(ResendWebhook(**key._asdict()))
         core, epoch = self.core, self.core.epoch
-        delivery = core.outbox.asked_last
+        delivery = core.send_again(n)
         try:
             while not delivery.over and core.epoch == epoch:
                 await core.sender.progress()
@@ -352,7 +348,7 @@ class TrafficOperations(Operations):
             if delivery.row < 0:
                 raise
         if core.epoch != epoch:
-            raise replaced()
+            raise fail.STATE_REPLACED.refused()
         row = core.webhooks.row_of(core.outbox.log.row(delivery.row))
         return core.webhooks.rows(np.array([row]))[0]
 

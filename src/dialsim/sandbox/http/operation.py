@@ -43,8 +43,9 @@ from dialsim.interface.model import (
     read_model,
     wrong,
 )
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import is_control
-from dialsim.sandbox.http import failures as fail
+from dialsim.sandbox.failures import FailureKind
 from dialsim.sandbox.http.answers import (
     JSON,
     bare,
@@ -56,7 +57,6 @@ from dialsim.sandbox.http.answers import (
     refuse_query,
     success,
 )
-from dialsim.sandbox.http.failures import FailureKind
 from dialsim.sandbox.http.models import CallResult, Failure, named
 from dialsim.sandbox.tables import PageNumber, read_page
 from dialsim.scenario.scenario import tidied

@@ -11,11 +11,11 @@ from starlette.requests import Request
 from dialsim.interface.agent import SAMPLE_CATEGORIES
 from dialsim.interface.schedule import ScheduleRequest, check_strictly
 from dialsim.interface.status import CampaignStatus
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.commands import ScheduleCampaign, SteerCampaign
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.files import CallFiles, Transcript, record_url
-from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http import models
 from dialsim.sandbox.http.operation import (
     CampaignId,

@@ -18,11 +18,11 @@ from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import invalid, read_model
 from dialsim.interface.status import CallStatus
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.commands import (
     ClearFaults,
     OrganizationChanges,
-    ResendWebhook,
     ScheduleCampaign,
     SteerCampaign,
 )
@@ -35,7 +35,6 @@ from dialsim.sandbox.control.organizations import (
 from dialsim.sandbox.control.run import ForecastOrder, NewSnapshot, RunOperations
 from dialsim.sandbox.control.traffic import RequestRow, injection
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import MOST_BYTES, read_bytes
 from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES, number_in
 from dialsim.sandbox.page.sections import OPTION_LABELS, OWN, Sections, render
@@ -305,9 +304,7 @@ class PageRoutes:
 
     async def _send_again(self, request: Request) -> str:
         row = find_webhook(self._core, request.path_params["place"])
-        key = self._core.webhooks.key(row["n"])
-        self._core.url_to_send_to(key.organization)
-        self._core.carry_out(ResendWebhook(**key._asdict()))
+        self._core.send_again(row["n"])
         return render("sent_again")
 
     async def _request(self, request: Request) -> str:

@@ -27,8 +27,8 @@ from dialsim.results.story import (
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.failures import NO_WEBHOOK
 from dialsim.sandbox.http.answers import is_number
-from dialsim.sandbox.http.failures import NO_WEBHOOK
 from dialsim.sandbox.request_log import LoggedRequest
 from dialsim.sandbox.tables import Row
 from dialsim.webhooks.deliveries import has_url

@@ -19,6 +19,10 @@ from dialsim.interface.status import CampaignStatus
 FAILURE = {"$ref": "#/components/schemas/Failure"}
 
 
+MOST_FAULTS = 100
+MOST_SNAPSHOTS = 100
+
+
 class FailureKind(NamedTuple):
     """A code, the status it comes with, and one of its texts; `marked` if faults have it happen."""
 
@@ -32,9 +36,9 @@ class FailureKind(NamedTuple):
         """Return the failure that answers a refusal of the engine."""
         return cls(refused.status, refused.code, refused.message)
 
-    def refused(self) -> Refused:
-        """The refusal, in these words."""
-        return Refused(self.status, self.code, [self.text])
+    def refused(self, text: str | None = None) -> Refused:
+        """Return the refusal, with the text of this case instead of the example."""
+        return Refused(self.status, self.code, [text or self.text])
 
 
 NO_KEY = FailureKind(401, "API_KEY_REQUIRED", "API key is required")
@@ -112,7 +116,7 @@ SNAPSHOT_EXISTS = FailureKind(
     'There is a snapshot "before" already: delete it, or choose another name',
 )
 TOO_MANY_SNAPSHOTS = FailureKind(
-    409, "TOO_MANY_SNAPSHOTS", "There are 100 snapshots already: delete some of them"
+    409, "TOO_MANY_SNAPSHOTS", f"There are {MOST_SNAPSHOTS} snapshots already: delete some of them"
 )
 EVENTS_GONE = FailureKind(
     409, "EVENTS_GONE", "This id is of another run, or of no event: read the state anew"
@@ -122,7 +126,7 @@ TOO_MANY_STREAMS = FailureKind(
 )
 NO_FAULT = FailureKind(404, "FAULT_NOT_FOUND", "Fault not found")
 TOO_MANY_FAULTS = FailureKind(
-    409, "TOO_MANY_FAULTS", "There are 100 faults already: clear some of them"
+    409, "TOO_MANY_FAULTS", f"There are {MOST_FAULTS} faults already: clear some of them"
 )
 UNKNOWN_MEDIA = FailureKind(
     415,
