@@ -612,9 +612,7 @@ def _find_value(
     check_variants(limits, loaded)
     wanted = read_goal(goal, loaded)
     experiment = Experiment("plan", [loaded], options, {"vary": vary, "goal": goal, **asked})
-    # The most lines are done first, so a bound for them also holds for fewer.
-    lines = path.endswith(".maxConcurrentCalls")
-    announce(loaded, options.form, limits[-1].of(loaded) if lines else None, wanted)
+    announce(loaded, options.form, wanted, estimated=False)
     answer = experiment.simulate(find, loaded, path, span, goal, **asked)
 
     def report(further: FurtherRuns) -> str:
@@ -660,7 +658,7 @@ def _find_optimum(
     read_objective(asked["maximize"], asked["minimize"], loaded)
     known = {"vary": vary, "goal": list(goals), **asked}
     experiment = Experiment("optimum", [loaded], options, known)
-    announce(loaded, options.form, goal=wanted)
+    announce(loaded, options.form, wanted, estimated=False)
     answer = experiment.simulate(optimize, loaded, vary, goals, **asked)
 
     def report(_: FurtherRuns) -> str:

@@ -297,14 +297,14 @@ def say_back(scenario: Scenario) -> None:
 
 
 def announce(
-    scenario: Scenario, form: str, bounded: Scenario | None = None, goal: Goal | None = None
+    scenario: Scenario, form: str, goal: Goal | None = None, *, estimated: bool = True
 ) -> None:
     """Print, for people, what is known before the simulation.
 
-    That is the reading of overrides, a start or a goal on a closed day, unused caller IDs, and the
-    workload bound, of `bounded` if given.
+    That is the reading of overrides, a start or a goal on a closed day, unused caller IDs, and with
+    `estimated` the first estimate.
     """
-    from dialsim.results.workload import workload_text
+    from dialsim.experiments.fluid import estimate_text
     from dialsim.scenario.checks import unused_caller_ids
     from dialsim.scenario.closed_days import closed_deadlines, closed_starts
 
@@ -315,9 +315,9 @@ def announce(
     said = [*closed_starts(scenario), *closed_deadlines(scenario, deadlines)]
     for text in (*said, *unused_caller_ids(scenario)):
         click.echo(text)
-    bound = workload_text(bounded or scenario)
-    if bound is not None:
-        click.echo(bound)
+    estimate = estimate_text(scenario) if estimated else None
+    if estimate is not None:
+        click.echo(estimate)
 
 
 class Program(click.Group):

@@ -237,7 +237,7 @@ def own_chances(
 
     `request` is the schedule request under which the attempts of a history were made.
     """
-    crowd = _Crowd.of(behaviour)
+    crowd = Crowd.of(behaviour)
     if crowd.alike:
         return Same(crowd.mean)
     past = FailedAttempts.of(people.history, request.max_attempts)
@@ -256,7 +256,7 @@ def own_chances(
 
 
 @dataclass(frozen=True, slots=True)
-class _Crowd:
+class Crowd:
     """Parameters of P7: shares of reachable people and dead numbers, and the distribution of
     chances.
 
@@ -272,7 +272,8 @@ class _Crowd:
     failing: float
 
     @classmethod
-    def of(cls, behaviour: Behaviour) -> _Crowd:
+    def of(cls, behaviour: Behaviour) -> Crowd:
+        """Read the parameters of a behaviour."""
         outcomes, people = behaviour.outcomes, behaviour.people
         if people is None:
             return cls(1.0, 0.0, outcomes.answered, None, 0.0)
@@ -317,7 +318,7 @@ def _of_kind(
 
 
 def _known(
-    crowd: _Crowd, past: FailedAttempts, odds: Odds, draws: Draws, request: ScheduleRequest
+    crowd: Crowd, past: FailedAttempts, odds: Odds, draws: Draws, request: ScheduleRequest
 ) -> Floats:
     """Return the own probabilities of recipients with failed attempts in their history (P8)."""
     # Addressed by the number of attempts so far, not by attempt 0: if the history comes from a run
@@ -350,7 +351,7 @@ class _After:
     `chance` are the probabilities at which weights are evaluated, `rest` is 1 − `chance`.
     """
 
-    def __init__(self, crowd: _Crowd, count: int) -> None:
+    def __init__(self, crowd: Crowd, count: int) -> None:
         from scipy.special import betainc, betaln
 
         self._beta: tuple[float, float] | None = None

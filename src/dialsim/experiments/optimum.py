@@ -19,6 +19,7 @@ values: the smallest value of the first setting wins, then of the second.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ from dialsim.experiments.estimates import check_confidence, undominated
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.facts import expected_mean, facts_needed
 from dialsim.experiments.figure_names import COST, FigureName
+from dialsim.experiments.fluid import USUAL_ERROR, first_estimate, has_figures, seems_met
 from dialsim.experiments.goal import (
     OF_ESTIMATE,
     Goal,
@@ -72,12 +74,16 @@ if TYPE_CHECKING:
     from dialsim.experiments.runner import ExperimentRunner
     from dialsim.scenario.scenario import Scenario
 
+log = logging.getLogger(__name__)
+
 _ALL = 256
 """Largest number of combinations that are all tried."""
 _COARSE = 64
 """Approximate number of combinations of the first, coarse grid of a search."""
 _AT_ONCE = 16
-"""Number of candidates that get further runs at once."""
+"""Number of combinations that get runs at once."""
+_FORESEEN = 32
+"""Largest number of combinations that are ordered by first estimates."""
 
 _OF_ANSWER = OF_ESTIMATE | {"finish", "people_reached"}
 """Figures of a combination in every answer."""
@@ -391,7 +397,9 @@ class _Trials:
         """Try all combinations, or those that the search selects."""
         sizes = self._sizes
         if prod(sizes) <= _ALL:
-            self._try(product(*map(range, sizes)))
+            keys = self._foreseen([*product(*map(range, sizes))])
+            for first in range(0, len(keys), _AT_ONCE):
+                self._try(keys[first : first + _AT_ONCE])
             return
         # At least both ends and the middle of each setting: with two values a response with a
         # maximum inside would look flat.
@@ -415,6 +423,25 @@ class _Trials:
             else:
                 # Only once the centre beats all its neighbours, as in a pattern search.
                 steps = [max(1, step // 2) for step in steps]
+
+    def _foreseen(self, keys: list[Key]) -> list[Key]:
+        """Order combinations by their first estimates, most promising first, and log the first."""
+        # An estimate takes as long as some runs of a small campaign, so that of more it is slow.
+        found = {key: first_estimate(self._variant(key)) for key in keys[:_FORESEEN]}
+        figures = () if self._objective is None else self._objective.figure.figures
+        known = {key: run for key, run in found.items() if run and has_figures(run, figures)}
+        goal = Goal("", ()) if self._goal is None else self._goal
+        if len(known) < len(keys) or seems_met(goal, known[keys[0]]) is None:
+            return keys
+
+        def rank(key: Key) -> tuple[bool, float, Key]:
+            losses = [0.0] if self._objective is None else self._objective.losses([known[key]])
+            return not seems_met(goal, known[key]), float(losses[0]), key
+
+        ordered = sorted(keys, key=rank)
+        name = self._name(ordered[0])
+        log.info("First estimate, before any run, of what is best: %s (%s).", name, USUAL_ERROR)
+        return ordered
 
     def _around(self, key: Key, steps: Sequence[int]) -> Iterator[Key]:
         """Yield a combination and its neighbours at a distance of `steps` on each axis."""
@@ -607,9 +634,11 @@ class _Trials:
 
     def _spec(self, key: Key) -> RunSpec:
         if key not in self._specs:
-            scenario = Variant(self._name(key), self._changes(key)).of(self._scenario)
-            self._specs[key] = self._baseline.spec(scenario)
+            self._specs[key] = self._baseline.spec(self._variant(key))
         return self._specs[key]
+
+    def _variant(self, key: Key) -> Scenario:
+        return Variant(self._name(key), self._changes(key)).of(self._scenario)
 
     def _combination(self, key: Key) -> Combination:
         estimate = self._tried[key]

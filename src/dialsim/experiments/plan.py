@@ -231,6 +231,7 @@ def _answer(search: Search, objective: Objective) -> Plan:
         beside = None if index is None else (index - 1 if index else index + 1)
         search.settle([] if beside is None or beside > last else [beside])
     else:
+        search.try_all([order[0], *search.foreseen(order), order[-1]])
         index = smallest(search, order)
         beside = None if index is None else index - order.step
     smaller = [] if index is None or objective == "cheapest" else doubtful(search, order, index)

@@ -24,10 +24,10 @@ from dialsim import __version__
 from dialsim.engine.engines import load
 from dialsim.engine.world import World
 from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
-from dialsim.experiments.packing import pack, packed_list, unpack
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.experiments.same_runs import MadeRun, Relatives
 from dialsim.scenario.campaign import PeopleTable
+from dialsim.scenario.packing import pack, packed_list, unpack
 
 if TYPE_CHECKING:
     import numpy as np

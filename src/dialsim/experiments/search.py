@@ -8,6 +8,7 @@ until the remaining runs would hardly decide (`dialsim.experiments.looks`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -18,6 +19,7 @@ from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Baseline
 from dialsim.experiments.facts import facts, facts_needed
 from dialsim.experiments.figure_names import COST
+from dialsim.experiments.fluid import USUAL_ERROR, first_estimate, seems_met
 from dialsim.experiments.goal import (
     ClauseFinding,
     GoalEstimate,
@@ -30,13 +32,15 @@ from dialsim.experiments.intervals import CONFIDENCE, paired_difference
 from dialsim.experiments.known_bounds import known_bounds_of
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.variants import SettingChange, Variant
+from dialsim.experiments.variants import SettingChange, Variant, setting_text
 
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Goal
     from dialsim.experiments.runner import ExperimentRunner
     from dialsim.experiments.variants import ValueRange
     from dialsim.scenario.scenario import Scenario
+
+log = logging.getLogger(__name__)
 
 _MORE = 4
 """Factor of the proposed runs where the maximum is too small."""
@@ -112,6 +116,23 @@ class Search:
             self._looks.can_tell(clause.share_to_tell, self._confidence)
             for clause in self.goal.clauses
         )
+
+    def foreseen(self, order: Sequence[int]) -> list[int]:
+        """Return values between which the goal turns by the first estimates, and log the turn."""
+
+        def met(place: int) -> bool | None:
+            return seems_met(self.goal, first_estimate(self._variant(order[place])))
+
+        low, high = 0, len(order) - 1
+        if met(low) is not False or not met(high):
+            return []
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if met(middle) else (middle, high)
+        said = setting_text(self.path, self.axis[order[high]].plain)
+        log.info("First estimate, before any run, of what is enough: %s (%s).", said, USUAL_ERROR)
+        # A goal for nearly all runs takes a little more than one for the mean.
+        return [order[low], order[min(high + 1, len(order) - 1)]]
 
     def at(self, index: int) -> GoalEstimate:
         """Return the evaluation of one value, after at least one look."""
@@ -266,10 +287,12 @@ class Search:
 
     def _spec(self, index: int) -> RunSpec:
         if index not in self._specs:
-            change = SettingChange(self.path, self.axis[index].text)
-            scenario = Variant(change.text, (change,)).of(self.scenario)
-            self._specs[index] = self._baseline.spec(scenario)
+            self._specs[index] = self._baseline.spec(self._variant(index))
         return self._specs[index]
+
+    def _variant(self, index: int) -> Scenario:
+        change = SettingChange(self.path, self.axis[index].text)
+        return Variant(change.text, (change,)).of(self.scenario)
 
     def warn(self, text: str) -> None:
         """Add a warning, once."""

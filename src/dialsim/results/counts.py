@@ -346,7 +346,7 @@ def billed_increments(costs: Costs, talk_ms: NDArray[np.int64]) -> NDArray[np.in
 
 
 @overload
-def cost_of(costs: Costs, dials: int, increments: int, reached: int) -> float: ...
+def cost_of(costs: Costs, dials: float, increments: float, reached: float) -> float: ...
 @overload
 def cost_of(
     costs: Costs,
@@ -356,9 +356,9 @@ def cost_of(
 ) -> NDArray[np.float64]: ...
 def cost_of(
     costs: Costs,
-    dials: int | NDArray[np.bool_],
-    increments: int | NDArray[np.int64],
-    reached: int | NDArray[np.bool_],
+    dials: float | NDArray[np.bool_],
+    increments: float | NDArray[np.int64],
+    reached: float | NDArray[np.bool_],
 ) -> Any:
     """Return the cost of dials, billing increments of conversations, and people reached.
 

@@ -43,7 +43,6 @@ from dialsim.experiments.intervals import (
     rank,
 )
 from dialsim.experiments.known_bounds import WHOLE
-from dialsim.experiments.packing import unpack
 from dialsim.experiments.replications import Replications
 from dialsim.experiments.run_figures import (
     MARKS,
@@ -60,6 +59,7 @@ from dialsim.results.figures import MAIN, REACH, attempt_of
 from dialsim.results.result import Result, result_of
 from dialsim.results.time_use import StepFunction
 from dialsim.scenario.campaign import PeopleTable
+from dialsim.scenario.packing import unpack
 from dialsim.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
