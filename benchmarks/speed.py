@@ -102,7 +102,7 @@ def findings(taken: dict[str, list[Sample]]) -> list[Finding]:
         Finding(
             f"engine / naive model, {PEOPLE:,} people",
             middle("engine", "cpu_s") / middle("naive", "cpu_s"),
-            0.5,
+            1.0,
         ),
         Finding(
             f"time per call, {MANY_PEOPLE:,} / {PEOPLE:,} people",
