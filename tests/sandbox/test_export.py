@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import json
 import zipfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import IO, Any
 
 import httpx
 import pytest
@@ -16,6 +19,7 @@ from tests.sandbox.asking import WORLD, Client, control, exchange_of_the_corpus,
 
 import dialsim
 from cli.program import dialsim as dialsim_program
+from dialsim.engine.trace import Trace
 from dialsim.report.writing import write_run
 from dialsim.results.result import Result
 from dialsim.sandbox.application import application
@@ -225,3 +229,30 @@ def test_the_export_is_saved_from_python(tmp_path: Path) -> None:
         with pytest.raises(dialsim.DialsimError, match=r"run\.zip can't be written: No such"):
             sandbox.export(tmp_path / "nowhere" / "run.zip")
     assert {path.name for path in tmp_path.iterdir()} == {"False.zip", "True.zip"}
+
+
+def test_an_export_that_nobody_waits_for_any_more_leaves_no_file_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    core, packing, go_on = exchange_of_the_corpus(), Event(), Event()
+    packed, pack = [], control_run.pack
+
+    def slowly(trace: Trace, api_keys: bool) -> IO[bytes]:
+        packing.set()
+        assert go_on.wait(10)
+        packed.append(pack(trace, api_keys))
+        return packed[0]
+
+    async def scene() -> None:
+        query = control_run.ExportQuery()
+        asking = asyncio.create_task(control_run.RunOperations(core).export_run(query))
+        await asyncio.to_thread(packing.wait, 10)
+        asking.cancel()
+        with suppress(asyncio.CancelledError):
+            await asking
+        go_on.set()
+
+    monkeypatch.setattr(control_run, "pack", slowly)
+    asyncio.run(scene())  # which waits for threads
+    gc.collect()
+    assert packed[0].closed

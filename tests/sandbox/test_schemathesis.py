@@ -111,7 +111,8 @@ def schemathesis(core: SandboxCore, folder: Path, *options: str) -> str:
         run = subprocess.run(
             [
                 *(sys.executable, "-m", "schemathesis.cli", "run", f"{sandbox.url}/openapi.json"),
-                *("--checks", "all", "--no-color", *options),
+                # an export takes its time on a busy machine
+                *("--checks", "all", "--no-color", "--request-timeout", "60", *options),
             ],
             cwd=folder,
             capture_output=True,

@@ -140,8 +140,13 @@ class ExportQuery(WireModel):
     )
 
 
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
+def _chunks(trace: Trace, api_keys: bool) -> Iterator[bytes]:
+    """Yield the size of an export, and then its parts.
+
+    The file is closed with the generator, also if the client is gone before the first part.
+    """
+    with pack(trace, api_keys) as file:
+        yield b"%d" % os.fstat(file.fileno()).st_size
         while part := file.read(_CHUNK):
             yield part
 
@@ -224,13 +229,14 @@ class RunOperations(Operations):
         masked in it.
         """
         trace = self.core.simulation.trace.snapshot()
+        chunks = _chunks(trace, query.api_keys == "true")
         async with self._packing:  # one after the other: each takes a processor and memory
-            packed = await asyncio.to_thread(pack, trace, query.api_keys == "true")
+            size = await asyncio.to_thread(next, chunks)
         headers = {
-            "Content-Length": str(os.fstat(packed.fileno()).st_size),
+            "Content-Length": size.decode(),
             "Content-Disposition": 'attachment; filename="dialsim-run.zip"',
         }
-        return StreamingResponse(_chunks(packed), media_type="application/zip", headers=headers)
+        return StreamingResponse(chunks, media_type="application/zip", headers=headers)
 
     @operation("POST", f"{PREFIX}/reset")
     async def reset_sandbox(self) -> ClockState:
