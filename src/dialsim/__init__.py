@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from dialsim.experiments.sweep import Sweep, sweep
     from dialsim.logs.calibrate import Calibration, calibrate
     from dialsim.logs.log import Log, read_log
+    from dialsim.logs.log_comparison import LogComparison, compare_log
+    from dialsim.logs.record import RecordedCalls
+    from dialsim.logs.replay import Replayed, replay
     from dialsim.logs.verify import Verified, verify
     from dialsim.results.excel import for_excel
     from dialsim.results.result import Result, run
@@ -62,13 +65,16 @@ _HOMES = {
     "Forecast": "dialsim.experiments.forecast",
     "JournalError": "dialsim.errors",
     "Log": "dialsim.logs.log",
+    "LogComparison": "dialsim.logs.log_comparison",
     "LogError": "dialsim.errors",
     "NotKept": "dialsim.errors",
     "Optimum": "dialsim.experiments.optimum",
     "OutputError": "dialsim.errors",
     "Plan": "dialsim.experiments.plan",
+    "RecordedCalls": "dialsim.logs.record",
     "Refused": "dialsim.errors",
     "ReplayError": "dialsim.errors",
+    "Replayed": "dialsim.logs.replay",
     "ReplicationFailed": "dialsim.errors",
     "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",
@@ -85,6 +91,7 @@ _HOMES = {
     "WorkersLost": "dialsim.errors",
     "calibrate": "dialsim.logs.calibrate",
     "compare": "dialsim.experiments.comparison",
+    "compare_log": "dialsim.logs.log_comparison",
     "explore": "dialsim.studio",
     "for_excel": "dialsim.results.excel",
     "forecast": "dialsim.experiments.forecast",
@@ -93,6 +100,7 @@ _HOMES = {
     "optimize": "dialsim.experiments.optimum",
     "plan": "dialsim.experiments.plan",
     "read_log": "dialsim.logs.log",
+    "replay": "dialsim.logs.replay",
     "replicate": "dialsim.experiments.replications",
     "run": "dialsim.results.result",
     "sweep": "dialsim.experiments.sweep",
@@ -108,13 +116,16 @@ __all__ = [
     "Forecast",
     "JournalError",
     "Log",
+    "LogComparison",
     "LogError",
     "NotKept",
     "Optimum",
     "OutputError",
     "Plan",
+    "RecordedCalls",
     "Refused",
     "ReplayError",
+    "Replayed",
     "ReplicationFailed",
     "Replications",
     "Result",
@@ -132,6 +143,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "compare",
+    "compare_log",
     "explore",
     "for_excel",
     "forecast",
@@ -140,6 +152,7 @@ __all__ = [
     "optimize",
     "plan",
     "read_log",
+    "replay",
     "replicate",
     "run",
     "sweep",

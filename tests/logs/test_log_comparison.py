@@ -1,4 +1,4 @@
-"""`compare_logs`: which differences are noise, and which one explains the others."""
+"""`compare_log`: which differences are noise, and which one explains the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import dialsim
 from dialsim import DialsimError
 from dialsim.logs.log import Log, read_log
-from dialsim.logs.log_comparison import LogComparison, compare_logs
+from dialsim.logs.log_comparison import LogComparison, compare_log
 from dialsim.testing import Sketch
 
 
@@ -52,7 +52,7 @@ def logged(folder: Path, seed: int, /, form: str = "run", **changed: Any) -> Log
 def compared(folder: Path, form: str = "run", **changed: Any) -> LogComparison:
     """A real log, and one simulated by a scenario that was changed."""
     real = logged(folder / "real", 11, form)
-    return compare_logs(real, logged(folder / "simulated", 12, form, **changed), replications=40)
+    return compare_log(real, logged(folder / "simulated", 12, form, **changed), replications=40)
 
 
 LATER = {"start": "Mon 11:00"}
@@ -100,7 +100,7 @@ def test_two_seeds_of_one_scenario_do_not_differ(part: range, form: str, tmp_pat
         few: dict[str, Any] = {"seed": pair, "people": 300}
         logs = [logged(tmp_path / f"{pair}-{side}", 1_000 + 2 * pair + side, form, **few)
                 for side in (0, 1)]  # fmt: skip
-        found = compare_logs(logs[0], logs[1])
+        found = compare_log(logs[0], logs[1])
         alarms += [found.sentence] if found.main else []
     assert len(alarms) <= max(1, 0.06 * len(part)), alarms
 
@@ -118,7 +118,7 @@ def test_a_retry_interval_that_is_alike_is_no_cause(tmp_path: Path) -> None:
         with (folder / "webhooks.jsonl").open("wb") as file:
             dialsim.run(scenarios[-1], seed=seed).write_webhooks(file)
         logs.append(read_log(folder / "webhooks.jsonl"))
-    found = compare_logs(*logs, scenarios[0], replications=40)
+    found = compare_log(*logs, scenarios[0], replications=40)
     assert "retryInterval" in {one.metric.key for one in found.beyond_noise}
     assert found.main is not None
     assert found.main.metric.key not in {"retryInterval", "shift"}
@@ -126,7 +126,7 @@ def test_a_retry_interval_that_is_alike_is_no_cause(tmp_path: Path) -> None:
 
 def test_a_log_does_not_differ_from_itself(tmp_path: Path) -> None:
     log = logged(tmp_path, 1, people=100)
-    found = compare_logs(log, log, scenario(people=100), replications=40)
+    found = compare_log(log, log, scenario(people=100), replications=40)
     assert found.noise == "the scenario"
     assert [one.distance for one in found.distances] == [0] * len(found.distances)
     assert found.main is None
@@ -136,7 +136,7 @@ def test_a_log_does_not_differ_from_itself(tmp_path: Path) -> None:
 def test_masked_people_are_not_told_apart(tmp_path: Path) -> None:
     log = logged(tmp_path, 1, people=100)
     log.calls.loc[:3, "recipient"] = None
-    found = compare_logs(log, log, scenario(people=100), replications=40)
+    found = compare_log(log, log, scenario(people=100), replications=40)
     assert found.untold == f"people are masked in {log.source} and {log.source}"
     compared = {one.metric.key: one.distance for one in found.distances}
     assert math.isnan(compared["gaps"])
@@ -160,4 +160,4 @@ def test_what_cannot_be_compared_is_refused(changed: str, said: str, tmp_path: P
     if changed == "none":
         log.calls["ended_at"] = None
     with pytest.raises(DialsimError, match=said):
-        compare_logs(log, log, replications=3 if changed == "replications" else 80)
+        compare_log(log, log, replications=3 if changed == "replications" else 80)

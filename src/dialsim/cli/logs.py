@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dialsim.logs.findings import Finding
     from dialsim.logs.log import Log
     from dialsim.logs.log_comparison import Compared, LogComparison, Side
-    from dialsim.logs.replay import Parting, Replayed
+    from dialsim.logs.replay import Mismatch, Replayed
     from dialsim.logs.verify import Verified
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -319,7 +319,7 @@ def compare_log(
     runs of one model are apart by chance. Exit status: 0 no difference beyond noise, 1 a
     difference, 2 no log.
     """
-    from dialsim.logs.log_comparison import compare_logs
+    from dialsim.logs.log_comparison import compare_log
     from dialsim.scenario.loading import load
 
     _require_free(page, force=force)
@@ -327,7 +327,7 @@ def compare_log(
     both = (real, simulated), (simulated, real)
     logs = [read_source(one, place.of(one, other)) for one, other in both]
     with progress_bar("Simulating", "runs") as progress:
-        found = compare_logs(logs[0], logs[1], model, replications=replications, progress=progress)
+        found = compare_log(logs[0], logs[1], model, replications=replications, progress=progress)
     if page is not None:
         from dialsim.report.log_pages import log_comparison_page
 
@@ -599,7 +599,7 @@ _DONE = {"created": "created", "lost": "lost in the queue", "released": "release
          "dialled": "dialled"}  # fmt: skip
 
 
-def _parting_text(first: Parting, about: str) -> Iterator[str]:
+def _parting_text(first: Mismatch, about: str) -> Iterator[str]:
     from dialsim.interface.instants import date_text, time_text
 
     who = f"attempt {first.attempt} of {first.tel} in {first.campaign}"

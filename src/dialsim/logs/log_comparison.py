@@ -185,7 +185,7 @@ def _number(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def compare_logs(
+def compare_log(
     real: Log,
     simulated: Log,
     scenario: Scenario | None = None,

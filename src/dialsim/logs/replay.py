@@ -55,7 +55,7 @@ class Lead:
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class Mismatch:
     """The first difference: call, event, instants (ms; None: it does not happen) and rule."""
 
     at: int
@@ -90,7 +90,7 @@ class Replayed:
     missing: int
     extra: int
     unseen: int
-    first: Parting | None
+    first: Mismatch | None
     has_dials: bool
     leads: Mapping[str, Lead]
     notes: tuple[str, ...]
@@ -289,7 +289,7 @@ def _first(
     found: Pairs,
     by_ending: Mapping[int, Lead],
     settings: EngineSettings,
-) -> Parting | None:
+) -> Mismatch | None:
     """Return the earliest difference; within an instant the first by the order of T4."""
     differing = np.flatnonzero(found.at != NO_INSTANT)
     if not len(differing):
@@ -310,7 +310,7 @@ def _first(
     ]  # fmt: skip
     event, mask = next((event, mask) for event, mask in candidates if mask.any())
     scene = _Scene(record, model, found, by_ending, settings)
-    return scene.parting(int(np.flatnonzero(mask)[0]), event, at)
+    return scene.mismatch(int(np.flatnonzero(mask)[0]), event, at)
 
 
 def _dials(record: RecordedCalls, by_ending: Mapping[int, Lead], rows: Integers) -> Integers:
@@ -341,7 +341,7 @@ class _Scene:
         self._by_ending = by_ending
         self._settings = settings
 
-    def parting(self, pair: int, event: Event, at: int) -> Parting:
+    def mismatch(self, pair: int, event: Event, at: int) -> Mismatch:
         """Return the difference of a pair, with its rule."""
         row, other = int(self._found.record[pair]), int(self._found.model[pair])
         calls, here = (self._calls, row) if row >= 0 else (self._model, other)
@@ -353,7 +353,7 @@ class _Scene:
         simulated = _instant(getattr(self._model, name), other)
         rule, why = self._rule(event, block, row, recorded, simulated, at)
         recipient = int(calls.recipient[here])
-        return Parting(
+        return Mismatch(
             at=at, event=event, campaign=block.name, recipient=recipient,
             tel=block.people.tel(recipient), attempt=int(calls.attempt[here]),
             recorded=recorded, simulated=simulated, rule=rule, why=why,
