@@ -38,8 +38,8 @@ from dialsim.results.figures import is_instant
 
 Values = NDArray[np.float64]
 
-BY_ORDER, BY_SHARES = "order statistics", "exact shares"
-"""Methods of differences of medians, and of shares of runs."""
+BY_ORDER, BY_SHARES, NO_CHANCE = "order statistics", "exact shares", "no chance"
+"""Methods of differences of medians, of shares of runs, and of what chance can't change."""
 CONFIDENCE = 0.95
 """Confidence level of pages and precisions."""
 FEWEST = 3
@@ -523,7 +523,7 @@ def paired_difference(
     of_both = known[0].among(both).minus(known[1].among(both))
     if of_both.certain and alike:
         same = float(differences[0])
-        return Difference(same, same, same, float(same == 0), "no chance", *signs)
+        return Difference(same, same, same, float(same == 0), NO_CHANCE, *signs)
     if count < FEWEST or infinite:
         estimate = _mean_of_pairs(differences, infinite)
         return Difference(estimate, nan, nan, nan, "no interval", *signs)
@@ -592,11 +592,6 @@ def _mean_of_pairs(differences: Values, infinite: bool) -> float:
     return inf if later else -inf
 
 
-def sign_test(rose: int, fell: int) -> float:
-    """Return the p-value of the sign test; ties do not count."""
-    return _two_sided(max(rose, fell), rose + fell)
-
-
 def figure_difference(
     column: str, sides: tuple[Values, Values], known: tuple[Known, Known]
 ) -> Difference:
@@ -621,7 +616,7 @@ def median_difference(
     found = quantile_interval(differences, 0.5, confidence, certain)
     estimate = _median(np.sort(differences))
     if certain and found.low == found.high:
-        return Difference(estimate, estimate, estimate, float(estimate == 0), "no chance", *signs)
+        return Difference(estimate, estimate, estimate, float(estimate == 0), NO_CHANCE, *signs)
     count, rose, fell = signs
     p_value = _two_sided(max(rose, fell), count)
     return Difference(estimate, found.low, found.high, p_value, BY_ORDER, *signs)

@@ -18,6 +18,7 @@ from dialsim.experiments.intervals import (
     BY_ORDER,
     BY_SHARES,
     CONFIDENCE,
+    NO_CHANCE,
     Difference,
     median_difference,
     paired_difference,
@@ -125,11 +126,11 @@ def _sureness(effect: Difference, text: Callable[[float], str]) -> str:
 
     A difference that is not significant is marked `may be chance`.
     """
-    # An interval of width 0 is known only for scenarios without randomness.
-    if effect.low == effect.high:
+    if effect.method == NO_CHANCE:
         return "(always: without chance)"
     known = f"in {max(effect.rose, effect.fell)} of {effect.pairs} pairs"
-    if isfinite(effect.low) and isfinite(effect.high):
+    # Pairs that are mostly alike give a median an interval of width 0.
+    if isfinite(effect.low) and isfinite(effect.high) and effect.low < effect.high:
         known = f"± {text((effect.high - effect.low) / 2)}"
         if effect.method in (BY_ORDER, BY_SHARES) or not effect.is_symmetric:
             ends = sorted((effect.low, effect.high), key=abs)

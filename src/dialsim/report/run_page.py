@@ -273,9 +273,10 @@ def how_measured(against: str, measured: Sequence[WhatIf]) -> str:
     pairs, runs = measured[0].pairs, sum(what_if.runs for what_if in measured)
     said = (
         f"Each change alone, against {against}, in {pairs} pairs of runs that meet the same chance "
-        f"({runs} runs in all). After ± stands half the width of the 95 % interval of the mean "
-        "difference. Where the pairs are too few, too alike or too skewed for one, it says in how "
-        "many of them the change was seen."
+        f"({runs} runs in all). Finishes are compared by the median difference, with its 95 % "
+        "interval in brackets; of other figures, after ± stands half the width of the interval of "
+        "the mean difference. Where the pairs are too few, too alike or too skewed for one, it "
+        "says in how many of them the change was seen."
     )
     if pairs >= MOST_PAIRS:
         return said

@@ -390,8 +390,9 @@ def _choice_parts(choice: Frontier) -> Iterator[Part]:
     """Yield the variants on the front, with their disadvantages, and the others."""
     names = joined([aim.name for aim in choice.aims])
     yield (
-        f"A variant is beaten by another that is at least as good in {names} on average, and "
-        "better in one of them with 95 % confidence. Recommended is, of those that none beats and "
+        f"A variant is beaten by another that is at least as good in {names}, and better in "
+        "one of them with 95 % confidence: a finish by its median, other figures by their means. "
+        "Recommended is, of those that none beats and "
         f"that don't surely reach over 1 % fewer people than {choice.baseline}, the one that is "
         "least short of the best: shares of the time until done, of the people reached and of the "
         "cost of each person reached are added up."
