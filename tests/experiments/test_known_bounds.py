@@ -173,6 +173,15 @@ def test_pauses_are_closed_time() -> None:
     assert np.diff(found.closed).tolist() == [HOUR]
 
 
+def test_a_pause_of_weeks_after_the_last_finish_is_a_long_night() -> None:
+    sketch = scripted().at("Mon 12:00", "pause", "January").at(30 * DAY, "resume", "January")
+    (calendar,) = known_bounds_of(sketch.scenario()).calendars
+    found = calendar.finishes(calendar.origin + np.array([9.5, 10.5]) * HOUR)
+    assert found.night > 28 * DAY
+    assert found.left.tolist() == [2.5 * HOUR, 1.5 * HOUR]
+    assert calendar.left_on(0, np.array([0.0])).tolist() == [0]  # before all windows
+
+
 HEAVY = {
     "talk without an upper end": {"dist": "lognormal", "mean": "60s", "sd": "300s"},
     "a Weibull distribution wider than exponential": {"dist": "weibull", "mean": "1m", "sd": "2m"},

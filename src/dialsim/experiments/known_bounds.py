@@ -77,9 +77,12 @@ class Calendar:
     @property
     def longest_night(self) -> int:
         """The longest time without calling (ms)."""
-        last = max((end for _, end in self.pauses), default=self.origin)
-        spans = self.open_spans(last + 3 * WEEK)
+        spans = self.open_spans(self._last_pause_end + 3 * WEEK)
         return int((spans[1:, 0] - spans[:-1, 1]).max(initial=0))
+
+    @property
+    def _last_pause_end(self) -> int:
+        return max((end for _, end in self.pauses), default=self.origin)
 
     def left_on(self, day: int, at: Values) -> Values:
         """Return the calling time from instants (ms) to the end of a Thai day's calling.
@@ -93,7 +96,8 @@ class Calendar:
 
     def finishes(self, at: Values) -> Finishes:
         """Place finite finishes (ms) among the windows."""
-        spans = self.open_spans(int(at.max()) + 2 * WEEK)
+        # A pause may last for weeks, and the next opening is needed
+        spans = self.open_spans(max(int(at.max()), self._last_pause_end) + 2 * WEEK)
         starts, ends = spans.T
         windows = np.searchsorted(starts, [at.min(), at.max()], side="right") - 1
         first, last = np.maximum(windows, 0)
@@ -121,9 +125,11 @@ class Calendar:
 
 def _worked(spans: NDArray[np.int64], at: Values) -> Values:
     """Return the calling time within spans until instants (ms)."""
-    starts, ends = spans.T
-    times: Values = np.clip(at[:, np.newaxis] - starts, 0.0, ends - starts).sum(axis=1)
-    return times
+    if not len(spans):
+        return np.zeros(len(at))
+    edges = spans.ravel()
+    is_end = np.arange(len(edges)) % 2
+    return np.interp(at, edges, np.cumsum(np.diff(edges, prepend=edges[0]) * is_end))
 
 
 @dataclass(frozen=True, slots=True)
