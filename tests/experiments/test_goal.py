@@ -11,12 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialsim.errors import ExperimentError
+from dialsim.experiments.facts import chance_after
+from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.goal import Goal, GoalEstimate, Statistic, judge, read_goal
-from dialsim.experiments.known_bounds import KnownBounds
+from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
+from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch
+from experiments.scenarios import CHANCY, crowd
 
 START = parse_instant("2026-01-05T02:00:00Z")
 SIGNS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
@@ -295,3 +299,32 @@ def test_an_ambiguous_campaign_is_to_be_named_in_full() -> None:
         "  mean(January.dials) >= 5\n"
         "       ^^^^^^^^^^^^^"
     )
+
+
+def test_a_deadline_that_is_far_away_is_surely_met_after_few_runs() -> None:
+    scenario = crowd(100, 4, **CHANCY)
+    made = replicate(scenario, 12, jobs=1).figures
+    bounds = known_bounds_of(scenario)
+    latest = max(run.scopes[0].values["finish"] - (run.start or 0) for run in made)
+    for bound, sure in (("12h", True), (f"{latest / 1000 + 1:.0f}s", False)):
+        goal = read_goal(f"p95(finish) <= {bound}", scenario)
+        found = judge("", goal, made, 0.95, bounds)
+        assert (found.met, found.sure) == (True, sure), bound
+        assert not judge("", goal, made[:9], 0.95, bounds).sure
+        # Of a scenario without known windows nothing is assumed.
+        assert not judge("", goal, made, 0.95).sure
+    share = judge("", read_goal("prob(finish <= 12h) >= 0.99", scenario), made, 0.95, bounds)
+    assert share.sure
+    assert share.findings[0].low >= 0.99
+
+
+def test_a_late_run_or_a_heavy_tail_leaves_a_deadline_to_the_share_of_runs() -> None:
+    scenario = crowd(100, 4, **CHANCY)
+    made = replicate(scenario, 12, jobs=1).figures
+    figure, bounds = FigureName("finish", None, None), known_bounds_of(scenario)
+    finishes = np.sort(figure.of(made))
+    assert chance_after(figure, made, bounds, finishes[-2], 0.01) == 1.0
+    assert chance_after(figure, made, bounds, finishes[-1] + 86_400_000, 0.01) < 1e-6
+    heavy = {**CHANCY, "talkTime": {"dist": "lognormal", "mean": "60s", "sd": "400s"}}
+    unknown = known_bounds_of(crowd(100, 4, **heavy))
+    assert chance_after(figure, made, unknown, finishes[-1] + 86_400_000, 0.01) == 1.0

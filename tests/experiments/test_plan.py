@@ -241,7 +241,7 @@ def test_looking_again_does_not_make_sure_of_what_is_not() -> None:
 
 def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
     found = plan(
-        crowd(10, **CHANCY), LIMIT, (20, 20), "p99(finish) <= 30m", max_replications=50, jobs=1
+        crowd(10, **CHANCY), LIMIT, (20, 20), "p99(finish) <= 10m", max_replications=50, jobs=1
     )
     assert (found.met, found.estimate.sure) == (True, False)
     # all of n runs within the bound put the share above 99 % if n ≥ log(0.05 / 2 / 4) / log(0.99)

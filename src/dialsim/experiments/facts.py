@@ -60,6 +60,21 @@ def facts(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -
     return known
 
 
+def chance_after(
+    figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds, until: float, error: float
+) -> float:
+    """Return the upper limit of the probability that an instant of a run is after `until` (ms).
+
+    This is a tolerance limit: the calling time left has a tail no heavier than exponential beyond
+    its median, as in `Jump`. The limit is 1 where that cannot be assumed, and with fewer than 10
+    runs. It is wrong with the probability `error`.
+    """
+    left = _Days.of(figure, runs, bounds, until).left
+    if left is None or left.min() <= 0:
+        return 1.0
+    return Jump(0.0, left).probability(len(runs), error)
+
+
 def expected_mean(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> float:
     """Return the mean of a figure, charges that are known exactly being expected ones."""
     known = Known(surplus=_surplus(figure, runs, bounds), uncut=bounds.uncut)
@@ -171,8 +186,17 @@ class _Days:
     last_attempts: Values | None = None
 
     @classmethod
-    def of(cls, figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> _Days:
-        """Return the distances of the campaigns that a figure is about."""
+    def of(
+        cls,
+        figure: FigureName,
+        runs: Sequence[RunFigures],
+        bounds: KnownBounds,
+        until: float | None = None,
+    ) -> _Days:
+        """Return the distances of the campaigns that a figure is about.
+
+        With `until`, `left` is the calling time to this instant (ms) and not to the closing.
+        """
         calendars = bounds.calendars_of((figure.organization, figure.campaign))
         if not calendars:
             return cls(DAY, DAY, 0.0)
@@ -195,6 +219,9 @@ class _Days:
             # An attempt more than the seen runs needed is to fit in, too
             margin = (0.0 if last.all() else calendar.retry) if calendar.is_light else inf
             place = calendar.finishes(finish)
+            if until is not None:
+                *left, beyond = calendar.finishes(np.append(finish, until)).left
+                place = place._replace(left=np.array(left) - beyond)
             found.append(place._replace(left=place.left - margin, since=place.since - margin))
             at.append(finish)
             lasts.append(last)

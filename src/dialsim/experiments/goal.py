@@ -21,7 +21,7 @@ import numpy as np
 from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Breach
 from dialsim.experiments.expression import Expression, pointed, read_expression
-from dialsim.experiments.facts import expected_mean
+from dialsim.experiments.facts import chance_after, expected_mean
 from dialsim.experiments.figure_names import COST, FigureName, Place
 from dialsim.experiments.intervals import (
     Interval,
@@ -58,6 +58,10 @@ _EVENT = re.compile(rf"(.+?)\s*{_SIGN}\s*([^<>=()]+)")
 # Only an `and` before a statistic separates clauses: names of campaigns and agents may contain the
 # word.
 _AND = re.compile(r"\s+and\s+(?=(?:mean|prob|p[0-9.]+)\s*\()", re.IGNORECASE)
+
+
+_OF_TOLERANCE = 0.01
+"""Part of the error that a tolerance limit may have, besides that of the share of runs."""
 
 
 class Statistic(StrEnum):
@@ -623,10 +627,14 @@ def _finding(
         found = _mean(clause, values, origin, each, known)
     else:
         tails = looks.of_share(clause.least_share, len(runs), confidence)
+        inside = sum(clause.bound.holds(value) for value in values)
+        within = share_interval(inside, len(values), tails, known.certain)
+        late = _chance_of_late(clause, runs, bounds, tails.low)
+        within = replace(within, low=max(within.low, 1.0 - late))
         if clause.statistic is Statistic.QUANTILE:
-            found = _quantile(clause, values, tails, known.certain)
+            found = _quantile(clause, values, within, tails, known.certain)
         else:
-            found = _probability_interval(clause, values, tails, known.certain)
+            found = _share_found(clause, within, inside)
     met, sure, interval, hits, bound = found
     margin = _margin(interval.estimate, bound, clause, runs)
     ends = interval.estimate, interval.low, interval.high
@@ -659,31 +667,42 @@ def _mean(
     return met, enough and within, interval, None, bound.value
 
 
-def _quantile(clause: Clause, values: NDArray[np.float64], tails: Tails, certain: bool) -> _Found:
-    """Evaluate a quantile as a share of runs within its bound."""
+def _chance_of_late(
+    clause: Clause, runs: Sequence[RunFigures], bounds: KnownBounds, error: float
+) -> float:
+    """Return an upper limit of the probability of runs beyond a deadline; 1 near it, and for other
+    bounds.
+    """
+    figure = clause.figure
+    if not (figure.is_figure and figure.is_instant and clause.bound.upper):
+        return 1.0
+    until = clause.bound.value + (_start(runs) if clause.bound.after_start else 0.0)
+    # A deadline that is far away is met even with a small part of the error, which leaves the exact
+    # limit of the share as it is.
+    return chance_after(figure.figures[0], runs, bounds, until, error * _OF_TOLERANCE)
+
+
+def _quantile(
+    clause: Clause, values: NDArray[np.float64], within: Interval, tails: Tails, certain: bool
+) -> _Found:
+    """Evaluate a quantile as the share of runs `within` its bound."""
     # x₍ᵣ₎ ≤ T with r = ⌈n·share⌉ means that at least r runs are ≤ T.
-    count, share = len(values), clause.share
-    hits = sum(clause.bound.holds(value) for value in values)
+    count, share, hits = len(values), clause.share, round(within.estimate * len(values))
     # A run without the figure counts against the goal, whichever side the bound is on.
     late = np.where(np.isnan(values), inf if clause.bound.upper else -inf, values)
     interval = quantile_interval(late, share, tails.confidence, certain)
     # For a lower bound, fewer runs than the quantile's rank may lie below it.
     needed = rank(count, share) if clause.bound.upper else count - rank(count, share) + 1
-    within = share_interval(hits, count, tails, certain)
     sure = within.low >= clause.least_share or within.high < clause.least_share
     return hits >= needed, sure, interval, hits, clause.bound.value
 
 
-def _probability_interval(
-    clause: Clause, values: NDArray[np.float64], tails: Tails, certain: bool
-) -> _Found:
-    hits = sum(clause.bound.holds(value) for value in values)
-    interval = share_interval(hits, len(values), tails, certain)
+def _share_found(clause: Clause, within: Interval, hits: int) -> _Found:
     # The share is compared like a figure: a bound of the same class has the sign of `prob(…) >=
     # 0.95`.
     wanted = type(clause.bound)(clause.wanted, clause.share)
-    sure = wanted.holds(interval.low) == wanted.holds(interval.high)
-    return wanted.holds(interval.estimate), sure, interval, hits, clause.share
+    sure = wanted.holds(within.low) == wanted.holds(within.high)
+    return wanted.holds(within.estimate), sure, within, hits, clause.share
 
 
 def _start(runs: Sequence[RunFigures]) -> float:
