@@ -74,7 +74,7 @@ organizations:
 
 def rows_but_creations(result: Result) -> list[tuple[int, ...]]:
     """Rows in a fixed order: calls that are dropped together are so in the order of a heap."""
-    rows = result.reading.engine_calls[0, 0].rows
+    rows = result.reading.campaigns[0, 0].engine_calls.rows
     kept = rows.kind != RETRY
     columns = (rows.at, rows.recipient, rows.call, rows.kind)
     return sorted(zip(*(column[kept].tolist() for column in columns), strict=True))
@@ -123,7 +123,8 @@ def test_a_family_differs_in_the_two_settings_of_a_lone_campaign_only() -> None:
 
 def test_people_with_histories_share_no_run() -> None:
     result = dialsim.run(dialsim.load("scenarios/forecast-from-the-middle.yaml"))
-    for calls in result.reading.engine_calls.values():
+    for own in result.reading.campaigns.values():
+        calls = own.engine_calls
         assert Slack.of(calls, result.trace.end).spare == 0
 
 
@@ -164,7 +165,7 @@ def test_the_spare_time_of_retries_is_that_of_the_first_release() -> None:
     chance = random.Random(3)
     for _ in range(20):
         result = dialsim.run(random_scenario(chance), engine="simpy")
-        calls = result.reading.engine_calls[0, 0]
+        calls = result.reading.campaigns[0, 0].engine_calls
         rows = [*zip(calls.rows.at.tolist(), calls.row_call.tolist(), calls.rows.kind.tolist(),
                      strict=True)]  # fmt: skip
         waits = []

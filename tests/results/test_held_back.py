@@ -97,7 +97,7 @@ def test_a_night_through_which_a_backlog_waits_is_no_fault_of_the_windows() -> N
     log = two_calls(morning, end).replace(f"{morning} 0 1", f"{seven} 0 1")
     campaign = HandCampaign(log, 2, life=life(end), body=NINE_TO_SEVEN)
     result = Result(hand_trace([campaign], limits=[(0, 0, 1)]))
-    use = result.reading.time_uses[0, 0]
+    use = result.reading.campaigns[0, 0].time_use
     assert (use.lines, use.nights, use.calls) == (10 * HOUR, 14 * HOUR, 5 * HOUR)
     found = held_back(campaign, limits=[(0, 0, 1)])
     assert (found.reason, found.share) == ("lines", 10 / 15)

@@ -82,7 +82,7 @@ def test_sequences_hold_the_calls_of_the_run_alone() -> None:
 
 def test_waiting_for_the_retry_after_a_history_is_retry_interval() -> None:
     result = january(before("busy 0s", 1, "FAILED", "2026-01-05T01:59:00Z"))
-    use = result.reading.time_uses[0, 0]
+    use = result.reading.campaigns[0, 0].time_use
     assert (use.retry_interval, use.total) == (58 * MINUTE, 58 * MINUTE)
     assert result.summary.held_back is not None
     assert result.summary.held_back.reason is Reason.RETRY_INTERVAL

@@ -207,8 +207,8 @@ def small(result: Result) -> list[CampaignTimeline]:
     logs = [sum(map(len, logs)) for logs in result.trace.calls]
     return [
         life
-        for (organization, _), life in result.reading.lives.items()
-        if life.start is not None and life.start < life.end and logs[organization] < 500
+        for life in result.reading.lives
+        if life.start is not None and life.start < life.end and logs[life.position[0]] < 500
     ]
 
 
@@ -219,7 +219,7 @@ def test_time_use_is_what_an_instant_by_instant_walk_finds(seed: int) -> None:
         assert life.start is not None
         walked = naive.NaiveTime(result.trace, life.position, life.start, life.end)
         walk = walked.shares()
-        use = result.reading.time_uses[life.position]
+        use = result.reading.campaigns[life.position].time_use
         assert {cause: getattr(use, cause) for cause in walk} == walk
         assert (use.lines_used, use.pace_used) == pytest.approx(walked.used())
         assert use.total + use.nights == life.end - life.start
@@ -227,7 +227,7 @@ def test_time_use_is_what_an_instant_by_instant_walk_finds(seed: int) -> None:
 
 def test_the_walks_meet_every_cause() -> None:
     uses = [
-        nasty(seed).reading.time_uses[life.position]
+        nasty(seed).reading.campaigns[life.position].time_use
         for seed in SEEDS
         for life in small(nasty(seed))
     ]

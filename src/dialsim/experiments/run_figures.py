@@ -147,7 +147,7 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
     reading = result.reading
     if asked is None:
         _ = result.part.held_back, result.part.waits  # these take the most memory, so first
-    starts = [life.start for life in reading.lives.values() if life.start is not None]
+    starts = [life.start for life in reading.lives if life.start is not None]
     scopes = tuple(
         ScopeFigures(
             *part.name,
@@ -159,7 +159,7 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
     )
     reached: tuple[int, ...] = ()
     if asked is None:
-        reached = ProgressCurve(reading, reading.lives.values()).marks(MARKS)
+        reached = ProgressCurve(reading.campaigns.values()).marks(MARKS)
     start = min(starts, default=None)
     return RunFigures(reading.world.replication, start, scopes, reached, asked)
 

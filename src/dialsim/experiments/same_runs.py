@@ -138,8 +138,8 @@ class MadeRun:
     @classmethod
     def of(cls, result: Result, family: str, relatives: Relatives, figures: str) -> MadeRun:
         """Read the slack of a finished run of a scenario."""
-        calls, end = result.reading.engine_calls, result.trace.end
-        slacks = tuple(Slack.of(calls[place], end) for place in relatives.places)
+        own, end = result.reading.campaigns, result.trace.end
+        slacks = tuple(Slack.of(own[place].engine_calls, end) for place in relatives.places)
         return cls(family, relatives.settings, slacks, figures)
 
     def is_shared_by(self, family: str, settings: Sequence[RetrySettings]) -> bool:

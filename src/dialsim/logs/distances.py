@@ -120,10 +120,11 @@ def events_of_run(reading: RunView, *, told: bool) -> Events:
     code = np.array([_OUTCOME_OF.get(status, -1) for status in CALL_STATUSES], dtype=np.int8)
     untold = [VERDICTS.index(Verdict(name)) for name in UNTOLD]
     top, columns = 0, []
-    for position, calls in reading.calls.items():
+    for own in reading.campaigns.values():
+        calls = own.calls
         outcome = code[calls.status]
         if told:
-            outcome[np.isin(reading.verdicts[position].code, untold)] = -1
+            outcome[np.isin(own.verdicts.code, untold)] = -1
         person = calls.recipient.astype(np.int64) + top
         # Numbers of people start at 0 in each campaign; shifted, they are unique in the run.
         top = int(person.max(initial=top - 1)) + 1

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from dialsim.engine.log_reader import NOT_HAPPENED
 from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET, thai_date
 from dialsim.scenario.calendar import DayClasses, Days
-from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.fields import national
+from dialsim.scenario.people import GeneratedPeople
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dialsim.results.campaigns import Position
-    from dialsim.results.run_view import RunView
+    from dialsim.results.run_view import CampaignResult, RunView
 
 COMPLIANCE = "compliance_"
 """Prefix of the figures of compliance rules: `compliance_<rule>_<count>`."""
@@ -165,7 +165,7 @@ def find_breaches(reading: RunView) -> Iterator[Breaches]:
         return
     days = Days(reading.world.scenario.calendar)
     for owner in reading.world.organizations:
-        dials = _dials(reading, [(owner.position, c.position) for c in owner.campaigns])
+        dials = _dials(reading.of_organization(owner.position))
         for rule in rules:
             nothing = np.zeros(len(dials.at), dtype=np.bool_)
             outside = nothing if rule.contact is None else ~_inside(rule.contact, dials, days)
@@ -176,20 +176,20 @@ def find_breaches(reading: RunView) -> Iterator[Breaches]:
             yield Breaches(rule.name, owner.position, dials, outside, repeated, repeated_answered)
 
 
-def _dials(reading: RunView, positions: list[Position]) -> _Dials:
-    parts, people = [], _people(reading, positions)
-    for position in positions:
-        calls = reading.engine_calls[position]
+def _dials(campaigns: Sequence[CampaignResult]) -> _Dials:
+    parts = []
+    for own, people in zip(campaigns, _people(campaigns), strict=True):
+        calls = own.engine_calls
         dialled = calls.initiated_at != NOT_HAPPENED
         recipient = calls.recipient[dialled].astype(np.int64)
         parts.append(
             (
-                np.full(len(recipient), position[1], dtype=np.int64),
+                np.full(len(recipient), own.block.position, dtype=np.int64),
                 recipient,
                 calls.call[dialled].astype(np.int64),
                 calls.initiated_at[dialled],
                 calls.started_at[dialled] != NOT_HAPPENED,
-                people[position][recipient],
+                people[recipient],
             )
         )
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
@@ -200,28 +200,19 @@ def _dials(reading: RunView, positions: list[Position]) -> _Dials:
     return _Dials(*(column[order] for column in columns))
 
 
-def _people(reading: RunView, positions: list[Position]) -> dict[Position, Integers]:
+def _people(campaigns: Sequence[CampaignResult]) -> list[Integers]:
     """Return, by campaign, a number for each recipient, equal for equal phone numbers."""
     import pandas as pd
 
-    blocks = [reading.block(position) for position in positions]
-    # Campaigns that were added during the run have no block in the scenario.
-    models = [
-        reading.world.scenario.organizations[o].campaigns[c].recipients
-        for o, c in positions
-        if o < len(reading.world.scenario.organizations)
-        and c < len(reading.world.scenario.organizations[o].campaigns)
-    ]
-    if len(blocks) == 1 and len(models) == 1 and isinstance(models[0], GeneratedRecipients):
+    people = [own.block.people for own in campaigns]
+    if len(people) == 1 and isinstance(people[0], GeneratedPeople):
         # Generated numbers are distinct, so comparing them is unnecessary.
-        return {positions[0]: np.arange(blocks[0].people.count)}
-    tels = [[national(tel) for tel in block.people.tels()] for block in blocks]
+        return [np.arange(people[0].count)]
+    tels = [[national(tel) for tel in each.tels()] for each in people]
     codes, _ = pd.factorize(np.array([tel for listed in tels for tel in listed], dtype=object))
     ends = np.cumsum([len(listed) for listed in tels])
-    return {
-        position: codes[end - len(listed) : end].astype(np.int64)
-        for position, listed, end in zip(positions, tels, ends, strict=True)
-    }
+    return [codes[end - len(listed) : end].astype(np.int64)
+            for listed, end in zip(tels, ends, strict=True)]  # fmt: skip
 
 
 def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:

@@ -156,11 +156,12 @@ class Result:
         from dialsim.interface.instants import minute_text
 
         world, reading = self.trace.world, self.reading
-        lives = reading.lives.values()
+        lives = reading.lives
+        finishes = [own.finish for own in reading.campaigns.values()]
         people = sum(life.people for life in lives)
         if unfinished := len(reading.unfinished):
             state = f"{unfinished} unfinished at {minute_text(self.trace.end)} Thai time"
-        elif finishes := [at for at in reading.finishes.values() if at is not None]:
+        elif finishes := [at for at in finishes if at is not None]:
             state = f"all done {minute_text(max(finishes))} Thai time"
         else:
             state = "none scheduled"

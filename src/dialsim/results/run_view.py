@@ -93,8 +93,74 @@ def _funnel(agent: Agent) -> tuple[str, ...]:
     return tuple(step.step for step in funnel or ())
 
 
+class CampaignResult:
+    """One campaign of a finished trace."""
+
+    def __init__(self, run: RunView, life: CampaignTimeline) -> None:
+        self.run = run
+        self.life = life
+        self.part = run.trace.campaign(*life.position)
+
+    @property
+    def block(self) -> CampaignBlock:
+        """The campaign as uploaded."""
+        return self.part.block
+
+    @cached_property
+    def engine_calls(self) -> Calls:
+        """Calls without the changes by analyses, which do not affect calling."""
+        return Calls(self.part)
+
+    @cached_property
+    def calls(self) -> Calls:
+        """Calls with the changes by analyses (A4)."""
+        return with_analyses(self.engine_calls, self.analyses, horizon(self.run.trace))
+
+    @cached_property
+    def analyses(self) -> Analyses:
+        """First analysis of every conversation."""
+        calls = self.engine_calls
+        return Analyst(self.run.world, self.block).first(conversations(calls, talked(calls)))
+
+    @cached_property
+    def stream(self) -> CampaignStream:
+        """Webhook messages and POSTs."""
+        return CampaignStream(self.run.trace, self.calls, self.analyses)
+
+    @cached_property
+    def verdicts(self) -> Verdicts:
+        """State of every call's analysis at the end."""
+        analyses, owed = self.stream.analyses, self.stream.owed
+        return verdicts(analyses, owed, len(self.calls), horizon(self.run.trace))
+
+    @cached_property
+    def states(self) -> NDArray[np.int8]:
+        """State of every recipient, as an index into `PERSON_STATES`."""
+        return person_states(self.engine_calls, self.life, self.run.trace.end)
+
+    @cached_property
+    def finish(self) -> int | None:
+        """Instant at which calling had settled all people (`finish_of`)."""
+        return finish_of(self.life, self.engine_calls, self.states)
+
+    @cached_property
+    def busy(self) -> StepFunction:
+        """Number of lines in use over time."""
+        return counted([self.engine_calls], SLOTS)
+
+    @property
+    def lines(self) -> LineUse:
+        """Use of the organization's lines over time."""
+        return self.run.lines[self.block.organization]
+
+    @cached_property
+    def time_use(self) -> TimeUse:
+        """The campaign's time, divided by cause."""
+        return time_use(self.engine_calls, self.life, self.states, self.lines)
+
+
 class RunView:
-    """Data of a finished trace by campaign, in the order of the scenario."""
+    """Data of a finished trace."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -106,102 +172,38 @@ class RunView:
         return Catalog.of(self.world)
 
     @cached_property
-    def lives(self) -> dict[Position, CampaignTimeline]:
+    def campaigns(self) -> dict[Position, CampaignResult]:
+        """Campaigns by position, in the order of the scenario."""
+        lives = read_lives(self.trace)
+        return {position: CampaignResult(self, life) for position, life in lives.items()}
+
+    @property
+    def lives(self) -> list[CampaignTimeline]:
         """Timeline of every campaign."""
-        return read_lives(self.trace)
+        return [campaign.life for campaign in self.campaigns.values()]
 
-    @cached_property
-    def calls(self) -> dict[Position, Calls]:
-        """Calls of every campaign, with the changes by analyses (A4)."""
-        return {
-            position: with_analyses(calls, self.analyses[position], self._until)
-            for position, calls in self.engine_calls.items()
-        }
-
-    @cached_property
-    def analyses(self) -> dict[Position, Analyses]:
-        """First analysis of every conversation, by campaign."""
-        return {
-            position: Analyst(self.world, self.block(position)).first(
-                conversations(calls, talked(calls))
-            )
-            for position, calls in self.engine_calls.items()
-        }
-
-    @cached_property
-    def streams(self) -> dict[Position, CampaignStream]:
-        """Webhook messages and POSTs of every campaign."""
-        return {
-            position: CampaignStream(self.trace, calls, self.analyses[position])
-            for position, calls in self.calls.items()
-        }
-
-    @cached_property
-    def verdicts(self) -> dict[Position, Verdicts]:
-        """State of every call's analysis at the end, by campaign."""
-        return {
-            position: verdicts(stream.analyses, stream.owed, len(stream.calls.call), self._until)
-            for position, stream in self.streams.items()
-        }
+    def of_organization(self, organization: int) -> list[CampaignResult]:
+        """Return the campaigns of an organization, given by position."""
+        return [own for own in self.campaigns.values() if own.block.organization == organization]
 
     @cached_property
     def stream(self) -> Stream:
         """POSTs of the whole run, in the order sent."""
-        return Stream([*self.streams.values()])
-
-    @cached_property
-    def _until(self) -> int:
-        return horizon(self.trace)
-
-    @cached_property
-    def engine_calls(self) -> dict[Position, Calls]:
-        """Calls of every campaign without the changes by analyses, which do not affect calling."""
-        return {position: Calls(self.trace.campaign(*position)) for position in self.lives}
-
-    @cached_property
-    def states(self) -> dict[Position, NDArray[np.int8]]:
-        """State of every recipient by campaign, as indices into `PERSON_STATES`."""
-        return {
-            position: person_states(self.engine_calls[position], life, self.trace.end)
-            for position, life in self.lives.items()
-        }
-
-    @cached_property
-    def finishes(self) -> dict[Position, int | None]:
-        """Instant by campaign at which calling had settled all people (`finish_of`)."""
-        return {
-            position: finish_of(life, self.engine_calls[position], self.states[position])
-            for position, life in self.lives.items()
-        }
+        return Stream([campaign.stream for campaign in self.campaigns.values()])
 
     @property
     def unfinished(self) -> list[CampaignTimeline]:
         """Campaigns that were scheduled and have no finish."""
         return [
-            life
-            for position, life in self.lives.items()
-            if life.request is not None and self.finishes[position] is None
+            campaign.life
+            for campaign in self.campaigns.values()
+            if campaign.life.request is not None and campaign.finish is None
         ]
-
-    @cached_property
-    def busy(self) -> dict[Position, StepFunction]:
-        """Number of lines in use over time, by campaign."""
-        return {position: counted([calls], SLOTS) for position, calls in self.engine_calls.items()}
 
     @cached_property
     def lines(self) -> list[LineUse]:
         """Use of lines over time, by organization."""
         return [self._lines(block.position) for block in self.world.organizations]
-
-    @cached_property
-    def time_uses(self) -> dict[Position, TimeUse]:
-        """Time of every campaign, divided by cause."""
-        return {
-            position: time_use(
-                self.engine_calls[position], life, self.states[position], self.lines[position[0]]
-            )
-            for position, life in self.lives.items()
-        }
 
     @cached_property
     def breaches(self) -> tuple[Breaches, ...]:
@@ -211,74 +213,71 @@ class RunView:
     @cached_property
     def fixed_costs(self) -> dict[Position, float]:
         """Share of each campaign in the fixed cost of the run."""
-        costs, positions = self.world.scenario.costs, [*self.lives]
+        costs = self.world.scenario.costs
         if costs is None:
-            return dict.fromkeys(positions, 0.0)
+            return dict.fromkeys(self.campaigns, 0.0)
         # Removed duplicates are not called, and bear no costs.
-        people = [int(np.count_nonzero(listed(self.states[position]))) for position in positions]
-        scheduled = [self.lives[position].request is not None for position in positions]
+        own = self.campaigns.values()
+        people = [int(np.count_nonzero(listed(campaign.states))) for campaign in own]
+        scheduled = [campaign.life.request is not None for campaign in own]
         shares = fixed_shares(costs, people, scheduled).tolist()
-        return dict(zip(positions, shares, strict=True))
+        return dict(zip(self.campaigns, shares, strict=True))
 
     @cached_property
     def line_costs(self) -> dict[Position, float]:
         """Share of each campaign in the cost of its organization's lines."""
-        costs, positions = self.world.scenario.costs, [*self.lives]
-        shared = dict.fromkeys(positions, 0.0)
+        costs = self.world.scenario.costs
+        shared = dict.fromkeys(self.campaigns, 0.0)
         # Shares of lines need the occupancy over time, which most scenarios can do without.
         if costs is None or not costs.per_line_day:
             return shared
         for block in self.world.organizations:
-            own = [position for position in positions if position[0] == block.position]
+            own = self.of_organization(block.position)
             of_lines = line_shares(
                 costs,
-                [self.engine_calls[position] for position in own],
-                [self.busy[position] for position in own],
+                [campaign.engine_calls for campaign in own],
+                [campaign.busy for campaign in own],
                 self.lines[block.position].allowed,
                 self.trace.end,
             )
-            for position, share in zip(own, of_lines.tolist(), strict=True):
-                shared[position] = share
+            for campaign, share in zip(own, of_lines.tolist(), strict=True):
+                shared[campaign.life.position] = share
         return shared
 
     def _lines(self, organization: int) -> LineUse:
-        own = [position for position in self.lives if position[0] == organization]
+        own = self.of_organization(organization)
         return LineUse(
-            busy=StepFunction.total(self.busy[position] for position in own),
+            busy=StepFunction.total(campaign.busy for campaign in own),
             allowed=limit(self.trace, organization),
             paced=paced(
-                [self.engine_calls[position].rows for position in own],
+                [campaign.engine_calls.rows for campaign in own],
                 dial_gap(self.world.scenario.engine.calls_per_second),
             ),
-            calls=tuple(self.engine_calls[position] for position in own),
+            calls=tuple(campaign.engine_calls for campaign in own),
         )
 
     @property
     def blocks(self) -> list[CampaignBlock]:
         """Every campaign of the world."""
-        return [self.block(position) for position in self.lives]
+        return [campaign.block for campaign in self.campaigns.values()]
 
-    def block(self, position: Position) -> CampaignBlock:
-        """Return a campaign of the world."""
-        return self.world.organizations[position[0]].campaigns[position[1]]
-
-    def find(self, campaign: str | None) -> CampaignTimeline:
+    def find(self, campaign: str | None) -> CampaignResult:
         """Return the campaign of a name, `Organization/Name` if the name is ambiguous.
 
         None means the only campaign of the run. Raises DialsimError unless exactly one matches.
         """
-        known = [life.full_name for life in self.lives.values()]
+        known = [life.full_name for life in self.lives]
         found = [
-            life
-            for life in self.lives.values()
-            if campaign is None or campaign in (life.name, life.full_name)
+            own
+            for own in self.campaigns.values()
+            if campaign is None or campaign in (own.life.name, own.life.full_name)
         ]
         if len(found) == 1:
             return found[0]
         if not found:
             raise DialsimError(f"there is no campaign {campaign}; there are: {', '.join(known)}")
         which = "say which campaign" if campaign is None else f"campaign {campaign} is ambiguous"
-        raise DialsimError(f"{which}: {', '.join(life.full_name for life in found)}")
+        raise DialsimError(f"{which}: {', '.join(own.life.full_name for own in found)}")
 
 
 _DONE_BY_CALL = [PERSON_STATES.index(s) for s in (PersonState.REACHED, PersonState.EXHAUSTED)]
@@ -292,25 +291,23 @@ class ProgressCurve:
     start.
     """
 
-    def __init__(self, reading: RunView, lives: Iterable[CampaignTimeline]) -> None:
-        self._reading = reading
-        self._lives = [*lives]
+    def __init__(self, campaigns: Iterable[CampaignResult]) -> None:
+        self._campaigns = [*campaigns]
 
     @property
     def people(self) -> int:
         """Number of people on the lists."""
-        states = (self._reading.states[life.position] for life in self._lives)
-        return sum(int(np.count_nonzero(listed(each))) for each in states)
+        return sum(int(np.count_nonzero(listed(own.states))) for own in self._campaigns)
 
     @cached_property
     def reached(self) -> NDArray[np.int64]:
         """Instant of the first answered call of each reached recipient."""
-        return _sorted([_reached(self._reading, life) for life in self._lives])
+        return _sorted([*map(_reached, self._campaigns)])
 
     @cached_property
     def done(self) -> NDArray[np.int64]:
         """Instant at which calling was done with each person, if ever."""
-        return _sorted([_done(self._reading, life) for life in self._lives])
+        return _sorted([*map(_done, self._campaigns)])
 
     def marks(self, count: int) -> tuple[int, ...]:
         """Return the instants at which 1/count, 2/count, … of the people had been reached, as
@@ -322,16 +319,16 @@ class ProgressCurve:
         return tuple(int(self.reached[rank - 1]) for rank in ranks if 0 < rank <= len(self.reached))
 
 
-def _reached(reading: RunView, life: CampaignTimeline) -> NDArray[np.int64]:
-    calls, states = reading.engine_calls[life.position], reading.states[life.position]
+def _reached(campaign: CampaignResult) -> NDArray[np.int64]:
+    calls, states, life = campaign.engine_calls, campaign.states, campaign.life
     before = (states == _DONE_BY_CALL[0]) & calls.past_reached
     # Whoever was reached before the run counts as reached at its start.
     start = np.full(np.count_nonzero(before), _start(life))
     return np.concatenate([start, calls.rows.at[rows_of(calls.rows.kind, ANSWERS)]])
 
 
-def _done(reading: RunView, life: CampaignTimeline) -> NDArray[np.int64]:
-    calls, states = reading.engine_calls[life.position], reading.states[life.position]
+def _done(campaign: CampaignResult) -> NDArray[np.int64]:
+    calls, states, life = campaign.engine_calls, campaign.states, campaign.life
     by_call = np.isin(states, _DONE_BY_CALL)
     # A person without a call in this run was settled by the history.
     ended = calls.of_newest(calls.ended_at, _start(life))[by_call]

@@ -16,8 +16,8 @@ from dialsim.engine.trace import CHANGES, DIALLED, CallLog, CallRows, Trace
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import date_text, duration_text, minute_text, time_text
-from dialsim.results.campaigns import PERSON_STATES, CampaignTimeline, PersonState, Position, listed
-from dialsim.results.run_view import RunView
+from dialsim.results.campaigns import PERSON_STATES, PersonState, Position, listed
+from dialsim.results.run_view import CampaignResult, RunView
 from dialsim.scenario.campaign import Past
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def sequences(reading: RunView) -> pd.Series[str]:
 
     from dialsim.results.tables import campaign_columns
 
-    campaigns = list(reading.calls.values())
+    campaigns = [own.calls for own in reading.campaigns.values()]
     everyone = [np.arange(calls.people, dtype=np.int32) for calls in campaigns]
     index = pd.MultiIndex.from_arrays(
         [
@@ -53,7 +53,8 @@ def sequences(reading: RunView) -> pd.Series[str]:
         names=["organization", "campaign", "recipient"],
     )
     parts = pa.chunked_array([_texts(calls) for calls in campaigns], type=pa.large_string())
-    kept = np.concatenate([np.empty(0, bool), *map(listed, reading.states.values())])
+    states = [own.states for own in reading.campaigns.values()]
+    kept = np.concatenate([np.empty(0, bool), *map(listed, states)])
     series = pd.Series(pd.array(parts, dtype="str"), index=index, name="sequence")
     return series if kept.all() else series[kept]
 
@@ -132,7 +133,8 @@ def tell(reading: RunView, recipient: int, campaign: str | None = None) -> Story
 
     Raises DialsimError unless exactly one campaign matches, and for an unknown recipient.
     """
-    life = reading.find(campaign)
+    own = reading.find(campaign)
+    life = own.life
     # Integral includes NumPy's integers, which tables yield. In Python a bool is an int.
     if isinstance(recipient, bool) or not isinstance(recipient, Integral):
         raise DialsimError(
@@ -144,15 +146,8 @@ def tell(reading: RunView, recipient: int, campaign: str | None = None) -> Story
             f"campaign {life.full_name} has {life.people} recipients, counted from 0; "
             f"there is no recipient {recipient}"
         )
-    events = in_order(
-        [*_calls(reading, life, recipient), *campaign_events(reading.trace, life.position)]
-    )
-    lines = [
-        *_heading(reading, life, recipient),
-        *_days(events),
-        "",
-        _end(reading, life, recipient),
-    ]
+    events = in_order([*_calls(own, recipient), *campaign_events(reading.trace, life.position)])
+    lines = [*_heading(own, recipient), *_days(events), "", _end(own, recipient)]
     return Story("\n".join(lines))
 
 
@@ -161,8 +156,8 @@ def in_order(events: Iterable[Event]) -> list[Event]:
     return sorted(events, key=lambda event: (event.at, event.turn))
 
 
-def _heading(reading: RunView, life: CampaignTimeline, recipient: int) -> list[str]:
-    people = reading.block(life.position).people
+def _heading(own: CampaignResult, recipient: int) -> list[str]:
+    people = own.block.people
     code = -1 if people.segment is None else int(people.segment[recipient])
     about = [
         people.customer_name(recipient),
@@ -170,7 +165,7 @@ def _heading(reading: RunView, life: CampaignTimeline, recipient: int) -> list[s
         None if code < 0 else f"segment {people.segments[code]}",
     ]
     return [
-        f"Recipient {recipient} of {life.name} ({life.organization})",
+        f"Recipient {recipient} of {own.life.name} ({own.life.organization})",
         " · ".join(part for part in about if part),
         *_before(people.history.get(recipient)),
     ]
@@ -200,11 +195,9 @@ def _days(events: list[Event]) -> Iterator[str]:
         yield f"  {time_text(event.at):<12}  {event.text}{later}"
 
 
-def _calls(reading: RunView, life: CampaignTimeline, recipient: int) -> Iterator[Event]:
-    calls = reading.calls[life.position]
-    log = reading.trace.campaign(*life.position).log
-    changes = person_changes(log, calls.rows, recipient)
-    return call_events(reading.world, changes, int(calls.past_attempts[recipient]))
+def _calls(own: CampaignResult, recipient: int) -> Iterator[Event]:
+    changes = person_changes(own.part.log, own.calls.rows, recipient)
+    return call_events(own.run.world, changes, int(own.calls.past_attempts[recipient]))
 
 
 def person_changes(log: CallLog, rows: CallRows, recipient: int) -> list[PersonChange]:
@@ -270,11 +263,11 @@ def campaign_events(trace: Trace, position: Position) -> Iterator[Event]:
         yield Event(change.at, turn, f"- the campaign is {change.to_status} ({cause})")
 
 
-def _end(reading: RunView, life: CampaignTimeline, recipient: int) -> str:
+def _end(own: CampaignResult, recipient: int) -> str:
     """Return the last line: the recipient's final state."""
-    calls = reading.calls[life.position]
+    calls = own.calls
     attempts = int(calls.attempts_of(np.array([recipient]))[0])
-    state = PERSON_STATES[reading.states[life.position][recipient]]
+    state = PERSON_STATES[own.states[recipient]]
     if state is not PersonState.REACHED:
         return _ENDINGS[state].format(made=_attempts(attempts))
     if calls.past_reached[recipient]:

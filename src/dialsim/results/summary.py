@@ -199,7 +199,7 @@ def sum_up(whole: RunPart) -> Summary:
         end=utc(trace.end),
         cut=trace.cut,
         unfinished=tuple(life.full_name for life in reading.unfinished),
-        stalled=tuple(life.full_name for life in reading.lives.values() if life.stalled),
+        stalled=tuple(life.full_name for life in reading.lives if life.stalled),
         refused=_refused(reading),
         compliance=compliance(reading),
         warnings=reading.world.warnings,
@@ -224,7 +224,7 @@ def _organization(part: OrganizationPart) -> OrganizationSummary:
 
 
 def _campaign(part: CampaignPart) -> CampaignSummary:
-    life = part.life
+    life = part.campaign.life
     return CampaignSummary(
         part=part,
         organization=life.organization,

@@ -30,7 +30,7 @@ from dialsim.interface.payload import BROKEN, ERROR, NOT_SENT, OK, REFUSED, TIME
 from dialsim.interface.status import CampaignStatus, Phase
 from dialsim.results.campaigns import PERSON_STATES, listed
 from dialsim.results.counts import billed_increments, cost_of
-from dialsim.results.run_view import Catalog, RunView
+from dialsim.results.run_view import CampaignResult, Catalog, RunView
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.analysis import AGENT_STATUSES, Analyses, agent_statuses
 from dialsim.webhooks.call_results import Body
@@ -138,17 +138,17 @@ def calls_table(reading: RunView) -> pd.DataFrame:
     """
     parts = [
         ChosenCalls(
-            part=reading.trace.campaign(*position),
-            calls=calls,
+            part=own.part,
+            calls=own.calls,
             chosen=slice(None),
-            status=calls.status,
-            analyses=reading.analyses[position],
-            verdicts=reading.verdicts[position],
+            status=own.calls.status,
+            analyses=own.analyses,
+            verdicts=own.verdicts,
         )
-        for position, calls in reading.calls.items()
+        for own in reading.campaigns.values()
     ]
-    blocks = [part.part.block for part in parts]
-    campaigns = campaign_columns(reading.catalog, blocks, [len(part.status) for part in parts])
+    sizes = [len(part.status) for part in parts]
+    campaigns = campaign_columns(reading.catalog, reading.blocks, sizes)
     columns = call_columns(reading.world, reading.catalog, parts)
     return pd.DataFrame({**campaigns, **columns}, copy=False)
 
@@ -232,7 +232,7 @@ def transitions_table(reading: RunView) -> pd.DataFrame:
     `phase` is the phase after the change, null before and after the call; `from_status` is null for
     a call's creation.
     """
-    parts = [occurrence_order(calls) for calls in reading.calls.values()]
+    parts = [occurrence_order(own.calls) for own in reading.campaigns.values()]
     changes = CallRows(
         at=joined(parts, np.int64, attrgetter("at")),
         recipient=joined(parts, np.int32, attrgetter("recipient")),
@@ -293,43 +293,37 @@ def recipients_table(reading: RunView) -> pd.DataFrame:
     instant of the upload, `updated_at` the last change of a call (F2). All columns include the
     history. Recipients removed as duplicates (D3) have no row.
     """
-    campaigns = list(reading.calls.values())
+    campaigns = [*reading.campaigns.values()]
+    blocks, calls = reading.blocks, [own.calls for own in campaigns]
 
-    def made(calls: Calls) -> NDArray[np.int32]:
-        return calls.attempts.astype(np.int32)
-
-    def positions(calls: Calls) -> NDArray[np.int32]:
-        return np.arange(calls.people, dtype=np.int32)
-
-    def updated(calls: Calls) -> NDArray[np.int64]:
-        block = reading.block((calls.organization, calls.campaign))
-        changed: NDArray[np.int64] = calls.of_newest(calls.changed_at, block.created_at)
+    def updated(own: CampaignResult) -> NDArray[np.int64]:
+        changed: NDArray[np.int64] = own.calls.of_newest(own.calls.changed_at, own.block.created_at)
         return changed
 
-    def created(calls: Calls) -> NDArray[np.int64]:
-        block = reading.block((calls.organization, calls.campaign))
-        return np.full(calls.people, block.created_at, dtype=np.int64)
+    def segments(own: CampaignResult) -> NDArray[np.int16]:
+        return reading.catalog.segment_codes(own.block, np.arange(own.calls.people))
 
-    def states(calls: Calls) -> NDArray[np.int8]:
-        return reading.states[calls.organization, calls.campaign]
-
+    sizes = [part.people for part in calls]
+    created = np.array([block.created_at for block in blocks], dtype=np.int64)
+    states = joined(campaigns, np.int8, attrgetter("states"))
     table = pd.DataFrame(
         {
-            **campaign_columns(
-                reading.catalog, reading.blocks, [calls.people for calls in campaigns]
-            ),
-            "recipient": joined(campaigns, np.int32, positions),
-            **_person(reading, campaigns),
-            "call_attempt": joined(campaigns, np.int32, made),
-            "latest_call_status": names(joined(campaigns, np.int8, latest_status), CALL_STATUSES),
-            "reached_at": instants(joined(campaigns, np.int64, reached_at)),
-            "state": names(joined(campaigns, np.int8, states), PERSON_STATES),
-            "created_at": instants(joined(campaigns, np.int64, created)),
+            **campaign_columns(reading.catalog, blocks, sizes),
+            "recipient": joined(sizes, np.int32, lambda size: np.arange(size, dtype=np.int32)),
+            "recipient_id": texts(joined(campaigns, "S36", _ids)),
+            "customer_name": _strings([block.people.customer_names() for block in blocks]),
+            "tel": _strings([block.people.tels() for block in blocks]),
+            "segment": names(joined(campaigns, np.int16, segments), reading.catalog.segments),
+            "call_attempt": joined(calls, np.int32, lambda part: part.attempts.astype(np.int32)),
+            "latest_call_status": names(joined(calls, np.int8, latest_status), CALL_STATUSES),
+            "reached_at": instants(joined(calls, np.int64, reached_at)),
+            "state": names(states, PERSON_STATES),
+            "created_at": instants(np.repeat(created, sizes)),
             "updated_at": instants(joined(campaigns, np.int64, updated)),
         },
         copy=False,
     )
-    kept = joined(campaigns, np.bool_, lambda calls: listed(states(calls)))
+    kept = listed(states)
     return table if kept.all() else table[kept].reset_index(drop=True)
 
 
@@ -352,27 +346,10 @@ def latest_status(calls: Calls) -> NDArray[np.int8]:
     return status
 
 
-def _person(reading: RunView, campaigns: list[Calls]) -> dict[str, Any]:
-    """Return the columns recipient_id, customer_name, tel and segment."""
-    blocks = reading.blocks
-
-    def segments(calls: Calls) -> NDArray[np.int16]:
-        block = reading.block((calls.organization, calls.campaign))
-        return reading.catalog.segment_codes(block, np.arange(calls.people))
-
-    return {
-        "recipient_id": texts(joined(campaigns, "S36", lambda calls: _ids(reading, calls))),
-        "customer_name": _strings([block.people.customer_names() for block in blocks]),
-        "tel": _strings([block.people.tels() for block in blocks]),
-        "segment": names(joined(campaigns, np.int16, segments), reading.catalog.segments),
-    }
-
-
-def _ids(reading: RunView, calls: Calls) -> NDArray[np.bytes_]:
+def _ids(own: CampaignResult) -> NDArray[np.bytes_]:
     """Return fixed ids, and derived ids for the other recipients."""
-    people = reading.block((calls.organization, calls.campaign)).people
-    everyone = np.arange(people.count)
-    ids = recipient_ids(reading.world.seed, calls.organization, calls.campaign, everyone)
+    people, world = own.block.people, own.run.world
+    ids = recipient_ids(world.seed, *own.life.position, np.arange(people.count))
     # Made-up people never have fixed ids.
     if not isinstance(people, GeneratedPeople):
         for recipient in range(people.count):
@@ -411,7 +388,7 @@ def campaigns_table(reading: RunView) -> pd.DataFrame:
     # sorted() is stable, so that changes of one campaign at one instant stay in order of
     # occurrence.
     rows = sorted(reading.trace.campaigns, key=lambda row: (row.at, row.organization, row.campaign))
-    blocks = [reading.block((row.organization, row.campaign)) for row in rows]
+    blocks = [reading.campaigns[row.organization, row.campaign].block for row in rows]
     return pd.DataFrame(
         {
             "at": instants(np.array([row.at for row in rows], dtype=np.int64)),

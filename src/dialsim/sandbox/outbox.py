@@ -374,8 +374,8 @@ class Outbox:
             self._learn(organization, overdue=False)
         trace = self._simulation.trace
         if any(change.url is not None for change in trace.urls):
-            for place, stream in RunView(trace).streams.items():
-                self._restore_campaign(trace, place, stream, held_until)
+            for place, own in RunView(trace).campaigns.items():
+                self._restore_campaign(trace, place, own.stream, held_until)
 
     # -- the rest ---------------------------------------------------------------------------------
 

@@ -409,7 +409,7 @@ class WebhookTable:
             stream.drop(
                 (stream.posts.response == NOT_SENT) & (stream.posts.at >= self._outbox.front)
             )
-            self._kept = _List(state, [*reading.streams], stream)
+            self._kept = _List(state, [*reading.campaigns], stream)
         return self._kept
 
 

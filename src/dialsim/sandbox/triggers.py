@@ -185,11 +185,12 @@ def _made(order: TriggerOrder, account: Account, engine: LiveEngine, n: int) -> 
         else:
             own.advance(milliseconds=2 * rules.queue_timeout + rules.webhook_delay - 1)
         if order.is_re_analysis:  # of a result that was delivered
-            [stream] = RunView(own.trace).streams.values()
-            own.move_to(int(stream.owed.sent_at.max(initial=own.at)) + _DELIVERY)
+            [made] = RunView(own.trace).campaigns.values()
+            own.move_to(int(made.stream.owed.sent_at.max(initial=own.at)) + _DELIVERY)
             own.reanalyze(CAMPAIGN)
             own.run()
-        [stream] = RunView(own.trace).streams.values()
+        [made] = RunView(own.trace).campaigns.values()
+        stream = made.stream
         messages = stream.messages
         whose = stream.calls.recipient[messages.call] == len(block["recipients"]) - 1
         found = np.flatnonzero(whose & (messages.result == bool(order.is_re_analysis)))[:1]

@@ -94,7 +94,7 @@ class LineUse:
     @classmethod
     def of(cls, result: Result) -> LineUse:
         """Measure all organizations of a run together, from the first start to the last end."""
-        lives = [life for life in result.reading.lives.values() if life.start is not None]
+        lives = [life for life in result.reading.lives if life.start is not None]
         start = min((life.start for life in lives if life.start is not None), default=0)
         end = max((life.end for life in lives), default=start)
         span = end - start

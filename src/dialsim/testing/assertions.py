@@ -83,7 +83,7 @@ def assert_sequence(
     reading = RunView(trace_of(run))
     # Before the lookup below, whose KeyError would not name the recipients that exist.
     story = tell(reading, recipient, campaign)  # raises DialsimError for an unknown recipient
-    life = reading.find(campaign)
+    life = reading.find(campaign).life
     found = sequences(reading)[life.organization, life.name, recipient].split()
     if found != wanted:
         who = f"{life.full_name} recipient {recipient}"
@@ -210,7 +210,7 @@ def _end(trace: Trace, position: Position) -> Iterator[str]:
 
 def _people(reading: RunView, position: Position) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield the lines of each recipient with a call, in upload order."""
-    calls = reading.calls[position]
+    calls = reading.campaigns[position].calls
     shown = _shown(reading, position, calls.rows)
     rows = calls.rows
     current, events = -1, list[tuple[int, str]]()

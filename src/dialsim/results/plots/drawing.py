@@ -41,8 +41,8 @@ from dialsim.interface.instants import (
     short_text,
     thai,
 )
-from dialsim.results.campaigns import CampaignTimeline, Position, Spans, union
-from dialsim.results.run_view import RunView
+from dialsim.results.campaigns import Position, Spans, union
+from dialsim.results.run_view import CampaignResult, RunView
 from dialsim.results.time_use import LineUse, StepFunction
 
 BLACK = "#000000"
@@ -443,7 +443,7 @@ class Scope:
     """
 
     reading: RunView
-    lives: tuple[CampaignTimeline, ...]
+    campaigns: Sequence[CampaignResult]
     name: str
 
     @classmethod
@@ -452,9 +452,9 @@ class Scope:
         name.
         """
         if campaign is None:
-            return cls(reading, tuple(reading.lives.values()), "")
-        life = reading.find(campaign)
-        return cls(reading, (life,), life.name)
+            return cls(reading, [*reading.campaigns.values()], "")
+        own = reading.find(campaign)
+        return cls(reading, [own], own.life.name)
 
     @classmethod
     def of_organization(cls, reading: RunView, organization: str | None) -> Scope:
@@ -463,40 +463,39 @@ class Scope:
         Raises DialsimError for an unknown name.
         """
         if organization is None:
-            return cls(reading, tuple(reading.lives.values()), "")
-        lives = tuple(life for life in reading.lives.values() if life.organization == organization)
+            return cls(reading, [*reading.campaigns.values()], "")
         known = [block.name for block in reading.world.organizations]
         if organization not in known:
             names = ", ".join(known)
             raise DialsimError(f"there is no organization {organization}; there are: {names}")
-        return cls(reading, lives, organization)
+        return cls(reading, reading.of_organization(known.index(organization)), organization)
 
     @property
     def positions(self) -> tuple[Position, ...]:
         """Positions of the campaigns in the scenario."""
-        return tuple(life.position for life in self.lives)
+        return tuple(own.life.position for own in self.campaigns)
 
     @property
     def calls(self) -> list[Calls]:
         """Calls of each campaign."""
-        return [self.reading.calls[position] for position in self.positions]
+        return [own.calls for own in self.campaigns]
 
     @property
     def start(self) -> int:
         """First startAt; the start of the clock if nothing was scheduled."""
-        starts = [life.start for life in self.lives if life.start is not None]
+        starts = [own.life.start for own in self.campaigns if own.life.start is not None]
         return min(starts, default=self.reading.world.scenario.clock.start)
 
     @property
     def end(self) -> int:
         """Last finish, or the end of the run for a campaign that is not final."""
-        ends = [life.end for life in self.lives if life.start is not None]
+        ends = [own.life.end for own in self.campaigns if own.life.start is not None]
         return max([self.start + 1000, *ends])
 
     @property
     def open(self) -> Spans:
         """Time in which at least one of the campaigns could call; closed days are left out."""
-        return union(life.callable for life in self.lives)
+        return union(own.life.callable for own in self.campaigns)
 
     def lines(self) -> LineUse:
         """Return the use of lines of all organizations together."""

@@ -127,12 +127,8 @@ _MOST_LABELS = 10
 
 def reach_shares(scope: Scope) -> NDArray[np.float64]:
     """Return the share of people reached by attempt 1, 2, … as in `reach_by_attempt`."""
-    reading = scope.reading
-    parts = [
-        reached_by_attempt(reading.calls[position], reading.states[position])
-        for position in scope.positions
-    ]
-    people = sum(int(listed(reading.states[position]).sum()) for position in scope.positions)
+    parts = [reached_by_attempt(own.calls, own.states) for own in scope.campaigns]
+    people = sum(int(listed(own.states).sum()) for own in scope.campaigns)
     reached = np.zeros(max(map(len, parts), default=0), dtype=np.int64)
     for part in parts:
         reached[: len(part)] += part

@@ -12,7 +12,6 @@ from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import date_text, duration_text, thai
 from dialsim.interface.status import CallStatus, Phase
-from dialsim.results.campaigns import CampaignTimeline
 from dialsim.results.plots.drawing import (
     BLACK,
     BLUE,
@@ -35,7 +34,7 @@ from dialsim.results.plots.outcomes import (
     funnels,
 )
 from dialsim.results.plots.time import draw_deliveries, draw_occupancy, draw_progress, draw_queue
-from dialsim.results.run_view import RunView
+from dialsim.results.run_view import CampaignResult, RunView
 
 if TYPE_CHECKING:
     from dialsim.results.result import Result
@@ -71,17 +70,19 @@ class CallStory:
         return self.end if self.dialled_at is None else self.dialled_at
 
 
-def call_stories(reading: RunView, life: CampaignTimeline, recipient: int) -> list[CallStory]:
+def call_stories(campaign: CampaignResult, recipient: int) -> list[CallStory]:
     """Return the calls of a recipient (position from 0). Raises DialsimError for an unknown one."""
+    life = campaign.life
     if not 0 <= recipient < life.people:
         raise DialsimError(f"campaign {life.full_name} has no recipient {recipient}")
-    rows = reading.calls[life.position].rows
+    rows = campaign.calls.rows
     found = np.flatnonzero(rows.recipient == recipient)
     by_call: dict[int, list[tuple[int, int]]] = {}
     for row in found:
         by_call.setdefault(int(rows.call[row]), []).append((int(rows.at[row]), int(rows.kind[row])))
     return [
-        _call_story(call, changes, reading.trace.end) for call, changes in sorted(by_call.items())
+        _call_story(call, changes, campaign.run.trace.end)
+        for call, changes in sorted(by_call.items())
     ]
 
 
@@ -117,11 +118,11 @@ def draw_story(reading: RunView, recipient: int, campaign: str | None, ax: Axes 
 
     Long waits are cut off at the left and labelled with their duration.
     """
-    life = reading.find(campaign)
-    calls = call_stories(reading, life, recipient)
+    own = reading.find(campaign)
+    calls = call_stories(own, recipient)
     ax = canvas(ax, (6.4, 1.6 + 0.42 * len(calls)))
-    name = reading.block(life.position).people.customer_name(recipient)
-    title = f"Recipient {recipient} of {life.name}" + (f": {name}" if name else "")
+    name = own.block.people.customer_name(recipient)
+    title = f"Recipient {recipient} of {own.life.name}" + (f": {name}" if name else "")
     if not calls:
         note(ax, "No call was ever created.")
         return dress(ax, title, "", "")
@@ -254,7 +255,7 @@ class Plots:
 
         For each agent with a funnel, with the people of its campaigns.
         """
-        named = {life.position for life in self._scope(campaign).lives}
+        named = self._scope(campaign).positions
         parts = [
             part
             for o, owner in enumerate(self._result.summary.organizations)

@@ -81,7 +81,7 @@ def _means(function: StepFunction, pieces: Sequence[tuple[int, int]]) -> list[fl
 
 def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
     """Draw people reached and settled over time."""
-    progress = ProgressCurve(scope.reading, scope.lives)
+    progress = ProgressCurve(scope.campaigns)
     ax = canvas(ax)
     shade(ax, scope.open)
     ax.axhline(progress.people, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="all people")
@@ -113,9 +113,7 @@ def _curve(ax: Axes, at: NDArray[np.int64], scope: Scope, color: str, label: str
 
 def _finish(ax: Axes, scope: Scope, progress: ProgressCurve) -> None:
     """Mark the finish of the last campaign, if all of them have one."""
-    finishes = [
-        scope.reading.finishes[life.position] for life in scope.lives if life.request is not None
-    ]
+    finishes = [own.finish for own in scope.campaigns if own.life.request is not None]
     if not finishes or None in finishes:
         return
     finish = max(at for at in finishes if at is not None)
@@ -239,7 +237,7 @@ class Deliveries:
     @classmethod
     def of(cls, scope: Scope) -> Deliveries:
         """Count the results of the campaigns in a scope."""
-        streams = [scope.reading.streams[position] for position in scope.positions]
+        streams = [own.stream for own in scope.campaigns]
         sent = [stream.messages.sent_at for stream in streams]
         last = max([scope.end, *(int(at.max()) for at in sent if len(at))])
         cut = edges(scope.start, last + 1, _DELIVERY_PIECES)
