@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from dialsim.cli.program import format_option, jobs_option, progress_bar, set_option
+from dialsim.cli.program import format_option, jobs_option, print_json, progress_bar, set_option
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -105,7 +105,7 @@ def log(source: str, place: BodiesPlace, form: str) -> None:
 
     found = contents(read_source(source, place))
     if form == "json":
-        _print_json(found.to_dict())
+        print_json(found.to_dict())
         return
     for line in _contents_text(found):
         click.echo(line)
@@ -135,7 +135,7 @@ def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) ->
     read = read_source(source, place)
     result = check(read, loaded)
     if form == "json":
-        _print_json(result.to_dict())
+        print_json(result.to_dict())
     else:
         for line in _verified_text(read, result):
             click.echo(line)
@@ -333,7 +333,7 @@ def compare_log(
 
         page.write_text(log_comparison_page(found).html(), encoding="utf-8")
     if form == "json":
-        _print_json(found.to_dict())
+        print_json(found.to_dict())
     else:
         for line in _comparison_text(found):
             click.echo(line)
@@ -406,7 +406,7 @@ def replay(
         out.write_text(engine_yaml(found, record.source), encoding="utf-8")
     if form == "json":
         estimated = None if found is None else found.to_dict()
-        _print_json({**result.to_dict(), "engine": estimated})
+        print_json({**result.to_dict(), "engine": estimated})
         return
     for line in _replayed_text(result):
         click.echo(line)
@@ -431,12 +431,6 @@ def read_source(source: str, place: BodiesPlace) -> Log:
 
     with progress_bar("Reading", "rows" if is_database(source) else "bytes") as progress:
         return read_log(source, **place._asdict(), progress=progress)
-
-
-def _print_json(document: object) -> None:
-    import orjson
-
-    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
 
 
 _FORMS = {

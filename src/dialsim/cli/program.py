@@ -281,6 +281,13 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def print_json(document: object, default: Callable[[Any], object] | None = None) -> None:
+    """Print a document for programs; `default` converts values that JSON lacks."""
+    import orjson
+
+    click.echo(orjson.dumps(document, default, orjson.OPT_INDENT_2).decode())
+
+
 def say_back(scenario: Scenario) -> None:
     """Print the readings of overrides in words: full paths, and days with dates."""
     from dialsim.interface.instants import minute_text

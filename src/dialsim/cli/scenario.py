@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dialsim.cli.program import format_option, say_back, scenario_argument, set_option
+from dialsim.cli.program import format_option, print_json, say_back, scenario_argument, set_option
 
 if TYPE_CHECKING:
     from dialsim.errors import ScenarioError
@@ -38,11 +37,9 @@ def schema() -> None:
     \b
       # yaml-language-server: $schema=scenario.schema.json
     """
-    import orjson
-
     from dialsim.scenario.scenario import json_schema
 
-    click.echo(orjson.dumps(json_schema(), option=orjson.OPT_INDENT_2).decode())
+    print_json(json_schema())
 
 
 @click.command(
@@ -71,7 +68,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
         loaded = load(scenario, overrides)
     except ScenarioError as error:
         if form == "json":
-            _print_json(valid=False, problems=error.problems, warnings=())
+            print_json({"valid": False, "problems": error.problems, "warnings": ()})
             raise click.exceptions.Exit(2) from error
         # Advice is printed with the problems, but is none: JSON does not contain it.
         raise ScenarioError([*error.problems, *_cleaning(error)]) from None
@@ -85,7 +82,8 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
         made = {"compiled": compiled_hours(loaded).to_dict()} if compiled else {}
         named = {str(day): name for day, name in holidays_listed(loaded).items()}
         listed = {} if loaded.calendar is None else {"holidays": named}
-        _print_json(valid=True, problems=(), warnings=(*notes, *loaded.warnings), **listed, **made)
+        warnings = (*notes, *loaded.warnings)
+        print_json({"valid": True, "problems": (), "warnings": warnings, **listed, **made})
         return
     for warning in loaded.warnings:
         # Standard output is what other programs may parse.
@@ -149,12 +147,6 @@ def _contents(scenario: Scenario) -> str:
         (sum(campaign.size for campaign in campaigns), "recipient"),
     )
     return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
-
-
-def _print_json(**document: object) -> None:
-    import orjson
-
-    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
 
 
 _SHOWN = 10
@@ -261,7 +253,7 @@ def _clean(
     found = clean_list(content, block.file, block.form, named=block.columns, both=both)
     _write_workbook(found, out)
     if form == "json":
-        _print_json(clean=str(out), summary=found.summary())
+        print_json({"clean": str(out), "summary": found.summary()})
         return
     for line in found.summary():
         click.echo(line)
@@ -325,16 +317,13 @@ def _of_scenario(file: Path) -> list[ListPreview]:
 
 
 def _print_lists(found: list[ListPreview]) -> None:
-    import orjson
-
     def plain(value: object) -> object:
         from dialsim.scenario.campaign import RecipientsFile
 
         assert isinstance(value, RecipientsFile)
         return value.model_dump(by_alias=True, exclude_defaults=True)
 
-    lists = {"lists": found}
-    click.echo(orjson.dumps(lists, default=plain, option=orjson.OPT_INDENT_2).decode())
+    print_json({"lists": found}, plain)
 
 
 def _print_list(found: ListPreview, with_gap: bool) -> None:
@@ -428,55 +417,35 @@ def _short(text: str) -> str:
 
 T = TypeVar("T")
 
-_FIELDS = ("name", "people", "listed", "lines", "start", "windows", "attempts", "interval",
-           "caller_ids", "deadline")  # fmt: skip
-
-
-@dataclass(slots=True)
-class _Answers:
-    """Answers about the scenario, as written; None without an answer."""
-
-    name: str | None
-    people: int | None
-    listed: Path | None
-    lines: int | None
-    start: str | None
-    windows: str | None
-    attempts: int | None
-    interval: str | None
-    caller_ids: str | None
-    deadline: str | None
-
-    def ask(self) -> None:
-        """Prompt for missing answers; an invalid answer is asked again."""
-        if self.name is None:
-            self.name = click.prompt("What is the campaign called?", default=_NAME)
-        if self.people is None and self.listed is None:
-            says = "How many people, or which list (a CSV or Excel file)?"
-            whom = click.prompt(says, default=str(_PEOPLE), value_proc=_whom)
-            self.people, self.listed = whom
-        if self.lines is None:
-            self.lines = click.prompt("How many lines?", default=_LINES, type=click.IntRange(0))
-        if self.start is None:
-            says = f"When does it start? (Thai time, such as {_START})"
-            self.start = click.prompt(says, default=_START, value_proc=_tried(_instant))
-        if self.windows is None:
-            self.windows = click.prompt("When may people be called?", default=_WINDOWS,
-                                        value_proc=_tried(_windows))  # fmt: skip
-        if self.attempts is None:
-            self.attempts = click.prompt("How many calls for a person at most?", default=_ATTEMPTS,
-                                         type=click.IntRange(1))  # fmt: skip
-        if self.deadline is None:
-            begin = _instant(self.start)
-            says = "By when should it be done? (such as Fri 18:00; nothing for no deadline)"
-            self.deadline = click.prompt(
-                says, default="", show_default=False,
-                value_proc=_tried(lambda text: _deadline(text, begin)),
-            )  # fmt: skip
-
-
 _NAME, _PEOPLE, _LINES, _START, _ATTEMPTS, _INTERVAL = "January", 1000, 10, "Mon 09:00", 3, "1h"
 _WINDOWS = "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00"
+
+
+def _ask(answers: dict[str, Any], listed: Path | None) -> Path | None:
+    """Prompt for missing answers; an invalid answer is asked again. Returns the list, if any."""
+
+    def ask(field: str, question: str, **settings: Any) -> None:
+        if field not in answers:
+            answers[field] = click.prompt(question, **settings)
+
+    ask("name", "What is the campaign called?", default=_NAME)
+    if "people" not in answers and listed is None:
+        says = "How many people, or which list (a CSV or Excel file)?"
+        people, listed = click.prompt(says, default=str(_PEOPLE), value_proc=_whom)
+        answers |= {} if people is None else {"people": people}
+    ask("lines", "How many lines?", default=_LINES, type=click.IntRange(0))
+    says = f"When does it start? (Thai time, such as {_START})"
+    ask("start", says, default=_START, value_proc=_tried(_instant))
+    says = "When may people be called?"
+    ask("windows", says, default=_WINDOWS, value_proc=_tried(_windows))
+    says = "How many calls for a person at most?"
+    ask("attempts", says, default=_ATTEMPTS, type=click.IntRange(1))
+    if "deadline" not in answers:
+        begin = _instant(answers["start"])
+        says = "By when should it be done? (such as Fri 18:00; nothing for no deadline)"
+        read = _tried(lambda text: _deadline(text, begin))
+        ask("deadline", says, default="", show_default=False, value_proc=read)
+    return listed
 
 
 def _whom(text: str) -> tuple[int | None, Path | None]:
@@ -591,7 +560,7 @@ Examples:
 )
 @click.option("--yes", is_flag=True, help="Ask nothing: what is not said gets its default.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-def new(out: Path, yes: bool, force: bool, **given: Any) -> None:
+def new(out: Path, yes: bool, force: bool, listed: Path | None, **given: Any) -> None:
     """Write a commented scenario file that runs at once and can be edited.
 
     On a terminal, the command asks for values that the options do not set.
@@ -599,59 +568,39 @@ def new(out: Path, yes: bool, force: bool, **given: Any) -> None:
     from dialsim.scenario.document import read_bytes
     from dialsim.scenario.list_doctor import clean_list
     from dialsim.scenario.loading import loads
+    from dialsim.studio.state import NewScenario
 
-    answers = _Answers(**{field: given[field] for field in _FIELDS})
+    answers = {field: value for field, value in given.items() if value is not None}
     _refuse_existing(out, force)
-    if answers.people is not None and answers.listed is not None:
+    if "people" in answers and listed is not None:
         raise click.UsageError("say whom to call once: --people or --list")
     # A script cannot be asked.
     if sys.stdin.isatty() and not yes:
-        answers.ask()
-    if answers.people is None and answers.listed is None:
+        listed = _ask(answers, listed)
+    if "people" not in answers and listed is None:
         raise click.UsageError("say whom to call: --people 6000, or --list people.csv")
     beside: Path | None = None
-    params: Mapping[str, str] = {}
-    if answers.listed is not None:
-        found = clean_list(read_bytes(answers.listed, str(answers.listed)), str(answers.listed))
-        params = found.types
+    if listed is not None:
+        found = clean_list(read_bytes(listed, str(listed)), str(listed))
         if not found.is_as_written:
-            beside = answers.listed = out.with_name(f"{out.stem}-people.xlsx")
+            beside = listed = out.with_name(f"{out.stem}-people.xlsx")
             _refuse_existing(beside, force)
-    text = _text(answers, out, params)
+        answers |= {"listed": os.path.relpath(listed, out.parent), "params": found.types}
+    numbers = answers.pop("caller_ids", "").split(",")
+    answers["caller_ids"] = tuple(part.strip() for part in numbers if part.strip())
+    # An empty answer means the default, but 0 lines means 0 lines.
+    said = {field: value for field, value in answers.items() if value != ""}
+    text = _asked(lambda: NewScenario(**said).text(str(out)))
     files = {} if beside is None else {beside.name: found.workbook()}
     # Checked before anything is written.
     scenario = loads(text, name=str(out), folder=out.parent, files=files)
     if beside is not None:
         _write_workbook(found, beside)
     out.write_text(text, encoding="utf-8")
-    if answers.listed is not None:
+    if listed is not None:
         for line in found.summary():
             click.echo(line)
     for warning in scenario.warnings:
         click.echo(f"Warning: {warning}", err=True)
     written = str(out) if beside is None else f"{out} and {beside}"
     click.echo(f"Written to {written}. Simulate it: dialsim run {out}")
-
-
-def _text(answers: _Answers, out: Path, params: Mapping[str, str]) -> str:
-    """Return the text of the scenario file."""
-    from dialsim.studio.state import NewScenario
-
-    listed = answers.listed and os.path.relpath(answers.listed, out.parent)
-    numbers = [part.strip() for part in (answers.caller_ids or "").split(",") if part.strip()]
-    said = {
-        "name": answers.name,
-        "people": answers.people,
-        "listed": listed,
-        "params": params,
-        "lines": answers.lines,
-        "start": answers.start,
-        "windows": answers.windows,
-        "attempts": answers.attempts,
-        "interval": answers.interval,
-        "caller_ids": tuple(numbers),
-        "deadline": answers.deadline,
-    }
-    # An empty answer means the default, but 0 lines means 0 lines.
-    given: dict[str, Any] = {key: value for key, value in said.items() if value not in (None, "")}
-    return _asked(lambda: NewScenario(**given).text(str(out)))

@@ -7,13 +7,12 @@ intervals for the one real campaign, not confidence intervals of a mean.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, floor, inf, isfinite, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from dialsim.experiments import experiment_text
 from dialsim.experiments.folder import SUMMARY, replications_document
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.runner import runner
+from dialsim.experiments.runner import RunSettings, runner
 from dialsim.experiments.variants import Variant
 from dialsim.interface.instants import (
     MINUTE,
@@ -35,16 +34,14 @@ from dialsim.interface.instants import (
     short_text,
 )
 from dialsim.results.folder import MANIFEST
-from dialsim.results.progress import Shown
 from dialsim.results.summary_text import FigureTable
 from dialsim.scenario.behaviour import BUILT_IN
-from dialsim.scenario.campaign import RecipientsFile
-from dialsim.scenario.people import tabled
+from dialsim.scenario.campaign import GeneratedRecipients
+from dialsim.scenario.people import table_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dialsim.engine.engines import Choice
     from dialsim.experiments.run_figures import ScopeFigures
     from dialsim.scenario.campaign import Past
     from dialsim.scenario.scenario import Scenario
@@ -465,10 +462,8 @@ def _pasts(scenario: Scenario, only: tuple[str | None, str | None] | None = None
             if only not in (None, (organization.name, campaign.name)):
                 continue
             listed = campaign.recipients
-            if isinstance(listed, RecipientsFile):
-                yield from listed.table.history.values()
-            elif isinstance(listed, tuple):
-                yield from tabled(listed).history.values()
+            if not isinstance(listed, GeneratedRecipients):
+                yield from table_of(listed).history.values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,11 +496,7 @@ def forecast(
     notes: Sequence[str] = (),
     widening: Widening | None = None,
     seed: int | None = None,
-    jobs: int | None = None,
-    dask: str | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress: Shown = None,
-    engine: Choice = "auto",
+    **settings: Unpack[RunSettings],
 ) -> Forecast:
     """Forecast the continuation of campaigns from `clock.start`, by `n` runs, at least 19.
 
@@ -518,10 +509,7 @@ def forecast(
     if n < FEWEST_RUNS:
         raise ExperimentError(f"a forecast takes {FEWEST_RUNS} runs or more, not {n}")
     if not draws:
-        runs = replicate(
-            scenario, n, seed=seed, jobs=jobs, dask=dask, store=store, progress=progress,
-            engine=engine,
-        )  # fmt: skip
+        runs = replicate(scenario, n, seed=seed, **settings)
         return Forecast(runs, earlier, notes=notes, widening=widening)
     # Independent seeds, so that the uncertainty about the behaviour adds to the spread like chance
     # does.
@@ -531,7 +519,7 @@ def forecast(
     ]
     # Every behaviour gets equally many runs; the surplus is cut off below.
     each = ceil(n / len(specs))
-    with runner(jobs, dask, store, progress, engine) as place:
+    with runner(**settings) as place:
         place.replicate(specs, each)
     found = [run for spec in specs for run in spec.first(each)]
     numbered = [replace(run, replication=number) for number, run in enumerate(found)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, ValidationError, WithJsonSchema, field_validator
+from pydantic import Field, WithJsonSchema, field_validator
 
 from dialsim.errors import ScenarioError
 from dialsim.interface.agent import ParamSchema, check_agent_params
@@ -18,11 +18,11 @@ from dialsim.scenario.calendar import Lines
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, PeopleTable, RecipientsFile
 from dialsim.scenario.checks import check_references, read_schedules
 from dialsim.scenario.document import Cursor, NodePath, Place, SourceFolder, planted, put
-from dialsim.scenario.error_text import problems_of
+from dialsim.scenario.error_text import validated
 from dialsim.scenario.fields import Model
 from dialsim.scenario.organization import Agent, Organization, TimelineAction
-from dialsim.scenario.people import tabled
-from dialsim.scenario.problems import Problems, seen_from, told
+from dialsim.scenario.people import table_of
+from dialsim.scenario.problems import Problems, seen_from
 from dialsim.scenario.recipients import check_ids, read_people, read_recipients
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.service import Beginning, check_order, not_after
@@ -150,14 +150,7 @@ def read_campaign(
         values = _values(root, around, csv, source, problems)
         check_references(root, problems)
         place = root.at(*around.path)
-        try:
-            campaign = Campaign.model_validate(values, by_alias=True, by_name=False)
-        except ValidationError as error:
-            for problem in problems_of(error, root, around.path):
-                problems.note(problem)
-            problems.raise_if_any()
-            # Only reached if the model rejects values without a located error.
-            problems.fail(told(place.place, place.path, str(error)))
+        campaign = validated(Campaign, values, root, problems, around.path)
         _check_lines(campaign, around, place, problems)
         check_ids([(place, campaign)], problems, around.recipient_ids)
         problems.raise_if_any()
@@ -249,7 +242,7 @@ def _misfits(campaign: Campaign, around: Surroundings) -> Iterator[tuple[NodePat
         for fault in faults:
             yield ("agentParams", *fault.path), fault.message.removeprefix(f"{fault.path[0]} ")
         return
-    table = recipients.table if isinstance(recipients, RecipientsFile) else tabled(recipients)
+    table = table_of(recipients)
     for row, past in table.history.items():
         if past.last_ended_at > around.now:
             yield (row, "history", "lastEndedAt"), not_after(around.beginning)
@@ -355,13 +348,7 @@ def _read(
     with _errors_seen_from(path):
         problems, root = Problems(name), Cursor.root(planted(content, Place(name)))
         check_references(root, problems)
-        try:
-            read = model.model_validate(root.at(*path).value, by_alias=True, by_name=False)
-        except ValidationError as error:
-            for problem in problems_of(error, root, path):
-                problems.note(problem)
-            problems.raise_if_any()
-            raise
+        read = validated(model, root.at(*path).value, root, problems, path)
         problems.raise_if_any()
     return read
 

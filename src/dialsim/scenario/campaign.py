@@ -24,7 +24,7 @@ from dialsim.interface.model import broken, wrong
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.calendar import DayClasses
-from dialsim.scenario.fields import Model, ParamValue, Phone, Shares, Switch, Text, Uuid, Whole
+from dialsim.scenario.fields import FixedId, Model, ParamValue, Phone, Shares, Switch, Text, Whole
 from dialsim.scenario.scripts import ScriptText
 from dialsim.scenario.service import Values
 from dialsim.scenario.sheet import FileForm
@@ -197,11 +197,7 @@ class Recipient(Model):
         "last step repeats.",
         examples=["noAnswer 25s; answered 5s 90s"],
     )
-    id: Uuid | None = Field(
-        default=None,
-        description="A fixed id (UUID). Left out: derived from the seed.",
-        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
-    )
+    id: FixedId = None
 
 
 def _encoding(value: Any) -> str:
@@ -339,11 +335,7 @@ class Campaign(Model):
     name: Text = Field(
         description="The campaign's name; unique in its organization.", examples=["January"]
     )
-    id: Uuid | None = Field(
-        default=None,
-        description="A fixed id (UUID). Left out: derived from the seed.",
-        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
-    )
+    id: FixedId = None
     agent: Text = Field(description="Name of the agent that calls.", examples=["Reminder"])
     recipients: Recipients = Field(
         description="Whom to call: a list of people, a CSV or Excel file, or a count of made-up "

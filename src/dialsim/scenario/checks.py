@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -38,6 +38,7 @@ from dialsim.interface.schedule import (
 from dialsim.scenario.calendar import DayClasses
 from dialsim.scenario.campaign import (
     Campaign,
+    Codes,
     GeneratedRecipients,
     Normalized,
     PeopleTable,
@@ -55,6 +56,7 @@ from dialsim.scenario.fields import (
     national,
 )
 from dialsim.scenario.organization import Agent, Organization, check_fields
+from dialsim.scenario.people import table_of
 from dialsim.scenario.problems import Problem, Problems, Remark, told
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import (
@@ -505,23 +507,23 @@ def remarks_on_campaign(
     where = f"Campaign {campaign.name} of {organization.name}"
     agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
     yield from _on_share(where, scenario, campaign)
-    yield from _on_params(where, campaign, agent)
-    yield from _on_segments(where, scenario, organization, campaign)
     recipients = campaign.recipients
     if isinstance(recipients, GeneratedRecipients):
-        return
-    if isinstance(recipients, RecipientsFile):
-        tels: Sequence[str] = recipients.table.tels
+        table, params = PeopleTable(), [*recipients.agent_params]
     else:
-        tels = [person.tel for person in recipients]
-    place = _places(campaign)
+        table = table_of(recipients)
+        params = [*table.params]
+    yield from _on_params(where, params, agent)
+    yield from _on_segments(where, scenario, organization, campaign, table)
+    tels, place = table.tels, _places(campaign)
     yield from _on_duplicates(where, tels)
     yield from _on_spellings(where, tels, place)
-    if isinstance(recipients, RecipientsFile):
-        yield from _on_normalized(where, recipients.table.normalized, place)
+    is_file = isinstance(recipients, RecipientsFile)
+    if is_file:
+        yield from _on_normalized(where, table.normalized, place)
         yield from _on_dropped_zeros(where, tels)
-        yield from _on_curly_cells(where, recipients.table, place)
-    yield from _on_numbers(where, tels, isinstance(recipients, RecipientsFile), place)
+        yield from _on_curly_cells(where, table, place)
+    yield from _on_numbers(where, tels, is_file, place)
 
 
 # -- the document ---------------------------------------------------------------------------------
@@ -629,10 +631,10 @@ def _on_share(where: str, scenario: Scenario, campaign: Campaign) -> Iterator[st
             )
 
 
-def _on_params(where: str, campaign: Campaign, agent: Agent) -> Iterator[str]:
+def _on_params(where: str, names: Sequence[str], agent: Agent) -> Iterator[str]:
     unknown = [
         name
-        for name in _param_names(campaign)
+        for name in names
         if agent.params_schema is not None
         and name not in agent.params_schema
         and not name.startswith("metadata__")
@@ -644,17 +646,12 @@ def _on_params(where: str, campaign: Campaign, agent: Agent) -> Iterator[str]:
         )
 
 
-def _param_names(campaign: Campaign) -> Sequence[str]:
-    recipients = campaign.recipients
-    if isinstance(recipients, RecipientsFile):
-        return list(recipients.table.params)
-    if isinstance(recipients, GeneratedRecipients):
-        return list(recipients.agent_params)
-    return list(dict.fromkeys(name for person in recipients for name in person.agent_params))
-
-
 def _on_segments(
-    where: str, scenario: Scenario, organization: Organization, campaign: Campaign
+    where: str,
+    scenario: Scenario,
+    organization: Organization,
+    campaign: Campaign,
+    table: PeopleTable,
 ) -> Iterator[str]:
     """Warn about segments that the agent's behaviours do not name."""
     # If no behaviour names any segment, segments only serve the tables, and need no warning.
@@ -665,7 +662,10 @@ def _on_segments(
         for key, behaviour in scenario.behaviours.items()
         for name in behaviour.answered_odds.by_segment
     }
-    segments = [*_segments(campaign)]
+    drawn: Mapping[str, float] = {}
+    if isinstance(campaign.recipients, GeneratedRecipients):
+        drawn = campaign.recipients.segments or {}
+    segments = [*(drawn or table.segments.texts)]
     if known and not segments and isinstance(campaign.recipients, RecipientsFile):
         names = few(known[:_SHOWN], len(known))
         yield (
@@ -681,7 +681,8 @@ def _on_segments(
         hint = _nearest(name, known)
         if name in others:
             hint = f"; behaviour {others[name]} does"
-        told.append(f"{name} ({_size(name, campaign)}{hint})")
+        size = f"a share of {drawn[name]:g}" if drawn else _size(name, campaign, table.segments)
+        told.append(f"{name} ({size}{hint})")
     yield (
         f"{where}: bySegment of behaviour {joined(own)} does not name "
         f"{few(told, len(unknown))}; they answer as if they had no segment. If "
@@ -706,27 +707,10 @@ def _behaviours(organization: Organization, campaign: Campaign) -> list[str]:
     return list(dict.fromkeys([agent.behaviour, *later]))
 
 
-def _segments(campaign: Campaign) -> Iterable[str]:
-    """Return the segments of a campaign, in order of appearance."""
-    recipients = campaign.recipients
-    if isinstance(recipients, GeneratedRecipients):
-        return recipients.segments or ()
-    if isinstance(recipients, RecipientsFile):
-        return recipients.table.segments.texts
-    return dict.fromkeys(person.segment for person in recipients if person.segment is not None)
-
-
-def _size(segment: str, campaign: Campaign) -> str:
+def _size(segment: str, campaign: Campaign, segments: Codes) -> str:
     """Describe the size of a segment in a campaign, and its first recipient."""
-    recipients = campaign.recipients
-    if isinstance(recipients, GeneratedRecipients):
-        return f"a share of {(recipients.segments or {})[segment]:g}"
-    if isinstance(recipients, RecipientsFile):
-        code, codes = recipients.table.segments.texts[segment], recipients.table.segments.codes
-        count, first = codes.count(code), codes.index(code)
-    else:
-        column = [person.segment for person in recipients]
-        count, first = column.count(segment), column.index(segment)
+    code = segments.texts[segment]
+    count, first = segments.codes.count(code), segments.codes.index(code)
     people = "1 recipient" if count == 1 else f"{count:,} recipients, the first"
     return f"{people} in {_places(campaign)(first)}"
 

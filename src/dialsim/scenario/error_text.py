@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from typing import TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dialsim.scenario.document import Cursor, MappingNode, NodePath, ScalarNode
-from dialsim.scenario.fields import PHONE_TEXT, number_meant, phone_meant
-from dialsim.scenario.problems import Problem, told
+from dialsim.scenario.fields import PHONE_TEXT, Model, number_meant, phone_meant
+from dialsim.scenario.problems import Problem, Problems, told
 from dialsim.scenario.scenario import RENAMED_KEYS, known_keys
 
 _KINDS = {
@@ -35,6 +36,27 @@ _BOUNDS = {
 _CHOICES = ("literal_error", "enum")
 _ALTERNATIVE = re.compile(r"<[a-z]+>")
 _LONGEST_SHOWN = 40
+
+
+_ModelT = TypeVar("_ModelT", bound=Model)
+
+
+def validated(
+    model: type[_ModelT], values: object, root: Cursor, problems: Problems, part: NodePath = ()
+) -> _ModelT:
+    """Validate the values of a document, or of its part at a path.
+
+    Raises ScenarioError with all problems so far if the model rejects them.
+    """
+    try:
+        return model.model_validate(values, by_alias=True, by_name=False)
+    except ValidationError as error:
+        for problem in problems_of(error, root, part):
+            problems.note(problem)
+        problems.raise_if_any()
+        # Reached only if `problems_of` described nothing: the error must not get lost.
+        place = root.at(*part)
+        problems.fail(told(place.place, place.path, str(error)))
 
 
 def problems_of(error: ValidationError, root: Cursor, part: NodePath = ()) -> Iterator[Problem]:

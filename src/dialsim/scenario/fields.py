@@ -226,6 +226,13 @@ Phone = Annotated[
     Field(json_schema_extra={"pattern": PHONE_PATTERN}),
 ]
 Uuid = Annotated[str, BeforeValidator(_uuid), Field(json_schema_extra={"pattern": UUID_PATTERN})]
+FixedId = Annotated[
+    Uuid | None,
+    Field(
+        description="A fixed id (UUID). Left out: derived from the seed.",
+        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
+    ),
+]
 Url = Annotated[str, BeforeValidator(_url), Field(json_schema_extra={"pattern": r"^https?://\S+$"})]
 ParamValue = Annotated[str | int | float | bool, BeforeValidator(_param)]
 """Value in a recipient's `agentParams`."""

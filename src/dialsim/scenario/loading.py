@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from dialsim.errors import DialsimError, ScenarioError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
@@ -27,7 +25,7 @@ from dialsim.scenario.document import (
     put,
     read_bytes,
 )
-from dialsim.scenario.error_text import problems_of
+from dialsim.scenario.error_text import validated
 from dialsim.scenario.overrides import Understood, apply, full_path
 from dialsim.scenario.problems import Problem, Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
@@ -148,14 +146,7 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     # of fault by fault.
     check_references(root, problems)
     check_plans(root, problems)
-    try:
-        scenario = Scenario.model_validate(values, by_alias=True, by_name=False)
-    except ValidationError as error:
-        for problem in problems_of(error, root):
-            problems.note(problem)
-        problems.raise_if_any()
-        # Reached only if `problems_of` described nothing: the error must not get lost.
-        problems.fail(told(root.place, (), str(error)))
+    scenario = validated(Scenario, values, root, problems)
     check_ids(_campaigns(scenario, root), problems)
     problems.raise_if_any()
     scenario = with_compiled_hours(scenario, root, problems)

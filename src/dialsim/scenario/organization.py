@@ -26,6 +26,7 @@ from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.distribution import Distribution, distribution
 from dialsim.scenario.document import Cursor
 from dialsim.scenario.fields import (
+    FixedId,
     Limit,
     Model,
     NotEmpty,
@@ -129,11 +130,7 @@ class Agent(Model):
     name: Text = Field(
         description="The agent's name; unique in its organization.", examples=["Reminder"]
     )
-    id: Uuid | None = Field(
-        default=None,
-        description="A fixed id (UUID). Left out: derived from the seed.",
-        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
-    )
+    id: FixedId = None
     caller_id: Phone | None = Field(
         default=None,
         description="The agent's own number. Left out: the service's shared number.",
@@ -391,11 +388,7 @@ class Organization(Model):
     """Account of the service: limit, numbers, agents, campaigns and timeline."""
 
     name: Text = Field(description="The organization's name; unique.", examples=["Acme"])
-    id: Uuid | None = Field(
-        default=None,
-        description="A fixed id (UUID). Left out: derived from the seed.",
-        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
-    )
+    id: FixedId = None
     max_concurrent_calls: Limit = Field(
         description="Lines: how many calls may be under way at once (Q1).", examples=[20]
     )

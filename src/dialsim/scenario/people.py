@@ -270,8 +270,10 @@ class ListedPeople(People):
         return [fixed for fixed in self._table.ids if fixed]
 
 
-def tabled(recipients: Sequence[Recipient]) -> PeopleTable:
-    """Return the columns of recipients listed in the scenario itself."""
+def table_of(recipients: RecipientsFile | Sequence[Recipient]) -> PeopleTable:
+    """Return the columns of recipients listed in a file or in the scenario itself."""
+    if isinstance(recipients, RecipientsFile):
+        return recipients.table
     table = PeopleTable()
     for index, person in enumerate(recipients):
         table.tels.append(person.tel)
@@ -303,9 +305,7 @@ def people(
     if isinstance(recipients, GeneratedRecipients):
         generator = Generator(seed, replication, organization_position, campaign_position)
         return GeneratedPeople(recipients, generator)
-    if isinstance(recipients, RecipientsFile):
-        return ListedPeople(recipients.table)
-    return ListedPeople(tabled(recipients))
+    return ListedPeople(table_of(recipients))
 
 
 def same_people(one: Recipients, other: Recipients) -> bool:
