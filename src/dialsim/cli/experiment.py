@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import click
 
 from dialsim.cli.program import (
     INTERRUPTED,
     Options,
+    ProgressBar,
     announce,
     experiment_options,
+    print_json,
     progress_bar,
     say_back,
     scenario_argument,
@@ -26,13 +28,12 @@ if TYPE_CHECKING:
     from dialsim.experiments.estimates import Setting
     from dialsim.experiments.expression import Expression
     from dialsim.experiments.plan import Objective
+    from dialsim.experiments.runner import RunSettings
     from dialsim.experiments.sweep import Adjustment, Sweep
     from dialsim.experiments.variants import Variant
     from dialsim.report.what_if import FurtherRuns
     from dialsim.results.summary_text import FigureTable
     from dialsim.scenario.scenario import Scenario
-
-T = TypeVar("T")
 
 
 def _seconds(_: object, __: object, text: str | None) -> float | None:
@@ -62,6 +63,14 @@ def resumable(out: Path | None) -> Iterator[None]:
         click.echo(f"Interrupted: {kept}", err=True)
         # The status that shells give to a program ended by Ctrl-C.
         raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+class SearchSettings(TypedDict):
+    """Numbers of runs of a search, and its time limit in seconds."""
+
+    replications: int
+    max_replications: int
+    within: NotRequired[float]
 
 
 class Experiment:
@@ -95,19 +104,19 @@ class Experiment:
             )
             self._folder.open(options.force)
 
-    def simulate(self, make: Callable[..., T], *arguments: object, **more: object) -> T:
-        """Call `replicate`, `forecast`, `sweep`, `compare`, `plan` or `optimize` with a progress
-        bar.
-        """
+    @contextmanager
+    def running(self) -> Iterator[tuple[ProgressBar, RunSettings]]:
+        """Yield a progress bar, and the settings of all runs of the experiment."""
         options = self._options
         with resumable(options.out), progress_bar("Simulating", "runs") as progress:
-            # Only searches have interim results.
-            if self._kind in ("plan", "optimum"):
-                more["known"] = progress.say
-            return make(
-                *arguments, **more, seed=options.seed, jobs=options.jobs,
-                dask=options.dask, store=options.out, progress=progress, engine=options.engine,
-            )  # fmt: skip
+            settings: RunSettings = {
+                "jobs": options.jobs,
+                "dask": options.dask,
+                "store": options.out,
+                "progress": progress,
+                "engine": options.engine,
+            }
+            yield progress, settings
 
     def deliver(
         self,
@@ -146,9 +155,7 @@ class Experiment:
                 write_workbook(place / NAME, self._title, said, sheets, units)
             self._folder.finish(tables(), document)
         if options.form == "json":
-            import orjson
-
-            click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+            print_json(document)
             return
         print_experiment(self._title, *printed())
         if options.out is not None:
@@ -288,37 +295,41 @@ def sweep(
     check_variants(listed, loaded)
     for text in figures:
         read_shown(text, loaded)
-    asked = _asked(decide, indifference, names, base, replications, [loaded])
+    alike = _alike(decide, indifference, names, base, replications, [loaded])
     arguments = {"figures": list(figures)}
     experiment = Experiment("sweep", [loaded], options, arguments)
     if options.form == "text":
         say_back(loaded)
-    found = experiment.simulate(run_all, loaded, listed, replications, figures=figures, **asked)
+    with experiment.running() as (_, settings):
+        found = run_all(
+            loaded, listed, replications, figures=figures, decide=decide, indifference=alike,
+            baseline=base, seed=options.seed, **settings,
+        )  # fmt: skip
     compared = found.differences(base, adjust=adjust)
     seed = loaded.seed if options.seed is None else options.seed
     document = sweep_document(found, compared, base, seed, adjust)
     _deliver(experiment, found, compared, base, options.seed, document, sweep_content)
 
 
-def _asked(
+def _alike(
     decide: str | None,
     indifference: float | None,
     names: Sequence[str],
     baseline: str,
     most: int,
     scenarios: Sequence[Scenario],
-) -> dict[str, Any]:
-    """Return the settings that end the runs of a variant by a decision, checked before any run."""
+) -> float:
+    """Return the share within which a decision takes figures for alike; checks the decision."""
     from dialsim.experiments.sweep import INDIFFERENCE, Deciding
 
     if decide is None:
         if indifference is not None:
             raise click.UsageError("--indifference is for --decide: say which figure decides")
-        return {}
+        return INDIFFERENCE
     share = INDIFFERENCE if indifference is None else indifference
     # Made only for its errors, which must come before the folder is opened.
     Deciding(decide, share, names, baseline, most, scenarios)
-    return {"decide": decide, "indifference": share, "baseline": baseline}
+    return share
 
 
 def _deliver(
@@ -455,12 +466,16 @@ def compare(
     for scenario in loaded:
         for text in figures:
             read_shown(text, scenario)
-    asked = _asked(decide, indifference, [*named], base, replications, loaded)
+    alike = _alike(decide, indifference, [*named], base, replications, loaded)
     arguments = {"figures": list(figures)}
     experiment = Experiment("comparison", loaded, options, arguments, " or ".join(named))
     if options.form == "text":
         say_back(loaded[0])
-    found = experiment.simulate(run_all, named, replications, figures=figures, **asked)
+    with experiment.running() as (_, settings):
+        found = run_all(
+            named, replications, figures=figures, decide=decide, indifference=alike,
+            baseline=base, seed=options.seed, **settings,
+        )  # fmt: skip
     compared = found.differences(base, adjust=adjust)
     document = comparison_document(found, compared, base, adjust)
     _deliver(
@@ -572,10 +587,8 @@ def plan(
     """
     from dialsim.scenario.loading import load
 
-    runs: dict[str, Any] = {
-        "replications": replications,
-        "max_replications": max(replications, max_replications),
-    }
+    most = max(replications, max_replications)
+    runs = SearchSettings(replications=replications, max_replications=most)
     if within is not None:
         runs["within"] = within
     loaded = load(scenario, options.overrides)
@@ -587,18 +600,22 @@ def plan(
             raise click.UsageError(
                 "--objective is for one setting: say --maximize or --minimize of what"
             )
-        wanted = {"maximize": maximize, "minimize": minimize, "indifference": indifference}
-        met = _find_optimum(loaded, varied, goals, wanted | runs, options)
+        met = _find_optimum(loaded, varied, goals, maximize, minimize, indifference, runs, options)
     else:
-        asked = {"objective": objective or "smallest", **runs}
-        met = _find_value(loaded, varied[0], " and ".join(goals), asked, options)
+        goal = " and ".join(goals)
+        met = _find_value(loaded, varied[0], goal, objective or "smallest", runs, options)
     # Exit status 1 is the answer "no", for scripts; errors have 2.
     if not met:
         raise click.exceptions.Exit(1)
 
 
 def _find_value(
-    loaded: Scenario, vary: str, goal: str, asked: Mapping[str, Any], options: Options
+    loaded: Scenario,
+    vary: str,
+    goal: str,
+    objective: Objective,
+    runs: SearchSettings,
+    options: Options,
 ) -> bool:
     """Plan one setting; returns True if a value meets the goal."""
     from dialsim.experiments import plan_text
@@ -611,9 +628,14 @@ def _find_value(
     limits = ends(path, span, loaded.first_day)
     check_variants(limits, loaded)
     wanted = read_goal(goal, loaded)
-    experiment = Experiment("plan", [loaded], options, {"vary": vary, "goal": goal, **asked})
+    asked = {"vary": vary, "goal": goal, "objective": objective, **runs}
+    experiment = Experiment("plan", [loaded], options, asked)
     announce(loaded, options.form, wanted, estimated=False)
-    answer = experiment.simulate(find, loaded, path, span, goal, **asked)
+    with experiment.running() as (progress, settings):
+        answer = find(
+            loaded, path, span, goal, objective=objective, known=progress.say,
+            seed=options.seed, **runs, **settings,
+        )  # fmt: skip
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import plan_report
@@ -641,7 +663,10 @@ def _find_optimum(
     loaded: Scenario,
     varied: Sequence[str],
     goals: Sequence[str],
-    asked: Mapping[str, Any],
+    maximize: str | None,
+    minimize: str | None,
+    indifference: float,
+    runs: SearchSettings,
     options: Options,
 ) -> bool:
     """Find the best combination of several settings; returns True if one meets the goals."""
@@ -655,11 +680,22 @@ def _find_optimum(
         check_axis(path)
         check_variants(crossed({path: [values[0], values[-1]][: len(values)]}), loaded)
     wanted = read_goal(" and ".join(goals), loaded) if goals else None
-    read_objective(asked["maximize"], asked["minimize"], loaded)
-    known = {"vary": vary, "goal": list(goals), **asked}
-    experiment = Experiment("optimum", [loaded], options, known)
+    read_objective(maximize, minimize, loaded)
+    asked = {
+        "vary": vary,
+        "goal": list(goals),
+        "maximize": maximize,
+        "minimize": minimize,
+        "indifference": indifference,
+        **runs,
+    }
+    experiment = Experiment("optimum", [loaded], options, asked)
     announce(loaded, options.form, wanted, estimated=False)
-    answer = experiment.simulate(optimize, loaded, vary, goals, **asked)
+    with experiment.running() as (progress, settings):
+        answer = optimize(
+            loaded, vary, goals, maximize=maximize, minimize=minimize, indifference=indifference,
+            known=progress.say, seed=options.seed, **runs, **settings,
+        )  # fmt: skip
 
     def report(_: FurtherRuns) -> str:
         from dialsim.report.writing import optimum_report
@@ -671,10 +707,7 @@ def _find_optimum(
         report,
         dict,
         lambda: (
-            [
-                plan_text.optimum_headline(answer),
-                *plan_text.optimum_sentences(answer),
-            ],
+            [plan_text.optimum_headline(answer), *plan_text.optimum_sentences(answer)],
             plan_text.optimum_tables(answer),
         ),
         lambda: [plan_text.setting_of(part.name, part.estimate) for part in answer.tried],

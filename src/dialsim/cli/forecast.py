@@ -280,9 +280,11 @@ def forecast(
     if source is not None:
         said, widening = _backtest(source, loaded, options)
         notes += said
-    found = experiment.simulate(
-        make, loaded, replications, draws=drawn, earlier=earlier, notes=notes, widening=widening
-    )
+    with experiment.running() as (_, settings):
+        found = make(
+            loaded, replications, draws=drawn, earlier=earlier, notes=notes, widening=widening,
+            seed=options.seed, **settings,
+        )  # fmt: skip
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import forecast_report

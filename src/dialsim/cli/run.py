@@ -227,9 +227,11 @@ def _many(
         read_shown(text, loaded)
     announce(loaded, options.form)
     experiment = Experiment("replications", [loaded], options, {"figures": list(figures)})
-    runs = experiment.simulate(
-        replicate, loaded, first, precision=precision, max_replications=most, figures=figures
-    )
+    with experiment.running() as (_, settings):
+        runs = replicate(
+            loaded, first, precision=precision, max_replications=most, figures=figures,
+            seed=options.seed, **settings,
+        )  # fmt: skip
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import replications_report

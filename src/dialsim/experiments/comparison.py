@@ -14,23 +14,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.expression import Expression, read_shown
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.runner import runner
+from dialsim.experiments.runner import RunSettings, runner
 from dialsim.experiments.sweep import INDIFFERENCE, Decided, Deciding, Sweep, run_variants
 from dialsim.experiments.variants import Variant
-from dialsim.results.progress import Shown
 from dialsim.scenario.loading import document_of, load
 from dialsim.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dialsim.engine.engines import Choice
 
 _LONGEST = 60  # characters of a value that a table shows
 
@@ -110,11 +108,7 @@ def compare(
     indifference: float = INDIFFERENCE,
     baseline: str | None = None,
     seed: int | None = None,
-    jobs: int | None = None,
-    dask: str | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress: Shown = None,
-    engine: Choice = "auto",
+    **settings: Unpack[RunSettings],
 ) -> Comparison:
     """Run several scenario files `replications` times each, with common random numbers.
 
@@ -137,7 +131,7 @@ def compare(
     first = next(iter(named.values()))
     # With different seeds, differences between files would include differences of chance.
     specs = [RunSpec(scenario, first.seed if seed is None else seed) for scenario in named.values()]
-    with runner(jobs, dask, store, progress, engine) as place:
+    with runner(**settings) as place:
         runs, decided = run_variants(place, specs, replications, deciding)
     return Comparison(variants, runs, specs, shown[: len(figures)], decided)
 

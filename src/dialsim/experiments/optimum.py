@@ -20,13 +20,12 @@ values: the smallest value of the first setting wins, then of the second.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import inf, isfinite, isnan, nan, prod, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -51,7 +50,7 @@ from dialsim.experiments.intervals import Known, paired_difference
 from dialsim.experiments.known_bounds import known_bounds_of
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.runner import OutOfTime, runner
+from dialsim.experiments.runner import OutOfTime, RunSettings, runner
 from dialsim.experiments.variants import (
     SettingChange,
     SettingValue,
@@ -61,13 +60,11 @@ from dialsim.experiments.variants import (
     label_of,
     short_names,
 )
-from dialsim.results.progress import Shown
 from dialsim.scenario.loading import long_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dialsim.engine.engines import Choice
     from dialsim.experiments.known_bounds import KnownBounds
     from dialsim.experiments.plots import OptimumPlots
     from dialsim.experiments.run_figures import RunFigures
@@ -260,13 +257,9 @@ def optimize(
     max_replications: int = 400,
     confidence: float = 0.95,
     seed: int | None = None,
-    jobs: int | None = None,
-    dask: str | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress: Shown = None,
     known: Callable[[str], object] | None = None,
-    engine: Choice = "auto",
     within: float | None = None,
+    **settings: Unpack[RunSettings],
 ) -> Optimum:
     """Find the combination of several settings that meets all goals and does best.
 
@@ -294,7 +287,7 @@ def optimize(
     if len(axes) < len(vary):
         raise ExperimentError(f"two of {', '.join(vary)} are the same setting")
     check_variable(scenario, axes, seed)
-    with runner(jobs, dask, store, progress, engine, within) as place:
+    with runner(within=within, **settings) as place:
         looks = Looks.between(replications, max_replications)
         trials = _Trials(
             place, scenario, seed, axes, wanted, objective, looks, confidence, indifference, known

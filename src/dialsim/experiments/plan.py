@@ -10,11 +10,10 @@ if they contradict it, the response is not monotone, and the plan warns.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import check_confidence
@@ -25,7 +24,7 @@ from dialsim.experiments.goal import (
     doubts_of,
     read_goal,
 )
-from dialsim.experiments.runner import OutOfTime, runner
+from dialsim.experiments.runner import OutOfTime, RunSettings, runner
 from dialsim.experiments.search import (
     Search,
     cheapest,
@@ -45,11 +44,9 @@ from dialsim.experiments.variants import (
     value_text,
 )
 from dialsim.experiments.why_not import WhyNot, why_not
-from dialsim.results.progress import Shown
 from dialsim.scenario.loading import long_path
 
 if TYPE_CHECKING:
-    from dialsim.engine.engines import Choice
     from dialsim.experiments.plots import PlanPlots
     from dialsim.scenario.scenario import Scenario
 
@@ -146,13 +143,9 @@ def plan(
     max_replications: int = 400,
     confidence: float = 0.95,
     seed: int | None = None,
-    jobs: int | None = None,
-    dask: str | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress: Shown = None,
     known: Callable[[str], object] | None = None,
-    engine: Choice = "auto",
     within: float | None = None,
+    **settings: Unpack[RunSettings],
 ) -> Plan:
     """Find the smallest (largest, cheapest) value at a path that meets a goal.
 
@@ -181,7 +174,7 @@ def plan(
         axis = make_axis(low, high, None if step is None else value_text(step), first_day)
     wanted = read_goal(goal, scenario)
     check_variable(scenario, (vary,), seed)
-    with runner(jobs, dask, store, progress, engine, within) as place:
+    with runner(within=within, **settings) as place:
         search = Search(
             place, scenario, seed, vary, axis, wanted, replications, max_replications, confidence,
             known,

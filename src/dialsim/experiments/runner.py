@@ -24,7 +24,7 @@ from itertools import chain, groupby
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from dialsim import __version__
 from dialsim.engine.compiled.cache import source_digest
@@ -428,12 +428,22 @@ class ExperimentRunner:
         return engine
 
 
+class RunSettings(TypedDict, total=False):
+    """Settings for the runs of any experiment, as in `replicate`."""
+
+    jobs: int | None
+    dask: str | None
+    store: str | os.PathLike[str] | None
+    progress: Shown
+    engine: Choice
+
+
 @contextmanager
 def runner(
-    jobs: int | None,
-    dask: str | None,
-    store: str | os.PathLike[str] | None,
-    progress: Shown,
+    jobs: int | None = None,
+    dask: str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Shown = None,
     engine: Choice = "auto",
     within: float | None = None,
 ) -> Iterator[ExperimentRunner]:

@@ -15,11 +15,10 @@ of a sweep are true with 95 % confidence.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 
@@ -38,14 +37,12 @@ from dialsim.experiments.run_figures import (
     replication_rows,
 )
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.runner import ExperimentRunner, runner
+from dialsim.experiments.runner import ExperimentRunner, RunSettings, runner
 from dialsim.experiments.variants import SettingValue, Variant, check_variable, variants_of
-from dialsim.results.progress import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dialsim.engine.engines import Choice
     from dialsim.experiments.plots import SweepPlots
     from dialsim.scenario.scenario import Scenario
 
@@ -377,11 +374,7 @@ def sweep(
     indifference: float = INDIFFERENCE,
     baseline: str | None = None,
     seed: int | None = None,
-    jobs: int | None = None,
-    dask: str | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress: Shown = None,
-    engine: Choice = "auto",
+    **settings: Unpack[RunSettings],
 ) -> Sweep:
     """Run every variant of a scenario `replications` times, with common random numbers.
 
@@ -408,6 +401,6 @@ def sweep(
     if decide is not None:
         deciding = Deciding(decide, indifference, names, baseline, replications, [scenario])
     specs = [RunSpec(variant.of(scenario), seed) for variant in variants]
-    with runner(jobs, dask, store, progress, engine) as place:
+    with runner(**settings) as place:
         runs, decided = run_variants(place, specs, replications, deciding)
     return Sweep(scenario, variants, runs, [spec.bounds for spec in specs], shown, decided)
