@@ -65,5 +65,5 @@ def test_what_is_compiled_is_json_in_the_words_of_the_interface() -> None:
 def test_a_file_without_plans_says_that_there_is_nothing_to_compile() -> None:
     done = dialsim("validate", ROOT / "scenarios/first-campaign.yaml", "--compiled")
     assert done.stdout.splitlines()[1:] == [
-        "Nothing is to be compiled: there is no plan, and there are no lines by time."
+        "Nothing is to be compiled: there are no callingHours, and no lines by time."
     ]
