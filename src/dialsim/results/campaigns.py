@@ -71,7 +71,7 @@ class CampaignTimeline:
     first final status, `end` the same or else the last instant of the run. `open` and `paused` are
     the spans, inside [start, end), in which windows were open and in which it was PAUSED; of the
     open ones, `callable` leaves out the holidays and closed days of its calling hours, which are
-    compiled to pauses (T6). Its finish depends on the people as well (`RunView.finishes`).
+    compiled to pauses (T6). Its finish depends on the people as well (`CampaignResult.finish`).
     """
 
     position: Position
