@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import wraps
-from math import isfinite, isnan
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dialsim.logs.contents import CampaignContents, Contents
     from dialsim.logs.findings import Finding
     from dialsim.logs.log import Log
-    from dialsim.logs.log_comparison import Compared, LogComparison, Side
+    from dialsim.logs.log_comparison import Compared, LogComparison
     from dialsim.logs.replay import Mismatch, Replayed
     from dialsim.logs.verify import Verified
 
@@ -521,8 +521,8 @@ def _finding_text(finding: Finding) -> str:
 
 
 def _comparison_text(found: LogComparison) -> Iterator[str]:
-    yield f"REAL       {_side_text(found.real)}"
-    yield f"SIMULATED  {_side_text(found.simulated)}"
+    for name, side in (("REAL", found.real), ("SIMULATED", found.simulated)):
+        yield f"{name:<10} {side.source}: {side.amount}, {side.span}"
     yield f"Noise: how far {found.replications} further runs of {found.noise} are apart."
     yield ""
     rows = [
@@ -546,21 +546,9 @@ def _comparison_text(found: LogComparison) -> Iterator[str]:
         yield f"It is {times} what chance makes of it at most{also if more else ''}."
 
 
-def _side_text(side: Side) -> str:
-    from dialsim.interface.instants import minute_text
-
-    found = side.profile
-    span = f"{minute_text(found.first)} to {minute_text(found.last)}"
-    return f"{side.source}: {found.calls:,} calls to {found.people:,} people, {span} Thai time"
-
-
 def _distance_row(one: Compared) -> tuple[str, ...]:
-    name, unit = one.metric.name, one.metric.unit
-    if isnan(one.distance):
-        return name, "–", unit, "–", "", ""
-    distance, floor, low, high = map(one.metric.text, (one.distance, one.floor, one.low, one.high))
-    said = " beyond noise" if one.beyond_noise else ""
-    return name, distance, unit, floor, f"{low} to {high}", said
+    name, unit, distance, floor, others = one.cells()
+    return name, distance, unit, floor, others, " beyond noise" if one.beyond_noise else ""
 
 
 def _replayed_text(result: Replayed) -> Iterator[str]:

@@ -283,25 +283,8 @@ def _comment(text: str, before: str) -> Iterator[str]:
 def summary_lines(calibration: Calibration) -> Iterator[str]:
     """Yield the summary for the screen."""
     for name, found in calibration.behaviours.items():
-        who = found.answering
         yield f"{name}: {found.calls:,} calls to {found.people:,} people"
-        yield f"  answered at a first attempt: {_percent(who.outcomes['answered'])}"
-        for label, key, estimate in (
-            ("ever reachable", "reachable", who.reachable),
-            ("dead numbers", "deadNumbers", who.dead_numbers),
-        ):
-            yield f"  {label}: {_percent(estimate) if key in who.told else 'the log cannot tell'}"
-        alike = who.concentration
-        said = f"{alike.value:.2g} ± {alike.error:.2g}"
-        yield f"  concentration: {said if 'concentration' in who.told else 'the log cannot tell'}"
-        if who.wear is not None:
-            per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor
-            said = f"odds times {per1000.value:.2g} ± {per1000.error:.2g} after 1,000 dials"
-            yield f"  caller IDs: {said}, recovery {duration_text(round(recovery.value, -3))}"
-        if found.talk_time is not None:
-            yield f"  talk time: {_time_text(found.talk_time)}"
-        if found.holds is not None:
-            yield f"  setup and ringing: {_hold_text(found.holds)}"
+        yield from (f"  {label}: {value}" for label, value, _ in estimate_rows(found))
         held = calibration.hold_out.get(name)
         if held is not None:
             yield from (f"  {line}" for line in _held_out(held))
@@ -311,17 +294,36 @@ def summary_lines(calibration: Calibration) -> Iterator[str]:
         yield f"{name}: left out, {count} calls are too few"
 
 
-def _hold_text(holds: HoldTimes) -> str:
-    """Return the mean hold times of an answer and of no answer."""
-    both = [holds.estimate(outcome) for outcome in (ANSWERED, NO_ANSWER)]
-    said = [f"{one.value / 1000:.1f} ± {one.error / 1000:.1f} s" for one in both]
-    return f"{said[0]} up to an answer, {said[1]} without one"
+def estimate_rows(found: Calibrated) -> Iterator[tuple[str, str, str]]:
+    """Yield label, value with standard error, and the count that it rests on."""
+    who = found.answering
+    for end, share in who.outcomes.items():
+        yield f"{end} at a first attempt", _percent(share), f"{share.count:,} calls"
+    alike = who.concentration
+    for label, key, value, estimate in (
+        ("ever reachable", "reachable", _percent(who.reachable), who.reachable),
+        ("dead numbers", "deadNumbers", _percent(who.dead_numbers), who.dead_numbers),
+        ("concentration", "concentration", f"{alike.value:.2g} ± {alike.error:.2g}", alike),
+    ):
+        said = value if key in who.told else "the log cannot tell"
+        yield label, said, f"{estimate.count:,} people"
+    if who.wear is not None:
+        per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor
+        said = f"odds times {per1000.value:.2g} ± {per1000.error:.2g} after 1,000 dials"
+        said += f", recovery {duration_text(round(recovery.value, -3))}"
+        yield "caller IDs", said, f"{per1000.count:,} calls"
+    if found.talk_time is not None:
+        mean = duration_text(round(float(found.talk_time.measured.mean()), -2))
+        said = f"{found.talk_time.distribution.dist}, {mean} on average"
+        yield "talk time", said, f"{found.talk_time.count:,} calls"
+    if found.holds is not None:
+        answer, none = (found.holds.estimate(outcome) for outcome in (ANSWERED, NO_ANSWER))
+        said = f"{_seconds(answer)} up to an answer, {_seconds(none)} without one"
+        yield "setup and ringing", said, f"{answer.count + none.count:,} calls"
 
 
-def _time_text(measured: FittedDurations) -> str:
-    family = measured.distribution.dist
-    mean = duration_text(round(float(measured.measured.mean()), -2))
-    return f"{family}, {mean} on average ({measured.count:,} calls)"
+def _seconds(estimate: PointEstimate) -> str:
+    return f"{estimate.value / 1000:.1f} ± {estimate.error / 1000:.1f} s"
 
 
 def _held_out(held: HoldOut) -> Iterator[str]:

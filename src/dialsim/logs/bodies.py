@@ -22,14 +22,18 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from dialsim.conformance.calls import STATUSES
-from dialsim.interface.instants import parse_instant
+from dialsim.engine.rules import ENDINGS
+from dialsim.engine.windows import Windows
+from dialsim.interface.instants import DAY, MINUTE, clock_text, format_instant, parse_instant
 from dialsim.interface.payload import NO_CONVERSATION, UNKNOWN
 from dialsim.interface.schedule import WeekdayRange
-from dialsim.interface.status import CampaignStatus
+from dialsim.interface.status import CallStatus, CampaignStatus
 
 NO_INSTANT = np.iinfo(np.int64).min
 """Value for an unknown instant; its bits equal NaT."""
 
+OUTCOMES = {status: code for code, status in enumerate(ENDINGS)} | {CallStatus.ANALYSIS_FAILED: 0}
+"""Index into `ENDINGS` of each status that ends an attempt (P5)."""
 CAMPAIGN_STATUSES = tuple(CampaignStatus)
 RESULTS = ("analyzed", "no_conversation", "unavailable", "masked")
 """Kinds of results of a body: as in the calls table, and one with removed values."""
@@ -99,6 +103,32 @@ class Settings:
     end_at: int | None
     windows: tuple[WeekdayRange, ...] | None
     sip_account_id: str | None
+
+    @property
+    def calling_hours(self) -> Windows | None:
+        """Time windows on the Thai week; None if bodies show none."""
+        if not self.windows:
+            return None
+        return Windows(
+            [((one.day - 1) * DAY + one.start * MINUTE, (one.day - 1) * DAY + one.end * MINUTE)
+             for one in self.windows]
+        )  # fmt: skip
+
+    def request(self) -> dict[str, Any]:
+        """Return the body of the schedule request behind these settings."""
+        days: dict[int, list[dict[str, str]]] = {}
+        for day, start, end in sorted(set(self.windows or ())):
+            span = {"start": clock_text(start), "end": clock_text(end)}
+            days.setdefault(day, []).append(span)
+        instants = ("startDateTime", self.start_at), ("endDateTime", self.end_at)
+        return {
+            **{key: format_instant(at) for key, at in instants if at is not None},
+            **({"timeWindows": [{"dayOfWeek": day, "time": spans} for day, spans in days.items()]}
+               if days else {}),
+            **{key: value for key, value in (("maxAttempts", self.max_attempts),
+                                             ("retryInterval", self.retry_interval))
+               if value is not None},
+        }  # fmt: skip
 
 
 class Row(NamedTuple):

@@ -18,10 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dialsim.engine.rules import week_position
-from dialsim.engine.windows import Windows
 from dialsim.errors import DialsimError
-from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET, WEEK
-from dialsim.interface.status import CallStatus
+from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEK
 from dialsim.logs.answering import (
     ANSWERED,
     BUSY,
@@ -38,7 +36,7 @@ from dialsim.logs.answering import (
 )
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.durations import FittedDurations, fitted
-from dialsim.logs.findings import milliseconds
+from dialsim.logs.findings import milliseconds, outcomes_of, people_of
 from dialsim.logs.hold_times import HoldTimes, assumed_holds, hold_times
 from dialsim.logs.log import Campaign, Log
 from dialsim.logs.misfit import OutageDay, date_name, dates_of, misfits, outages
@@ -47,13 +45,6 @@ By = Literal["agent", "campaign", "segment"]
 
 FEWEST = 30
 """Fewest calls for an estimate."""
-_OUTCOMES = {
-    CallStatus.COMPLETED.value: ANSWERED,
-    CallStatus.ANALYSIS_FAILED.value: ANSWERED,
-    CallStatus.NO_ANSWER.value: NO_ANSWER,
-    CallStatus.BUSY.value: BUSY,
-    CallStatus.FAILED.value: FAILED,
-}
 _RATES = {"silent": "no_conversation", "notRecorded": "not_analyzed",
           "analysisUnavailable": "unavailable"}  # fmt: skip
 _LATE_TIMES, _LATE_MS = 10, 300_000
@@ -247,12 +238,10 @@ def dialled_calls(log: Log, holds: HoldTimes | None = None) -> pd.DataFrame:
     `dial` is the index of a call among the known dials, or −1. Dials that the log does not contain
     are reckoned back by `holds`, or by the default's setup and ring times.
     """
-    status = log.calls["status"].astype(str)
-    outcome = status.map(_OUTCOMES)
-    calls = log.calls[outcome.notna()].copy()
-    calls["outcome"] = outcome[outcome.notna()].astype(np.int64)
-    known = _known_dials(log)
-    calls["dial"] = np.where(known, np.cumsum(known) - 1, -1)[outcome.notna()]
+    outcome, known = outcomes_of(log), _known_dials(log)
+    calls = log.calls[outcome >= 0].copy()
+    calls["outcome"] = outcome[outcome >= 0]
+    calls["dial"] = np.where(known, np.cumsum(known) - 1, -1)[outcome >= 0]
     started, ended = milliseconds(calls["started_at"]), milliseconds(calls["ended_at"])
     dialled = milliseconds(calls["initiated_at"])
     held = assumed_holds()[0] if holds is None else holds.means
@@ -280,14 +269,11 @@ def _earliest_dials(
         rows = np.flatnonzero((settings == number) & (at != NO_INSTANT))
         start = 0 if one.start_at is None else one.start_at
         earliest[rows] = start
-        if not one.windows:
+        windows = one.calling_hours
+        if windows is None:
             continue
-        week = [
-            ((span.day - 1) * DAY + span.start * MINUTE, (span.day - 1) * DAY + span.end * MINUTE)
-            for span in one.windows
-        ]
         # Adjacent windows are merged there: a guess may cross from one to the next.
-        opening = np.array(Windows(week).ranges[0])
+        opening = np.array(windows.ranges[0])
         position = week_position(at[rows])
         # −1: the last one of the previous week
         last = np.searchsorted(opening, position, side="right") - 1
@@ -358,10 +344,7 @@ def attempts_of(
     0.
     """
     count = len(calls)
-    person = calls["recipient"].fillna(-1).to_numpy(np.int64)
-    # The person of a masked call is unknown, so each masked call counts as another person.
-    top = max(int(person.max(initial=-1)), -1) + 1
-    person = np.where(person < 0, top + np.arange(count), person)
+    person = people_of(calls)
     # Masked calls have no number; as first attempts they assume nothing of earlier ones.
     attempt = np.maximum(calls["attempt"].fillna(1).to_numpy(np.int64), 1)
     at = calls["dialled_at"].to_numpy(np.int64)

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from dialsim.engine.log_reader import CALL_STATUSES
 from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET
-from dialsim.interface.status import CallStatus
-from dialsim.logs.answering import ANSWERED, BUSY, FAILED, NO_ANSWER
+from dialsim.logs.answering import ANSWERED
 from dialsim.logs.bodies import NO_INSTANT
-from dialsim.logs.findings import milliseconds
+from dialsim.logs.bodies import OUTCOMES as STATUS_OUTCOMES
+from dialsim.logs.findings import milliseconds, outcomes_of, people_of
 from dialsim.logs.log import Log
 from dialsim.results.run_view import RunView
 from dialsim.webhooks.messages import VERDICTS, Verdict
@@ -37,13 +37,6 @@ Histogram = tuple[Values, Counts]
 
 OUTCOMES = ("answered", "no answer", "busy", "failed")
 """Names by the codes of `answering`."""
-_OUTCOME_OF = {
-    CallStatus.COMPLETED: ANSWERED,
-    CallStatus.ANALYSIS_FAILED: ANSWERED,
-    CallStatus.NO_ANSWER: NO_ANSWER,
-    CallStatus.BUSY: BUSY,
-    CallStatus.FAILED: FAILED,
-}
 UNTOLD = ("not_analyzed", "failed", "pending")
 """Conversations without a webhook (A2, A4), which a log of webhooks does not contain."""
 _GRAM = 3
@@ -98,26 +91,18 @@ _NOTHING = Events(_NO_ONE, np.empty(0, np.int8), _NO_ONE, _NO_ONE, _NO_ONE)
 
 def events_of(log: Log, *, told: bool) -> Events:
     """Return the events of a log; if `told`, without events that webhooks don't show."""
-    # The person of a masked call is unknown, so each masked call counts as another person.
-    calls = log.calls
-    codes = {status.value: code for status, code in _OUTCOME_OF.items()}
-    outcome = calls["status"].astype(str).map(codes).fillna(-1).to_numpy(np.int8)
+    calls, outcome = log.calls, outcomes_of(log)
     if told:
         untold = calls["analysis"].astype(object).isin(UNTOLD).to_numpy()
-        outcome = np.where(untold, -1, outcome).astype(np.int8)
-    person = calls["recipient"].fillna(-1).to_numpy(np.int64)
-    top = int(person.max(initial=-1)) + 1
-    # Numbers above all known ones, unique per call.
-    person = np.where(person < 0, top + np.arange(len(person)), person)
+        outcome = np.where(untold, -1, outcome)
     attempt = calls["attempt"].fillna(0).to_numpy(np.int64)
-    return Events.of(
-        person, outcome, attempt, milliseconds(calls["started_at"]), milliseconds(calls["ended_at"])
-    )
+    times = milliseconds(calls["started_at"]), milliseconds(calls["ended_at"])
+    return Events.of(people_of(calls), outcome, attempt, *times)
 
 
 def events_of_run(reading: RunView, *, told: bool) -> Events:
     """Return the events of a run, as `events_of` reads them from its folder."""
-    code = np.array([_OUTCOME_OF.get(status, -1) for status in CALL_STATUSES], dtype=np.int8)
+    code = np.array([STATUS_OUTCOMES.get(status, -1) for status in CALL_STATUSES], dtype=np.int8)
     untold = [VERDICTS.index(Verdict(name)) for name in UNTOLD]
     top, columns = 0, []
     for own in reading.campaigns.values():

@@ -23,7 +23,7 @@ from dialsim.conformance.calls import STATUSES
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.schedule import WeekdayRange
 from dialsim.interface.status import CallStatus
-from dialsim.logs.bodies import NO_INSTANT, Settings
+from dialsim.logs.bodies import NO_INSTANT, OUTCOMES, Settings
 from dialsim.logs.log import Log
 from dialsim.scenario.calendar import range_text
 
@@ -78,6 +78,20 @@ def milliseconds(column: Any) -> NDArray[np.int64]:
         pd.to_datetime(column, utc=True).astype("datetime64[ms, UTC]").to_numpy("datetime64[ms]")
     ).astype(np.int64)
     return values
+
+
+def outcomes_of(log: Log) -> NDArray[np.int64]:
+    """Return how each call ended, as an index into `ENDINGS`; -1 for calls that are no attempt."""
+    known = {status.value: code for status, code in OUTCOMES.items()}
+    return np.array(log.calls["status"].astype(str).map(known).fillna(-1), dtype=np.int64)
+
+
+def people_of(calls: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the person of each call; each masked call counts as another person."""
+    person: NDArray[np.int64] = calls["recipient"].fillna(-1).to_numpy(np.int64)
+    masked = np.flatnonzero(person < 0)
+    person[masked] = person.max(initial=-1) + 1 + masked
+    return person
 
 
 def codes(*statuses: CallStatus) -> list[int]:
@@ -160,10 +174,7 @@ class LogColumns:
     @cached_property
     def is_counted(self) -> Mask:
         """Flags of the calls that count as attempts (P5): dialled and ended."""
-        ends = codes(CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY,
-                     CallStatus.FAILED, CallStatus.ANALYSIS_FAILED)  # fmt: skip
-        counted: Mask = np.isin(self.status, ends)
-        return counted
+        return outcomes_of(self.log) >= 0
 
     @cached_property
     def is_queue_timeout(self) -> Mask:

@@ -36,7 +36,7 @@ from dialsim.experiments.variants import read_variants
 from dialsim.interface.instants import at_text, format_instant, short_text
 from dialsim.interface.status import CallStatus
 from dialsim.logs.behaviour_text import draws_text
-from dialsim.logs.bodies import NO_INSTANT
+from dialsim.logs.bodies import NO_INSTANT, OUTCOMES
 from dialsim.logs.calibrate import (
     By,
     Calibration,
@@ -62,9 +62,8 @@ if TYPE_CHECKING:
 
 MOST_UNKNOWN = 0.01
 """Largest share of a campaign's people or calls that may be unknown for it to be compared."""
+_COUNTED = [status.value for status in OUTCOMES]
 _REACHED = [status.value for status in REACHED]
-_COUNTED = [*_REACHED, *(one.value for one in
-            (CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED))]  # fmt: skip
 _HOLDS = {"pause": "state", "resume": "state", "setConcurrency": "lines"}
 """Actions whose effect lasts until the next action of the same kind."""
 

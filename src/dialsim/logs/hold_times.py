@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
-from dialsim.engine.windows import Windows
-from dialsim.interface.instants import DAY, HOUR, MINUTE
+from dialsim.interface.instants import HOUR, MINUTE
 from dialsim.logs.answering import ANSWERED, Floats, Integers, PointEstimate
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.findings import milliseconds
@@ -271,12 +270,11 @@ def _due(part: pd.DataFrame, setting: Settings | None, ended: Integers) -> Integ
 
 def _open(setting: Settings | None, origin: int, size: int) -> NDArray[np.bool_]:
     """Return the steps in which a campaign may call (T3)."""
-    if setting is None or not setting.windows:
+    windows = None if setting is None else setting.calling_hours
+    if windows is None:
         return np.ones(size, dtype=bool)
-    week = [((one.day - 1) * DAY + one.start * MINUTE, (one.day - 1) * DAY + one.end * MINUTE)
-            for one in setting.windows]  # fmt: skip
     found = np.zeros(size, dtype=bool)
-    for begin, end in Windows(week).open_spans(origin, origin + size * _STEP).tolist():
+    for begin, end in windows.open_spans(origin, origin + size * _STEP).tolist():
         found[-((origin - begin) // _STEP) : (end - origin) // _STEP] = True
     return found
 

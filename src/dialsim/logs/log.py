@@ -23,9 +23,9 @@ from pyarrow import compute
 
 from dialsim.conformance.calls import STATUSES
 from dialsim.errors import LogError
-from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import (
     NO_INSTANT,
+    OUTCOMES,
     RESULTS,
     Damaged,
     Dictionary,
@@ -511,11 +511,6 @@ def _recipients(campaign: NDArray[np.int32], person: NDArray[np.int64]) -> NDArr
     return np.where(person == 0, -1, codes)
 
 
-_COUNTED = [STATUSES.index(status) for status in
-            (CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED,
-             CallStatus.ANALYSIS_FAILED)]  # fmt: skip
-
-
 def _attempts(
     recipient: NDArray[np.int64],
     status: NDArray[np.int8],
@@ -527,7 +522,7 @@ def _attempts(
     A body shows how many attempts had ended when it was sent: its own and perhaps later ones
     (section 6.4). So, from a person's last call backwards, each number must be below the next one.
     """
-    counted = np.isin(status, _COUNTED)
+    counted = np.isin(status, [STATUSES.index(one) for one in OUTCOMES])
     attempt = np.where(counted, np.maximum(shown, 0), 0).astype(np.int32)
     known = np.flatnonzero(counted & (recipient >= 0) & (shown > 0))
     order = known[np.lexsort((ended_at[known], recipient[known]))]

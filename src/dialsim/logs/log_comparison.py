@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, groupby
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from math import inf, nan
 from pathlib import Path
 from statistics import median
@@ -39,10 +39,10 @@ from dialsim.interface.instants import (
     duration_text,
     format_instant,
     hour_text,
+    minute_text,
     ms_of,
 )
 from dialsim.logs.behaviour_text import yaml_text
-from dialsim.logs.bodies import Settings
 from dialsim.logs.calibrate import calibrate
 from dialsim.logs.distances import (
     METRICS,
@@ -101,6 +101,14 @@ class Compared:
     low: float
     high: float
 
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """Return name, unit, distance, floor, and the interval of other runs, as texts."""
+        if np.isnan(self.distance):
+            return self.metric.name, self.metric.unit, "–", "–", "–"
+        numbers = (self.distance, self.floor, self.low, self.high)
+        distance, floor, low, high = map(self.metric.text, numbers)
+        return self.metric.name, self.metric.unit, distance, floor, f"{low} to {high}"
+
     @property
     def beyond_noise(self) -> bool:
         """True if the logs are further apart than chance explains."""
@@ -120,6 +128,17 @@ class Side:
 
     source: str
     profile: Profile
+
+    @property
+    def amount(self) -> str:
+        """Numbers of calls and people, as text."""
+        return f"{self.profile.calls:,} calls to {self.profile.people:,} people"
+
+    @property
+    def span(self) -> str:
+        """First and last instant, as text."""
+        found = self.profile
+        return f"{minute_text(found.first)} to {minute_text(found.last)} Thai time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,16 +374,15 @@ def _learned(log: Log) -> Scenario:
     campaigns, starts = [], []
     for code, calls in log.calls.groupby("campaign"):
         setting = log.settings[int(calls["setting"].mode()[0])]
-        start = setting.start_at
-        if start is None:
-            start = ms_of(calls["ended_at"].min())
+        start = ms_of(calls["ended_at"].min()) if setting.start_at is None else setting.start_at
+        attempts = setting.max_attempts or int(calls["attempt"].max())
         starts.append(start)
         campaigns.append(
             {
                 "name": f"Campaign {code}",
                 "agent": "Agent",
                 "recipients": {"count": int(calls["recipient"].nunique())},
-                "schedule": _schedule(setting, start, int(calls["attempt"].max())),
+                "schedule": replace(setting, start_at=start, max_attempts=attempts).request(),
             }
         )
     organization = {
@@ -380,29 +398,6 @@ clock: {{start: {format_instant(min(starts))}}}
 organizations: {json.dumps([organization])}
 {behaviours}"""
     return loads(text, name=f"the scenario learned from {log.source}")
-
-
-def _schedule(setting: Settings, start: int, attempts: int) -> Mapping[str, Any]:
-    """Return the schedule request of a campaign, as far as bodies show it."""
-    request: dict[str, Any] = {
-        "startDateTime": format_instant(start),
-        "maxAttempts": setting.max_attempts or attempts,
-    }
-    if setting.retry_interval is not None:
-        request["retryInterval"] = setting.retry_interval
-    if setting.end_at is not None:
-        request["endDateTime"] = format_instant(setting.end_at)
-    if setting.windows:
-        request["timeWindows"] = [
-            {"dayOfWeek": day, "time": [{"start": _clock(one.start), "end": _clock(one.end)}
-                                        for one in windows]}
-            for day, windows in groupby(sorted(set(setting.windows)), key=lambda one: one.day)
-        ]  # fmt: skip
-    return request
-
-
-def _clock(minutes: int) -> str:
-    return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
 # -- the main difference ---------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from dialsim import __version__
 from dialsim.errors import ValidationFailed
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.instants import (
-    clock_text,
     day_number,
     format_instant,
     minute_text,
@@ -169,20 +168,8 @@ def _schedule_of(settings: Settings, caller_ids: list[str]) -> ScheduleRequest |
     """Return the request behind settings; None if they lack the times or are invalid."""
     if settings.start_at is None or settings.windows is None:
         return None
-    days: dict[int, list[dict[str, str]]] = {}
-    for window in settings.windows:
-        span = {"start": clock_text(window.start), "end": clock_text(window.end)}
-        days.setdefault(window.day, []).append(span)
-    body = {
-        "startDateTime": format_instant(settings.start_at),
-        "endDateTime": None if settings.end_at is None else format_instant(settings.end_at),
-        "timeWindows": [{"dayOfWeek": day, "time": spans} for day, spans in days.items()],
-        "maxAttempts": settings.max_attempts,
-        "retryInterval": settings.retry_interval,
-        "callerIds": caller_ids or None,
-    }
     try:
-        return read_schedule(body)
+        return read_schedule({**settings.request(), "callerIds": caller_ids or None})
     except ValidationFailed:
         return None
 

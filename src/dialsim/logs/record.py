@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.conformance.calls import STATUSES
 from dialsim.engine.engines import Engine, run_world
 from dialsim.engine.log_reader import TIMES_OUT, Calls, past_of
 from dialsim.engine.rules import ENDINGS
@@ -26,7 +25,7 @@ from dialsim.errors import ReplayError
 from dialsim.interface.instants import duration_text
 from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import NO_INSTANT
-from dialsim.logs.findings import LogColumns
+from dialsim.logs.findings import LogColumns, outcomes_of
 from dialsim.logs.log import Log
 from dialsim.logs.scenario_rules import Expected
 from dialsim.scenario.campaign import GeneratedRecipients
@@ -49,12 +48,6 @@ _WEBHOOK_MS = 120_000
 ANSWERED = ENDINGS.index(CallStatus.COMPLETED)
 _NO_ANSWER = ENDINGS.index(CallStatus.NO_ANSWER)
 NO_ENDING = -1
-_ENDING_OF = {
-    STATUSES.index(status): ENDINGS.index(
-        CallStatus.COMPLETED if status is CallStatus.ANALYSIS_FAILED else status
-    )
-    for status in (*ENDINGS, CallStatus.ANALYSIS_FAILED)
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +161,7 @@ class RecordedCalls:
         recipient = self._recipients(log, view, places)
         status = view.status.astype(np.int64)
         lost = view.is_queue_timeout
-        ending = np.full(len(status), NO_ENDING, dtype=np.int64)
-        for code, end in _ENDING_OF.items():
-            ending[status == code] = end
+        ending = outcomes_of(log)
         started, ended = view.instants("started_at"), view.instants("ended_at")
         order = np.arange(len(status))
         # Without dials the order of the ends is the only order of a person's calls.

@@ -10,9 +10,10 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dialsim.interface.instants import HOUR, WEEKDAYS, at_text, duration_text, minute_text
+from dialsim.interface.instants import HOUR, WEEKDAYS, at_text, minute_text
 from dialsim.logs.answering import ANSWERED
 from dialsim.logs.backtest import Backtest
+from dialsim.logs.behaviour_text import estimate_rows
 from dialsim.logs.distances import OUTCOMES, Profile
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.results.plots.drawing import (
@@ -193,32 +194,7 @@ def _draw_curve(held: HoldOut, ax: Axes) -> Axes:
 
 
 def _estimates(found: Calibrated) -> FigureTable:
-    who = found.answering
-    rows = [
-        (f"{end} at a first attempt", _share(share), f"{share.count:,} calls")
-        for end, share in who.outcomes.items()
-    ]
-    for label, key, share in (
-        ("people who ever answer", "reachable", who.reachable),
-        ("dead numbers", "deadNumbers", who.dead_numbers),
-    ):
-        if key in who.told:
-            rows.append((label, _share(share), f"{share.count:,} people"))
-    if "concentration" in who.told:
-        alike = who.concentration
-        said = f"{alike.value:.2g} ± {alike.error:.2g}"
-        rows.append(("concentration", said, f"{alike.count:,} people"))
-    if who.wear is not None:
-        per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor
-        said = f"{per1000.value:.2g} ± {per1000.error:.2g}"
-        rows.append(("odds after 1,000 dials of the number", said, f"{per1000.count:,} calls"))
-        said = " ± ".join(duration_text(round(ms)) for ms in (recovery.value, recovery.error))
-        rows.append(("recovery of a number", said, f"{recovery.count:,} calls"))
-    if found.talk_time is not None:
-        mean = duration_text(round(float(found.talk_time.measured.mean()), -2))
-        said = f"{found.talk_time.distribution.dist}, {mean} on average"
-        rows.append(("talk time", said, f"{found.talk_time.count:,} calls"))
-    return FigureTable("Estimate", ("value ± standard error", "rests on"), tuple(rows))
+    return FigureTable("Estimate", ("value ± standard error", "rests on"), (*estimate_rows(found),))
 
 
 _SHOWN_RUNS = 20
@@ -264,10 +240,7 @@ def log_comparison_page(found: LogComparison) -> ReportPage:
 
 
 def _side_fact(question: str, side: Side) -> Fact:
-    found = side.profile
-    span = f"{minute_text(found.first)} to {minute_text(found.last)} Thai time"
-    said = f"{found.calls:,} calls to {found.people:,} people"
-    return Fact(question, said, f"{side.source}, {span}.")
+    return Fact(question, side.amount, f"{side.source}, {side.span}.")
 
 
 def _comparison_sections(found: LogComparison) -> Iterator[Section]:
@@ -305,12 +278,9 @@ def _distances(found: LogComparison) -> FigureTable:
 
 
 def _row(one: Compared) -> tuple[str, ...]:
-    unit = f", {one.metric.unit}" if one.metric.unit else ""
-    name = f"{one.metric.name}{unit}"
-    if np.isnan(one.distance):
-        return name, "–", "–", "–", "–"
-    distance, floor, low, high = map(one.metric.text, (one.distance, one.floor, one.low, one.high))
-    return name, distance, floor, f"{low} to {high}", "yes" if one.beyond_noise else "no"
+    name, unit, *cells = one.cells()
+    beyond = "–" if cells[0] == "–" else "yes" if one.beyond_noise else "no"
+    return f"{name}, {unit}" if unit else name, *cells, beyond
 
 
 def _draw_outcomes(logs: _Logs, ax: Axes) -> Axes:
