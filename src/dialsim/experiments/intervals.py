@@ -151,17 +151,17 @@ def share_beyond(distances: Values, error: float | None = None) -> float:
     from scipy import special
 
     ordered = np.sort(distances)
-    count, limited = len(ordered) // 2, error is not None
-    nearest, middle = (ordered[0], ordered[count]) if count else (0.0, 0.0)
-    excess = float((middle - ordered[:count]).sum())
-    crossed = limited and nearest <= 0
-    if count < _LEAST_OF_TAIL or crossed or not (0 < excess < inf):
-        return float(limited)
+    count, untold = len(ordered) // 2, 0.0 if error is None else 1.0
+    if count < _LEAST_OF_TAIL or not np.isfinite(ordered).all():
+        return untold
+    excess = float((ordered[count] - ordered[:count]).sum())
+    if not excess or (error is not None and ordered[0] <= 0):
+        return untold
     if error is None:
-        return count / len(ordered) * exp(-float(middle) * count / excess)
+        return count / len(ordered) * exp(-float(ordered[count]) * count / excess)
     share = float(special.betaincinv(count + 1, len(ordered) - count, 1.0 - error / 2))
     scale = excess / float(special.gammaincinv(count, error / 2))
-    return share * exp(-float(middle) / scale)
+    return share * exp(-float(ordered[count]) / scale)
 
 
 @dataclass(frozen=True, slots=True)
