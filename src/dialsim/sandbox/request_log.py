@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -89,6 +89,20 @@ class LoggedRequest:
             value = masked_value(value) if _is_secret(name) else masked_text(value)
             shown[name] = f"{shown[name]}, {value}" if name in shown else value
         return shown
+
+    @property
+    def outcome(self) -> str:
+        """Short text of the outcome."""
+        if self.status is not None:
+            return str(self.status)
+        return "under way" if self.took is None else "dropped"
+
+    @property
+    def fate(self) -> Literal["delivered", "failed", "underWay"]:
+        """Kind of the outcome, as for webhooks."""
+        if self.status is None:
+            return "underWay" if self.took is None else "failed"
+        return "delivered" if self.status < 400 else "failed"
 
 
 class RequestLog:

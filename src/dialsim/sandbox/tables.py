@@ -370,7 +370,7 @@ class WebhookTable:
                 "result": result,
                 "attempt": number or None,
                 "url": url,
-                "status": _fate(response),
+                "status": fate_of(response),
                 "response": response_json(response),
                 "received": received,
                 "resent": resent,
@@ -413,7 +413,8 @@ class WebhookTable:
         return self._kept
 
 
-def _fate(response: int) -> Fate:
+def fate_of(response: int) -> Fate:
+    """Return the kind of a response: an HTTP status, or a code instead of a status."""
     if response == NOT_SENT:
         return "kept"
     if response == UNDER_WAY:
@@ -426,6 +427,6 @@ def _having(responses: NDArray[np.int16], status: str) -> NDArray[np.bool_]:
     fitting = []
     for code in np.unique(responses).tolist():
         shown = response_json(code)
-        if status == _fate(code) or (shown is not None and status == str(shown)):
+        if status == fate_of(code) or (shown is not None and status == str(shown)):
             fitting.append(code)
     return np.isin(responses, fitting)

@@ -76,25 +76,22 @@ class RequestRow(WireModel):
     @classmethod
     def of(cls, request: LoggedRequest) -> RequestRow:
         """A request as it stands."""
+        plain = {name: getattr(request, name) for name in _AS_LOGGED}
         return cls(
-            n=request.n,
+            **plain,
             at=format_instant(request.at),
             received_at=format_instant(request.received_at),
             took_ms=None if request.took is None else round(request.took * 1000, 3),
-            organization=request.organization,
-            method=request.method,
-            path=request.path,
-            query=request.query,
-            headers=request.headers,
             body=request.body.shown(),
             body_bytes=request.body.size,
             body_cut=request.body.cut,
-            status=request.status,
             answer=request.answer.shown(),
             answer_bytes=request.answer.size,
             answer_cut=request.answer.cut,
-            fault=request.fault,
         )
+
+
+_AS_LOGGED = ("n", "organization", "method", "path", "query", "headers", "status", "fault")
 
 
 class RequestQuery(PageQuery):

@@ -40,6 +40,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.page.view import (
     MOST_FOUND,
+    MOST_REQUESTS,
     SPANS,
     ChartSpan,
     PagePlace,
@@ -49,7 +50,6 @@ from dialsim.sandbox.page.view import (
     find_people,
     fitting_span,
     latest_calls,
-    latest_requests,
     latest_webhooks,
     view_at,
 )
@@ -422,7 +422,7 @@ class Sections:
             "campaigns": self._campaigns(view),
             "calls": render("calls", calls=latest_calls(core, view), view=view),
             "webhooks": render("webhooks", webhooks=latest_webhooks(core, view), view=view),
-            "requests": render("requests", requests=latest_requests(core)),
+            "requests": render("requests", requests=core.requests.newest(MOST_REQUESTS)),
             "person": self._person(view),
             "scripts": self._scripts(),
             **self._options(view),

@@ -14,7 +14,7 @@ from dialsim.engine.log_reader import ENDS, NOT_HAPPENED
 from dialsim.engine.post_log import PostKey
 from dialsim.interface.instants import date_text
 from dialsim.interface.model import is_uuid
-from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS, accepted
+from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS
 from dialsim.interface.status import CallStatus
 from dialsim.results.story import (
     Event,
@@ -29,8 +29,7 @@ from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.failures import NO_WEBHOOK
 from dialsim.sandbox.http.answers import is_number
-from dialsim.sandbox.request_log import LoggedRequest
-from dialsim.sandbox.tables import Row
+from dialsim.sandbox.tables import Fate, Row, fate_of
 from dialsim.webhooks.deliveries import has_url
 from dialsim.webhooks.messages import sequence
 
@@ -222,13 +221,9 @@ class WebhookLine:
         return WORDS.get(self.response) or str(self.response)
 
     @property
-    def fate(self) -> str:
-        """Kind of the outcome: `delivered`, `failed`, `kept` or `under-way`."""
-        if self.response == NOT_SENT:
-            return "kept"
-        if self.response == UNDER_WAY:
-            return "under-way"
-        return "delivered" if accepted(self.response) else "failed"
+    def fate(self) -> Fate:
+        """Kind of the outcome."""
+        return fate_of(self.response)
 
     @property
     def place(self) -> tuple[int, ...]:
@@ -308,34 +303,6 @@ def _call_line(core: SandboxCore, campaign_view: CampaignView, key: PostKey) -> 
 
 MOST_REQUESTS = 50
 """Number of latest requests listed."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequestLine:
-    """Request of a client; `organization` is a name, empty for a request without a known key."""
-
-    request: LoggedRequest
-    organization: str
-
-    @property
-    def outcome(self) -> str:
-        """Short text of the outcome."""
-        if self.request.status is not None:
-            return str(self.request.status)
-        return "under way" if self.request.took is None else "dropped"
-
-    @property
-    def fate(self) -> str:
-        """Kind of the outcome: `delivered`, `failed` or `under-way`, as for webhooks."""
-        status = self.request.status
-        if status is None:
-            return "under-way" if self.request.took is None else "failed"
-        return "delivered" if status < 400 else "failed"
-
-
-def latest_requests(core: SandboxCore) -> list[RequestLine]:
-    """The requests that came last, newest first."""
-    return [RequestLine(one, one.organization or "") for one in core.requests.newest(MOST_REQUESTS)]
 
 
 MOST_FOUND = 20
