@@ -185,7 +185,7 @@ def test_bodies_alone_tell_as_much_of_who_answers(bodies: Log) -> None:
     assert not found.ring_time
     assert found.setup_time is None
     assert found.holds is not None  # the lines were saturated
-    assert not any(text.startswith("setupTime and ringTime:") for text in found.untold)
+    assert not any(text.startswith("setupTime and ringTime:") for text in found.undetermined)
     # Segments are in no body: people differ by them too, so that only these are compared
     for name, estimate, truth in (
         ("deadNumbers", found.answering.dead_numbers, 0.05),
@@ -280,10 +280,10 @@ def test_people_cut_short_are_not_dropped(tmp_path: Path) -> None:
 def test_one_attempt_tells_nothing_of_how_people_differ(tmp_path: Path) -> None:
     result = simulated(sketch(2_000, attempts=1), seed=4)
     found = calls_only(result, tmp_path)
-    assert "concentration" not in found.answering.told
+    assert "concentration" not in found.answering.determined
     text = yaml_text(calibrate(read_log(tmp_path)))
     assert re.search(r"concentration: [\d.]+ # ± .*; goes with the other values", text)
-    assert "deadNumbers" not in found.answering.told
+    assert "deadNumbers" not in found.answering.determined
 
 
 @pytest.mark.slow
@@ -391,7 +391,7 @@ def test_segments_that_a_log_lacks_are_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_heterogeneity_is_recovered(tmp_path: Path) -> None:
     who = calls_only(simulated(sketch(18_000), seed=6), tmp_path).answering
-    assert who.told == {"reachable", "deadNumbers", "concentration"}
+    assert who.determined == {"reachable", "deadNumbers", "concentration"}
     assert who.concentration.value == pytest.approx(3, rel=0.2)
     assert who.reachable.value == pytest.approx(0.85, abs=0.03)
 

@@ -81,7 +81,7 @@ def test_wear_and_recovery_are_within_three_standard_errors(worn: Calibration) -
     assert wear.per1000.effect.value < -3 * wear.per1000.effect.error
     share = found.answering.outcomes["answered"]
     assert abs(share.value - 0.42) < 3 * share.error
-    assert not any(text.startswith("answeredOdds.byCallerIdUse") for text in found.untold)
+    assert not any(text.startswith("answeredOdds.byCallerIdUse") for text in found.undetermined)
 
 
 def test_wear_is_written_where_a_scenario_has_it(worn: Calibration) -> None:
@@ -123,7 +123,7 @@ def test_bodies_do_not_show_numbers(tmp_path: Path) -> None:
     found = calibrate(read_log(tmp_path / "run" / "webhooks.jsonl")).behaviours["default"]
     assert found.answering.wear is None
     untold = "answeredOdds.byCallerIdUse: the log doesn't know which number a call showed"
-    assert untold in found.untold
+    assert untold in found.undetermined
 
 
 def test_uses_are_those_of_the_engine() -> None:

@@ -100,10 +100,10 @@ def test_a_run_has_the_events_of_its_folder_and_of_its_webhooks(told: bool, tmp_
     result.write(tmp_path / "run")
     with (tmp_path / "webhooks.jsonl").open("wb") as file:
         result.write_webhooks(file)
-    of_run = events_of_run(result.reading, told=told)
-    others = [events_of(read_log(tmp_path / "run"), told=told)]
+    of_run = events_of_run(result.reading, webhooks_only=told)
+    others = [events_of(read_log(tmp_path / "run"), webhooks_only=told)]
     if told:
-        others.append(events_of(read_log(tmp_path / "webhooks.jsonl"), told=True))
+        others.append(events_of(read_log(tmp_path / "webhooks.jsonl"), webhooks_only=True))
     for other in others:
         here, there = profile(of_run), profile(other)
         assert all(metric.distance(here, there) == 0 for metric in METRICS)

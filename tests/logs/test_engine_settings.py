@@ -98,12 +98,12 @@ def checked(number: int, folder: Path, form: str) -> tuple[EngineEstimate, list[
     lines = made.organizations[0].max_concurrent_calls
     log = written(dialsim.run(made), folder / str(number), form)
     found = estimate(RecordedCalls(log, asked))
-    told = [one.name for one in found.estimates if one.told]
+    told = [one.name for one in found.estimates if one.determined]
     wrong = [
         f"{number}: {one.name} {one.value} {one.others}, truth {engine}"
         for one in found.estimates
         if not is_right(one, made.engine, lines)
-        and (one.told or not admits(one, made.engine, lines))
+        and (one.determined or not admits(one, made.engine, lines))
     ]
     return found, told, wrong
 
@@ -136,7 +136,7 @@ def assert_the_rest_leaves_no_trace(number: int, found: EngineEstimate) -> None:
     made = scenario(number, engine)
     calls = dialsim.run(made).calls
     for one in found.estimates:
-        if one.told:
+        if one.determined:
             continue
         other = one.others[0].split(" ")[0]
         setting = f"engine.{one.name}={other}"
@@ -191,7 +191,7 @@ def test_the_command_writes_a_block_that_makes_the_log_again(tmp_path: Path) -> 
     assert (status, f"{out} exists; --force replaces it" in said) == (2, True)
     asked.write_text(json.dumps(plan(9, {}) | yaml.safe_load(block)))
     status, said = called(log, "--scenario", asked, "--format", "json")
-    assert (status, json.loads(said)["first"]) == (0, None)
+    assert (status, json.loads(said)["first_mismatch"]) == (0, None)
 
 
 def test_settings_that_fit_nothing_are_said_to() -> None:

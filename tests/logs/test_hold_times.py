@@ -65,7 +65,9 @@ def test_lines_that_were_never_saturated_are_said(tmp_path: Path) -> None:
     found = calibrate(log)
     assert found.assumes_holds
     assert "setupTime" not in yaml.safe_load(found.to_yaml())["behaviours"]["default"]
-    assert "the lines were never saturated for long" in " ".join(found.behaviours["default"].untold)
+    assert "the lines were never saturated for long" in " ".join(
+        found.behaviours["default"].undetermined
+    )
 
 
 def test_a_forecast_says_how_much_assumed_times_move_its_finish() -> None:

@@ -137,7 +137,7 @@ def test_masked_people_are_not_told_apart(tmp_path: Path) -> None:
     log = logged(tmp_path, 1, people=100)
     log.calls.loc[:3, "recipient"] = None
     found = compare_log(log, log, scenario(people=100), replications=40)
-    assert found.untold == f"people are masked in {log.source} and {log.source}"
+    assert found.not_compared == f"people are masked in {log.source} and {log.source}"
     compared = {one.metric.key: one.distance for one in found.distances}
     assert math.isnan(compared["gaps"])
     assert compared["talkTime"] == 0

@@ -62,11 +62,11 @@ def test_a_log_of_the_scenario_is_made_again(
 ) -> None:
     scenario = sketch(**engine).scenario()
     found = replay(RecordedCalls(logged(scenario, tmp_path, form), scenario))
-    assert found.first is None
+    assert found.first_mismatch is None
     assert (found.agree, found.missing, found.extra) == (found.calls, 0, 0)
     assert found.calls > 300
     if form == "bodies":  # the default behaviour: 28 s after a setup of 1 to 3 s
-        assert 29_000 < found.leads["NO_ANSWER"].typical < 31_000
+        assert 29_000 < found.hold_times["NO_ANSWER"].typical < 31_000
 
 
 def test_pauses_and_the_end_withdraw_the_same_dials(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_pauses_and_the_end_withdraw_the_same_dials(tmp_path: Path) -> None:
     known = known.at("Mon 09:12", "resume", "A").at("Mon 09:40", "setConcurrency", 2)
     scenario = known.at("Mon 10:00:00.500", "cancel", "B").scenario("clock.end=2026-01-05T03:30Z")
     found = replay(RecordedCalls(logged(scenario, tmp_path, "run"), scenario))
-    assert (found.first, found.agree) == (None, found.calls)
+    assert (found.first_mismatch, found.agree) == (None, found.calls)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,10 @@ def test_the_first_difference_names_its_rule(
 ) -> None:
     log = logged(sketch(**engine).scenario(), tmp_path, "run")
     found = replay(RecordedCalls(log, sketch().scenario()))
-    assert found.first is not None
-    assert (found.first.rule, said in found.first.why) == (rule, True), found.first
+    assert found.first_mismatch is not None
+    assert (found.first_mismatch.rule, said in found.first_mismatch.why) == (rule, True), (
+        found.first_mismatch
+    )
     assert found.before < found.calls
     assert found.before + found.after == found.calls
     assert found.agree == found.before + found.agree_after
@@ -114,8 +116,8 @@ def test_the_first_difference_names_its_rule(
 def test_so_do_settings_of_campaigns(change: str, rule: str, tmp_path: Path) -> None:
     log = logged(sketch().scenario(), tmp_path, "run")
     found = replay(RecordedCalls(log, sketch().scenario(change)))
-    assert found.first is not None
-    assert found.first.rule == rule, found.first
+    assert found.first_mismatch is not None
+    assert found.first_mismatch.rule == rule, found.first_mismatch
 
 
 @pytest.mark.parametrize(
@@ -126,8 +128,8 @@ def test_so_do_settings_of_campaigns(change: str, rule: str, tmp_path: Path) -> 
 def test_bodies_show_it_without_instants_of_dials(change: str, rule: str, tmp_path: Path) -> None:
     log = logged(sketch().scenario(), tmp_path, "bodies")
     found = replay(RecordedCalls(log, sketch().scenario(change)))
-    assert found.first is not None
-    assert found.first.rule == rule, found.first
+    assert found.first_mismatch is not None
+    assert found.first_mismatch.rule == rule, found.first_mismatch
 
 
 @pytest.mark.parametrize("form", ["run", "bodies"])
@@ -175,7 +177,7 @@ def test_a_log_with_holes_is_refused(tmp_path: Path) -> None:
         RecordedCalls(read_log(tmp_path / "holes.jsonl"), scenario)
     (tmp_path / "begin.jsonl").write_bytes(b"".join(lines[:200]))
     found = replay(RecordedCalls(read_log(tmp_path / "begin.jsonl"), scenario))
-    assert found.first is None
+    assert found.first_mismatch is None
     assert 50 < found.calls < 200
     assert "of the log are not compared" in found.notes[0]
 

@@ -535,8 +535,8 @@ def _comparison_text(found: LogComparison) -> Iterator[str]:
                  f" {floor:>{widths[3]}}", f" {others:<{widths[4]}}", said)  # fmt: skip
         yield " ".join(cells).rstrip()
     yield ""
-    if found.untold is not None:
-        yield f"Not compared where there is no number: {found.untold}."
+    if found.not_compared is not None:
+        yield f"Not compared where there is no number: {found.not_compared}."
     yield found.sentence
     if found.main is not None:
         more = len(found.beyond_noise) - 1
@@ -555,7 +555,7 @@ def _replayed_text(result: Replayed) -> Iterator[str]:
     from dialsim.interface.instants import duration_text
 
     yield f"{result.source} against {result.scenario}: {result.calls:,} calls are replayed."
-    if result.first is None:
+    if result.first_mismatch is None:
         yield "The model makes all of them, when they were made, and no others."
     else:
         yield f"{result.agree:,} are as the model makes them: {result.before:,} before the first"
@@ -566,12 +566,12 @@ def _replayed_text(result: Replayed) -> Iterator[str]:
         yield f"{result.extra:,} calls of the model are not in the log."
     if result.unseen:
         yield f"{result.unseen:,} calls of the model may be conversations without webhook (A2, A4)."
-    if result.first is not None:
-        yield from _parting_text(result.first, "" if result.has_dials else "about ")
+    if result.first_mismatch is not None:
+        yield from _mismatch_text(result.first_mismatch, "" if result.has_dials else "about ")
     if not result.has_dials:
         yield "The log has no instants of dials. Setup and ringing take, by what the model dials:"
-        for ending, lead in result.leads.items():
-            low, typical, high = map(duration_text, (lead.low, lead.typical, lead.high))
+        for ending, held in result.hold_times.items():
+            low, typical, high = map(duration_text, (held.low, held.typical, held.high))
             yield f"  {ending:<9} about {typical}; {low} to {high} is taken as agreement"
     for note in result.notes:
         yield f"Note: {note}."
@@ -581,7 +581,7 @@ _DONE = {"created": "created", "lost": "lost in the queue", "released": "release
          "dialled": "dialled"}  # fmt: skip
 
 
-def _parting_text(first: Mismatch, about: str) -> Iterator[str]:
+def _mismatch_text(first: Mismatch, about: str) -> Iterator[str]:
     from dialsim.interface.instants import date_text, time_text
 
     who = f"attempt {first.attempt} of {first.tel} in {first.campaign}"

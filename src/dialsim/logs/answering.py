@@ -212,7 +212,7 @@ class Answering:
     typical `hours`, `days` and `segments`, which are not distinguishable from the median of the
     log's first attempts; to the first of `attempts`; and, with `wear`, to a number without recent
     dials. Without `wear`, `no_wear` is the reason. `reachable`, `dead_numbers` and `concentration`
-    are those of `people` in a behaviour; `told` names those of the three that the log determines.
+    are those of `people` in a behaviour; `determined` names those that the log determines.
     `spread` is the standard deviation of the logarithms of each group's factors. `covariance` is
     that of the model's parameters.
     """
@@ -221,7 +221,7 @@ class Answering:
     reachable: PointEstimate
     dead_numbers: PointEstimate
     concentration: PointEstimate
-    told: frozenset[str]
+    determined: frozenset[str]
     hours: Mapping[int, Level]
     days: Mapping[int, Level]
     attempts: tuple[Level, ...]
@@ -255,7 +255,7 @@ class Answering:
             reachable=values[4],
             dead_numbers=values[5],
             concentration=values[6],
-            told=frozenset(("reachable", "deadNumbers", "concentration")),
+            determined=frozenset(("reachable", "deadNumbers", "concentration")),
             hours=dict(zip(self.hours, levels[hour:day], strict=True)),
             days=dict(zip(self.days, levels[day:attempt], strict=True)),
             attempts=tuple(levels[attempt:segment]),
@@ -914,7 +914,7 @@ def _answering(
     own = np.sqrt(np.diag(covariance)[:_MIXTURE])
     again = len(np.unique(attempts.person[attempts.attempt > 1]))  # people, not calls
     narrow = own < _TOLD * _PRIOR_SD[:_MIXTURE]
-    told = {
+    determined = {
         "reachable": narrow[_NEVERS] or errors[4] < _SURE,
         "deadNumbers": narrow[_DEADS] or errors[5] < _SURE,
         "concentration": narrow[_ALIKE],
@@ -933,7 +933,9 @@ def _answering(
         reachable=estimates[4],
         dead_numbers=estimates[5],
         concentration=estimates[6],
-        told=frozenset(name for name, is_told in told.items() if is_told and again >= _FEW),
+        determined=frozenset(
+            name for name, is_narrow in determined.items() if is_narrow and again >= _FEW
+        ),
         hours=dict(zip(layout.hours.tolist(), factors[hour:day], strict=True)),
         days=dict(zip(layout.days.tolist(), factors[day:attempt], strict=True)),
         attempts=tuple(factors[attempt:segment]),

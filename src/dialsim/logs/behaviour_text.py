@@ -72,7 +72,7 @@ def _behaviour(found: Calibrated) -> Iterator[str]:
         for rate, share in found.rates.items():
             yield _number(6, f"{rate}: ", share)
     yield "    # What the log leaves open, and what stands in its place:"
-    for sentence in found.untold:
+    for sentence in found.undetermined:
         yield from _comment(f"- {sentence}.", "    #   ")
     if found.misfits:
         yield "    # The log contradicts this behaviour:"
@@ -186,7 +186,9 @@ def _people(who: Answering) -> Iterator[str]:
 def _joint(who: Answering, key: str, estimate: PointEstimate) -> str:
     """Return the comment of a value of `people`, which the log may leave undetermined."""
     rests_on = _rests_on(estimate)
-    return rests_on if key in who.told else f"{rests_on}; goes with the other values, see below"
+    return (
+        rests_on if key in who.determined else f"{rests_on}; goes with the other values, see below"
+    )
 
 
 def _times(key: str, measured: FittedDurations, indent: int = 4) -> Iterator[str]:
@@ -305,7 +307,7 @@ def estimate_rows(found: Calibrated) -> Iterator[tuple[str, str, str]]:
         ("dead numbers", "deadNumbers", _percent(who.dead_numbers), who.dead_numbers),
         ("concentration", "concentration", f"{alike.value:.2g} ± {alike.error:.2g}", alike),
     ):
-        said = value if key in who.told else "the log cannot tell"
+        said = value if key in who.determined else "the log cannot tell"
         yield label, said, f"{estimate.count:,} people"
     if who.wear is not None:
         per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor

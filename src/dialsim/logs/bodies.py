@@ -494,11 +494,11 @@ def _person(recipient: _Recipient, is_removed: bool) -> tuple[str | None, bytes 
     # Masking keeps four digits (D1).
     if is_removed and sum(map(str.isdigit, tel)) > 4:
         marks |= Mark.LONG_TEL
-    told = tel, name, params
+    identity = tel, name, params
     try:
-        return tel, orjson.dumps(told, option=orjson.OPT_SORT_KEYS), marks
+        return tel, orjson.dumps(identity, option=orjson.OPT_SORT_KEYS), marks
     except TypeError:  # a number of more than 64 bits
-        return tel, json.dumps(told, sort_keys=True).encode(), marks
+        return tel, json.dumps(identity, sort_keys=True).encode(), marks
 
 
 def _shape(params: object) -> Shape:

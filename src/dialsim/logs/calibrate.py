@@ -81,7 +81,7 @@ class Calibrated:
     `setup_time` and `ring_time` (with the keys of the scenario) are measured in logs with instants
     of dials, `holds` is estimated from logs without. `furthest` are the shares of the funnel's
     values, `fields` those of each field. `latency` is the time from the end of an unanswered call
-    to its webhook. `untold` has a sentence on each undetermined value.
+    to its webhook. `undetermined` has a sentence on each undetermined value.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Calibrated:
     furthest: Shares | None
     fields: Mapping[str, Shares]
     latency: FittedDurations | None
-    untold: Sequence[str]
+    undetermined: Sequence[str]
     misfits: Sequence[str]
 
 
@@ -322,8 +322,8 @@ def behaviour_of(campaign: Campaign, by: By | None) -> str:
     """Return the name of the behaviour of a campaign's calls; not for `by` segment."""
     if by is None:
         return "default"
-    told = campaign.agent or campaign.agent_id if by == "agent" else campaign.name or campaign.id
-    return told or "unknown"
+    name = campaign.agent or campaign.agent_id if by == "agent" else campaign.name or campaign.id
+    return name or "unknown"
 
 
 def cut_of(dialled_at: NDArray[np.int64], share: float) -> int:
@@ -442,7 +442,7 @@ def _calibrated(
         furthest=furthest,
         fields=fields,
         latency=_fitted(latency),
-        untold=[*_untold(log, who, attempts, dialled_at, delays, holds)],
+        undetermined=[*_undetermined(log, who, attempts, dialled_at, delays, holds)],
         misfits=misfits(attempts, dialled_at, who, times, holds),
     )
 
@@ -537,7 +537,7 @@ def _shares(counted: Counter[str]) -> Shares:
     return Shares(total, {value: _share(count, total) for value, count in counted.most_common()})
 
 
-def _untold(
+def _undetermined(
     log: Log,
     who: Answering,
     attempts: Attempts,
@@ -553,7 +553,7 @@ def _untold(
     else:
         yield "rates.agentError: the log doesn't tell it from notRecorded, which has both"
     for key, why in _OPEN.items():
-        if key not in who.told:
+        if key not in who.determined:
             yield (
                 f"people.{key} by itself: {why}. The value is part of the joint fit and goes with "
                 "the other values of people and outcomes; replace none of them alone"
@@ -571,7 +571,7 @@ def _untold(
             "answeredOdds.byCallerIdUse in full: at any one time all numbers had been used much "
             "alike. What else changes over time, by neither hour nor day, would look the same"
         )
-    if len(who.attempts) > 1 and "concentration" in who.told:
+    if len(who.attempts) > 1 and "concentration" in who.determined:
         yield (
             "answeredOdds.byAttempt in full: that later attempts are answered less often is put "
             "down to the people who are left, as far as that explains it"

@@ -37,7 +37,7 @@ Histogram = tuple[Values, Counts]
 
 OUTCOMES = ("answered", "no answer", "busy", "failed")
 """Names by the codes of `answering`."""
-UNTOLD = ("not_analyzed", "failed", "pending")
+SILENT = ("not_analyzed", "failed", "pending")
 """Conversations without a webhook (A2, A4), which a log of webhooks does not contain."""
 _GRAM = 3
 # 0 stands before a person's first call and after the last one.
@@ -89,27 +89,27 @@ _NO_ONE = np.empty(0, np.int64)
 _NOTHING = Events(_NO_ONE, np.empty(0, np.int8), _NO_ONE, _NO_ONE, _NO_ONE)
 
 
-def events_of(log: Log, *, told: bool) -> Events:
-    """Return the events of a log; if `told`, without events that webhooks don't show."""
+def events_of(log: Log, *, webhooks_only: bool) -> Events:
+    """Return the events of a log; if `webhooks_only`, without events that webhooks don't show."""
     calls, outcome = log.calls, outcomes_of(log)
-    if told:
-        untold = calls["analysis"].astype(object).isin(UNTOLD).to_numpy()
-        outcome = np.where(untold, -1, outcome)
+    if webhooks_only:
+        silent = calls["analysis"].astype(object).isin(SILENT).to_numpy()
+        outcome = np.where(silent, -1, outcome)
     attempt = calls["attempt"].fillna(0).to_numpy(np.int64)
     times = milliseconds(calls["started_at"]), milliseconds(calls["ended_at"])
     return Events.of(people_of(calls), outcome, attempt, *times)
 
 
-def events_of_run(reading: RunView, *, told: bool) -> Events:
+def events_of_run(reading: RunView, *, webhooks_only: bool) -> Events:
     """Return the events of a run, as `events_of` reads them from its folder."""
     code = np.array([STATUS_OUTCOMES.get(status, -1) for status in CALL_STATUSES], dtype=np.int8)
-    untold = [VERDICTS.index(Verdict(name)) for name in UNTOLD]
+    silent = [VERDICTS.index(Verdict(name)) for name in SILENT]
     top, columns = 0, []
     for own in reading.campaigns.values():
         calls = own.calls
         outcome = code[calls.status]
-        if told:
-            outcome[np.isin(own.verdicts.code, untold)] = -1
+        if webhooks_only:
+            outcome[np.isin(own.verdicts.code, silent)] = -1
         person = calls.recipient.astype(np.int64) + top
         # Numbers of people start at 0 in each campaign; shifted, they are unique in the run.
         top = int(person.max(initial=top - 1)) + 1

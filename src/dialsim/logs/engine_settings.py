@@ -26,7 +26,7 @@ from dialsim.interface.instants import format_instant
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.line_changes import LineChange, line_changes
 from dialsim.logs.record import NO_ENDING, CallTimes, Integers, RecordedCalls
-from dialsim.logs.replay import leads, pairs
+from dialsim.logs.replay import hold_times, pairs
 from dialsim.scenario.service import LONGEST_RELEASE_INTERVAL, EngineSettings, Sharing
 from dialsim.scenario.units import format_duration
 
@@ -39,7 +39,7 @@ _CLOSE = 10.0
 histograms of times are themselves estimates.
 """
 _UNLIKELY = -20.0
-_BIN_MS, _LONGEST_LEAD = 500, 1_000_000
+_BIN_MS, _LONGEST_HOLD = 500, 1_000_000
 """Width and range of the histogram of setup plus ring times, in ms."""
 _FITTING = 0.9
 """Share of agreeing calls below which settings are uninformative."""
@@ -89,7 +89,7 @@ class SettingEstimate:
     between: str | None = None
 
     @property
-    def told(self) -> bool:
+    def determined(self) -> bool:
         """True if the log determines this setting."""
         return not self.others and not self.doubtful
 
@@ -125,7 +125,7 @@ class EngineEstimate:
                 {
                     "name": one.name,
                     "value": one.value,
-                    "told": one.told,
+                    "determined": one.determined,
                     "between": one.between,
                     "others": [*one.others],
                 }
@@ -220,7 +220,7 @@ def estimate_lines(found: EngineEstimate) -> Iterator[str]:
 
 def note_on(one: SettingEstimate) -> str:
     """Describe the certainty of an estimate."""
-    if one.told:
+    if one.determined:
         return "the log tells it" + (f": {one.between}" if one.between else "")
     if one.doubtful:
         return "doubtful"
@@ -319,15 +319,15 @@ class _Search:
     def _unlikelihood(self, model: CallTimes) -> float:
         """Return the negative log likelihood of the times left for setup and ringing."""
         record = self._record
-        by_ending = leads(record, model)
+        by_ending = hold_times(record, model)
         found = pairs(record, model, by_ending)
         both = (found.record >= 0) & (found.model >= 0)
         own, theirs = found.record[both], found.model[both]
-        lead = record.calls.over[own] - model.dialled[theirs]
+        held = record.calls.over[own] - model.dialled[theirs]
         ending = record.calls.ending[own]
         dialled = (ending != NO_ENDING) & (model.dialled[theirs] != NO_INSTANT)
-        dialled &= (record.calls.over[own] != NO_INSTANT) & (lead > 0)
-        fits = _log_density_of_leads(lead[dialled], ending[dialled])
+        dialled &= (record.calls.over[own] != NO_INSTANT) & (held > 0)
+        fits = _log_density_of_hold_times(held[dialled], ending[dialled])
         lost = (record.calls.lost[own] != NO_INSTANT) & (model.lost[theirs] != NO_INSTANT)
         late = model.lost[theirs][lost] - record.calls.lost[own][lost]
         losses = _log_density_of_losses(late)
@@ -335,8 +335,8 @@ class _Search:
         # Losses that the log does not have count against the settings too; else the shortest
         # timeout would fit best.
         extra = int(found.wrong["lost"][found.record < 0].sum())
-        # A call without a plausible lead has a small constant likelihood, so that a few odd calls
-        # don't decide.
+        # A call without a plausible hold time has a small constant likelihood, so that a few odd
+        # calls don't decide.
         return -float(fits.sum() + losses.sum() + _UNLIKELY * (rest + extra))
 
     # -- the search -------------------------------------------------------------------------------
@@ -651,7 +651,7 @@ class _Search:
 def _agreement(record: RecordedCalls, engine: EngineSettings, which: Engine) -> tuple[int, int]:
     """Return how many calls are compared, and how many of them agree."""
     model = record.played(engine, which)
-    found = pairs(record, model, {} if record.has_dials else leads(record, model))
+    found = pairs(record, model, {} if record.has_dials else hold_times(record, model))
     return int((found.record >= 0).sum()), int(found.agree.sum())
 
 
@@ -703,14 +703,14 @@ def _divisors(grid: int) -> list[int]:
     return [one for one in found if one <= LONGEST_RELEASE_INTERVAL][:_MOST_INTERVALS]
 
 
-def _log_density_of_leads(lead: Integers, ending: Integers) -> NDArray[np.float64]:
-    """Return the log density (1/ms) of each call's lead among the other calls of its ending.
+def _log_density_of_hold_times(held: Integers, ending: Integers) -> NDArray[np.float64]:
+    """Return the log density (1/ms) of each call's hold time among other calls of its ending.
 
-    A leave-one-out histogram (Stone 1984). A parametric family would not fit the leads of every
-    log, and where it does not fit, wrong settings come out as likely.
+    A leave-one-out histogram (Stone 1984). A parametric family would not fit the hold times of
+    every log, and where it does not fit, wrong settings come out as likely.
     """
     _, at, counts = np.unique(
-        ending * _LONGEST_LEAD + np.minimum(lead, _LONGEST_LEAD - 1) // _BIN_MS,
+        ending * _LONGEST_HOLD + np.minimum(held, _LONGEST_HOLD - 1) // _BIN_MS,
         return_inverse=True, return_counts=True,
     )  # fmt: skip
     # A bin with this call alone gets half a call, instead of an impossible 0.

@@ -114,26 +114,26 @@ def file_source(path: Path, column: str | None, progress: Progress | None) -> So
     if start.startswith(b"PAR1"):
         form, chunks = "parquet", _parquet_chunks(path, column, progress)
     elif text.startswith(b"["):
-        form, chunks = "array", _listed(_array_entries(path, _told(progress, size)))
+        form, chunks = "array", _listed(_array_entries(path, _notifier(progress, size)))
     elif text.startswith(b"{") or (column is None and not _is_csv(path)):
         form, chunks = "lines", _line_chunks(path, size, progress)
     else:
-        form, chunks = "csv", _listed(_csv_entries(path, column, _told(progress, size)))
+        form, chunks = "csv", _listed(_csv_entries(path, column, _notifier(progress, size)))
     return Source(str(path), form, chunks)
 
 
 _MARK = b"\xef\xbb\xbf"
-_Told = Callable[[BinaryIO], None]
+_Notify = Callable[[BinaryIO], None]
 
 
-def _told(progress: Progress | None, size: int) -> _Told:
+def _notifier(progress: Progress | None, size: int) -> _Notify:
     """Return a callback that reports the progress through a file."""
 
-    def tell(raw: BinaryIO) -> None:
+    def notify(raw: BinaryIO) -> None:
         if progress is not None:
             progress(min(raw.tell(), size), size)
 
-    return tell
+    return notify
 
 
 def _listed(entries: Iterator[Entry]) -> Iterator[Chunk]:
@@ -165,7 +165,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
 def _line_chunks(path: Path, size: int, progress: Progress | None) -> Iterator[Chunk]:
     with _opened(path) as (file, raw):
         if file is not raw:
-            yield from _unpacked_lines(file, raw, _told(progress, size))
+            yield from _unpacked_lines(file, raw, _notifier(progress, size))
             return
         # Only byte ranges are sent: sending the lines to a process costs a tenth of parsing them
         stop = len(_MARK) if raw.read(len(_MARK)) == _MARK else 0
@@ -192,12 +192,12 @@ def _is_csv(path: Path) -> bool:
     return ".csv" in path.suffixes
 
 
-def _unpacked_lines(file: Any, raw: BinaryIO, told: _Told) -> Iterator[FileLines]:
+def _unpacked_lines(file: Any, raw: BinaryIO, notify: _Notify) -> Iterator[FileLines]:
     """Yield the lines of a compressed file; a line too long and a truncated file are damage."""
     rest = file.read(len(_MARK)).removeprefix(_MARK)
     while True:
         text, ended, broken = _piece(file, rest)
-        told(raw)
+        notify(raw)
         # The last line of a whole file needs no line end; the last line of a truncated one is
         # incomplete.
         cut = len(text) if ended and broken is None else text.rfind(b"\n") + 1
@@ -232,7 +232,7 @@ def _piece(file: Any, rest: bytes) -> tuple[bytes, bool, Damaged | None]:
     return b"".join(pieces), False, None
 
 
-def _array_entries(path: Path, told: _Told) -> Iterator[Entry]:
+def _array_entries(path: Path, notify: _Notify) -> Iterator[Entry]:
     """Yield the elements of a JSON array without loading it as a whole."""
     decoder, number = json.JSONDecoder(), 0
     with _opened(path) as (file, raw):
@@ -256,7 +256,7 @@ def _array_entries(path: Path, told: _Told) -> Iterator[Entry]:
                 return
             yield number, element
             if number % CHUNK == 0:
-                told(raw)
+                notify(raw)
 
 
 class _Text:
@@ -324,7 +324,7 @@ def _whole_characters(text: bytes) -> int:
     return len(text)
 
 
-def _csv_entries(path: Path, column: str | None, told: _Told) -> Iterator[Entry]:
+def _csv_entries(path: Path, column: str | None, notify: _Notify) -> Iterator[Entry]:
     csv.field_size_limit(min(sys.maxsize, LONGEST_LINE))
     with _opened(path) as (file, raw):
         # NUL bytes, which a crash leaves in a log, would end the csv module's reading.
@@ -347,7 +347,7 @@ def _csv_entries(path: Path, column: str | None, told: _Told) -> Iterator[Entry]
                 yield rows.line_num, _body_in(found)
             count += 1
             if count % CHUNK == 0:
-                told(raw)
+                notify(raw)
 
 
 def _parquet_chunks(path: Path, column: str | None, progress: Progress | None) -> Iterator[Chunk]:

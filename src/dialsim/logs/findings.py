@@ -224,7 +224,7 @@ class LogColumns:
         """Yield a finding per body in a mask, up to the limit per rule."""
         instants, calls, campaigns = self.body(at), self.body("call"), self.body("campaign")
         for row in self._listed(rule, wrong):
-            told = text if isinstance(text, str) else text(row)
+            said = text if isinstance(text, str) else text(row)
             call = int(calls[row])
             yield Finding(
                 rule=rule,
@@ -232,7 +232,7 @@ class LogColumns:
                 campaign=self.log.campaigns[campaigns[row]].name if call >= 0 else None,
                 call_id=self.call_id(call) if call >= 0 else None,
                 at=_known(instants[row]),
-                text=told,
+                text=said,
             )
 
     def of_calls(
@@ -241,14 +241,14 @@ class LogColumns:
         """Yield a finding per call in a mask, up to the limit per rule."""
         lines = self.log.calls["line"].to_numpy()
         for row in self._listed(rule, wrong):
-            told = text if isinstance(text, str) else text(row)
+            said = text if isinstance(text, str) else text(row)
             yield Finding(
                 rule=rule,
                 line=int(lines[row]),
                 campaign=self.log.campaigns[self.campaign[row]].name,
                 call_id=self.call_id(row),
                 at=_known(at[row]),
-                text=told,
+                text=said,
             )
 
 

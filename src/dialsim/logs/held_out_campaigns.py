@@ -394,13 +394,13 @@ def _campaign(
     if masked > MOST_UNKNOWN * len(calls):
         return f"of {len(calls):,} calls {masked:,} are of people who are masked"
     if scenario is None:
-        told = _shown_settings(log, code)
+        settings = _shown_settings(log, code)
     else:
-        told = _written_settings(log, code, cut, scenario)
-    if isinstance(told, str):
-        return told
-    people, most = _people(calls, cut, without), told.max_attempts
-    unseen = max(told.listed - len(people), 0)
+        settings = _written_settings(log, code, cut, scenario)
+    if isinstance(settings, str):
+        return settings
+    people, most = _people(calls, cut, without), settings.max_attempts
+    unseen = max(settings.listed - len(people), 0)
     unsettled = unseen + int((~people["reached"] & (people["attempts"] < most)).sum())
     shown = calls.loc[calls["setting"] >= 0, "setting"].unique()
     completed = any(log.settings[one].status == "COMPLETED" for one in shown)
@@ -419,10 +419,10 @@ def _campaign(
     ends = milliseconds(calls.loc[calls["status"].isin(_COUNTED), "ended_at"].dropna())
     return _Campaign(
         name=name,
-        organization=told.organization,
-        agent={**told.agent, **agent},
-        block={**told.block, "name": name, "agent": agent["name"]},
-        lines=told.lines,
+        organization=settings.organization,
+        agent={**settings.agent, **agent},
+        block={**settings.block, "name": name, "agent": agent["name"]},
+        lines=settings.lines,
         people=people,
         unseen=0 if completed else unseen,
         finish=int(ends.max(initial=cut)),

@@ -10,7 +10,7 @@ from dialsim.engine.rules import ENDINGS
 from dialsim.interface.instants import short_text
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.record import NO_ENDING, Integers, RecordedCalls
-from dialsim.logs.replay import expected_lead
+from dialsim.logs.replay import expected_hold_time
 
 PARTS = 12  # parts of a log, with equally many calls, whose lines in use are compared
 FEWEST = 20  # calls that a part needs
@@ -87,6 +87,6 @@ def _dials(record: RecordedCalls) -> Integers:
     if record.has_dials:
         return record.calls.dialled
     calls = record.calls
-    lead = np.array([expected_lead(record, ending).typical for ending in range(len(ENDINGS))])
+    held = np.array([expected_hold_time(record, ending).typical for ending in range(len(ENDINGS))])
     known = (calls.ending != NO_ENDING) & (calls.over != NO_INSTANT)
-    return np.where(known, calls.over - lead[calls.ending], NO_INSTANT)
+    return np.where(known, calls.over - held[calls.ending], NO_INSTANT)

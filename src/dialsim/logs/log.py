@@ -559,11 +559,11 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
     has_body = of_call >= 0
     pairs = pd.MultiIndex.from_frame(table[["organization", "campaign"]].astype(str))
     codes, kinds = pairs.factorize()
-    told = log.calls["campaign"].to_numpy()
+    of_calls = log.calls["campaign"].to_numpy()
     campaigns = []
     for code, (organization, name) in enumerate(kinds):
         rows = np.flatnonzero((codes == code) & has_body)
-        known = log.campaigns[told[of_call[rows[0]]]] if len(rows) else None
+        known = log.campaigns[of_calls[of_call[rows[0]]]] if len(rows) else None
         one = known or Campaign(None, name, None, None)
         campaigns.append(replace(one, organization=organization))
     people = pd.MultiIndex.from_arrays([codes, table["recipient"]]).factorize()[0]

@@ -145,9 +145,9 @@ class Side:
 class LogComparison:
     """Distances of a simulated log from a real one.
 
-    `noise` names the model that the floors come from, which ran `replications` times; `untold`
-    gives the reason for missing distances. `main` is the distance that explains most, None if none
-    exceeds its floor, and `sentence` states it.
+    `noise` names the model that the floors come from, which ran `replications` times.
+    `not_compared` gives the reason for missing distances. `main` is the distance that explains
+    most, None if none exceeds its floor, and `sentence` states it.
     """
 
     real: Side
@@ -155,7 +155,7 @@ class LogComparison:
     noise: str
     replications: int
     distances: tuple[Compared, ...]
-    untold: str | None
+    not_compared: str | None
     main: Compared | None
     sentence: str
     others: tuple[Profile, ...]
@@ -183,7 +183,7 @@ class LogComparison:
                 }
                 for one in self.distances
             ],
-            "untold": self.untold,
+            "notCompared": self.not_compared,
             "mainDifference": self.main and self.main.metric.key,
             "sentence": self.sentence,
         }  # fmt: skip
@@ -221,10 +221,10 @@ def compare_log(
     """
     if replications < FEWEST:
         raise DialsimError(f"replications must be {FEWEST} or more, not {replications}")
-    told = not real.form == simulated.form == "run"
-    sides = [_read(log, told=told) for log in (real, simulated)]
+    webhooks_only = not real.form == simulated.form == "run"
+    sides = [_read(log, webhooks_only=webhooks_only) for log in (real, simulated)]
     models, noise = ([scenario], "the scenario") if scenario else _models(real, simulated)
-    runs = [_more_runs(model, replications, told, progress) for model in models]
+    runs = [_more_runs(model, replications, webhooks_only, progress) for model in models]
     others = runs[0]
     here, there = (side.profile for side in sides)
     masked = [log.source for log in (real, simulated) if log.calls["recipient"].isna().any()]
@@ -247,15 +247,15 @@ def compare_log(
         noise=noise,
         replications=replications,
         distances=tuple(compared),
-        untold=f"people are masked in {' and '.join(masked)}" if masked else None,
+        not_compared=f"people are masked in {' and '.join(masked)}" if masked else None,
         main=main,
         sentence=_sentence(main, here, there),
         others=tuple(others),
     )
 
 
-def _read(log: Log, *, told: bool) -> Side:
-    events = events_of(log, told=told)
+def _read(log: Log, *, webhooks_only: bool) -> Side:
+    events = events_of(log, webhooks_only=webhooks_only)
     if not len(events):
         raise DialsimError(f"{log.source}: no call in it was dialled and has ended")
     return Side(log.source, profile(events))
@@ -264,7 +264,7 @@ def _read(log: Log, *, told: bool) -> Side:
 # -- the noise -------------------------------------------------------------------------------------
 
 
-def _more_runs(model: Scenario, runs: int, told: bool, progress: Shown) -> list[Profile]:
+def _more_runs(model: Scenario, runs: int, webhooks_only: bool, progress: Shown) -> list[Profile]:
     """Return the profiles of extra runs of the model; runs without a call are left out."""
     calls = calls_of(model) * runs
     engine = choose("auto", calls)
@@ -272,7 +272,7 @@ def _more_runs(model: Scenario, runs: int, told: bool, progress: Shown) -> list[
     numbers = range(_FIRST_REPLICATION, _FIRST_REPLICATION + runs)
     with followed(progress, "Simulating", "runs") as tell:
         found = []
-        for done, one in enumerate(_worked_off(model, numbers, engine, told, calls), 1):
+        for done, one in enumerate(_worked_off(model, numbers, engine, webhooks_only, calls), 1):
             found += [] if one is None else [one]
             if tell is not None:
                 tell(done, runs)
@@ -282,24 +282,24 @@ def _more_runs(model: Scenario, runs: int, told: bool, progress: Shown) -> list[
 
 
 def _worked_off(
-    model: Scenario, numbers: range, engine: Engine, told: bool, calls: int
+    model: Scenario, numbers: range, engine: Engine, webhooks_only: bool, calls: int
 ) -> Iterable[Profile | None]:
     if calls < _WORTH_WORKERS:
-        return (_run(model, number, engine, told) for number in numbers)
+        return (_run(model, number, engine, webhooks_only) for number in numbers)
     from joblib import Parallel, delayed
 
     workers = Parallel(n_jobs=-1, return_as="generator")
     with interrupts_held():
         found: Iterable[Profile | None] = workers(
-            delayed(_run)(model, number, engine, told) for number in numbers
+            delayed(_run)(model, number, engine, webhooks_only) for number in numbers
         )
     return found
 
 
-def _run(model: Scenario, replication: int, engine: Engine, told: bool) -> Profile | None:
+def _run(model: Scenario, replication: int, engine: Engine, webhooks_only: bool) -> Profile | None:
     """Run a replication, in any process, and return its profile."""
     reading = RunView(run_world(World(model, None, replication), engine))
-    events = events_of_run(reading, told=told)
+    events = events_of_run(reading, webhooks_only=webhooks_only)
     return profile(events, _SAMPLE) if len(events) else None
 
 

@@ -460,15 +460,15 @@ def _fitting(
 def _campaign_text(campaign: PulledCampaign, schedule: ScheduleRequest) -> str:
     body = schedule.model_dump(mode="json", by_alias=True, exclude_none=True)
     shown = [f"          {name}: {_json(body[name])}\n" for name in CARRIED_OVER if name in body]
-    told = "as it was requested" if campaign.schedule else "a guess: the service does not tell it"
-    if campaign.logged and campaign.schedule is campaign.logged.schedule:
-        told = "as the log shows it" if campaign.schedule else told
+    source = "as it was requested" if campaign.schedule else "a guess: the service does not tell it"
+    if campaign.schedule and campaign.logged and campaign.schedule is campaign.logged.schedule:
+        source = "as the log shows it"
     return f"""\
       - name: {_json(campaign.name)}
         id: {campaign.id}
         agent: {_json(_agent_name(campaign))}
         recipients: {{file: {campaign.file}}}
-        schedule: # {told}
+        schedule: # {source}
 {"".join(shown)}"""
 
 

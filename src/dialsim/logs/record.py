@@ -498,9 +498,9 @@ def _numbered(
     )[order] if len(order) else before  # fmt: skip
     number = np.where(own > 0, own, start + before + 1)
     # A lost call belongs to the attempt that it was to be: the one after the last that counted
-    told = np.where(counts & (own > 0), own + 1, 0)
+    following = np.where(counts & (own > 0), own + 1, 0)
     for place in np.flatnonzero(lost[order] & (own == 0) & ~begins).tolist():
-        before_it = told[first[place] : place]
+        before_it = following[first[place] : place]
         if before_it.any():
             number[place] = before_it.max()
     group = (who[order] << _ATTEMPT_BITS) | np.minimum(number, 2**_ATTEMPT_BITS - 1)

@@ -25,7 +25,7 @@ from dialsim.scenario.units import format_duration
 FEW = 20
 """Fewest calls of an ending to estimate the time of setup and ringing."""
 _BELOW, _ABOVE = 3, 6
-"""Plausible leads end this many widths of the shortest half below and above it."""
+"""Plausible hold times end this many widths of the shortest half below and above it."""
 _LEAST_WIDTH_MS = 500
 _CLOCK_MS = 1_000
 """Tolerance (ms) for instants of the real service, where no simulated ones are compared."""
@@ -41,7 +41,7 @@ _SHARING_RULES = {"priority": "Q7", "weighted": "Q8", "deadline": "Q9"}
 
 
 @dataclass(frozen=True, slots=True)
-class Lead:
+class HoldTime:
     """Time (ms) of setup and ringing of calls of one ending, if no dials are recorded.
 
     `typical` is the middle of the shortest interval with half of the calls, `spread` half its
@@ -77,7 +77,7 @@ class Replayed:
     Of the recorded `calls`, `agree` are as the model makes them, at every instant that the log has.
     `before` and `agree_after` count those before and after the first difference; `missing` are
     recorded but not simulated, `extra` simulated but not recorded. `unseen` calls of the model may
-    be conversations without a webhook. `leads` are by ending, for logs without dials.
+    be conversations without a webhook. `hold_times` are by ending, for logs without dials.
     """
 
     source: str
@@ -90,18 +90,18 @@ class Replayed:
     missing: int
     extra: int
     unseen: int
-    first: Mismatch | None
+    first_mismatch: Mismatch | None
     has_dials: bool
-    leads: Mapping[str, Lead]
+    hold_times: Mapping[str, HoldTime]
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON; instants as the interface writes them."""
         document = asdict(self)
-        if self.first is not None:
+        if self.first_mismatch is not None:
             for name in ("at", "recorded", "simulated"):
-                at = getattr(self.first, name)
-                document["first"][name] = None if at is None else format_instant(at)
+                at = getattr(self.first_mismatch, name)
+                document["first_mismatch"][name] = None if at is None else format_instant(at)
         return document
 
 
@@ -127,7 +127,7 @@ class Pairs:
         return alike
 
 
-def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
+def hold_times(record: RecordedCalls, model: CallTimes) -> dict[int, HoldTime]:
     """Estimate the time of setup and ringing by ending: from the model's dial to the recorded end.
 
     The estimate is robust: up to half of the simulated dials may be wrong. Endings with few calls
@@ -136,14 +136,14 @@ def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
     own, theirs, _ = _paired(record.calls, model)
     both = (own >= 0) & (theirs >= 0)
     own, theirs = own[both], theirs[both]
-    lead = record.calls.over[own] - model.dialled[theirs]
+    held = record.calls.over[own] - model.dialled[theirs]
     known = (model.dialled[theirs] != NO_INSTANT) & (record.calls.over[own] != NO_INSTANT)
-    found: dict[int, Lead] = {}
+    found: dict[int, HoldTime] = {}
     for ending in range(len(ENDINGS)):
-        times = np.sort(lead[known & (record.calls.ending[own] == ending) & (lead > 0)])
+        times = np.sort(held[known & (record.calls.ending[own] == ending) & (held > 0)])
         # The shortest half of a few calls would be narrow by chance.
         if len(times) < FEW:
-            found[ending] = expected_lead(record, ending)
+            found[ending] = expected_hold_time(record, ending)
             continue
         # The shorth, a robust estimate of location and scale (Rousseeuw & Leroy 1988): up to half
         # of the values may be wrong.
@@ -151,12 +151,12 @@ def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
         widths = times[half - 1 :] - times[: len(times) - half + 1]
         begin = int(np.argmin(widths))
         low, high = int(times[begin]), int(times[begin + half - 1])
-        found[ending] = _lead(low, high)
+        found[ending] = _hold_time(low, high)
     return found
 
 
-def expected_lead(record: RecordedCalls, ending: int) -> Lead:
-    """Return the lead by the scenario's behaviours: the 25 % to 75 % quantiles of setup plus
+def expected_hold_time(record: RecordedCalls, ending: int) -> HoldTime:
+    """Return the hold time by the scenario's behaviours: the 25 % to 75 % quantiles of setup plus
     ringing.
     """
     spans = []
@@ -166,13 +166,13 @@ def expected_lead(record: RecordedCalls, ending: int) -> Lead:
         times = (ring.answered, ring.no_answer, ring.busy, ring.failed)[ending]
         places = np.array([0.25, 0.75])
         spans.append(durations(behaviour.setup_time, places) + durations(times, places))
-    return _lead(int(min(low for low, _ in spans)), int(max(high for _, high in spans)))
+    return _hold_time(int(min(low for low, _ in spans)), int(max(high for _, high in spans)))
 
 
-def _lead(low: int, high: int) -> Lead:
+def _hold_time(low: int, high: int) -> HoldTime:
     width = max(high - low, _LEAST_WIDTH_MS)
     bounds = max(1, low - _BELOW * width), high + _ABOVE * width
-    return Lead(bounds[0], (low + high) // 2, bounds[1], width // 2)
+    return HoldTime(bounds[0], (low + high) // 2, bounds[1], width // 2)
 
 
 def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers, Integers]:
@@ -202,7 +202,7 @@ def _earlier(one: Integers, other: Integers) -> Integers:
     )
 
 
-def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, Lead]) -> Pairs:
+def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, HoldTime]) -> Pairs:
     """Compare recorded and simulated calls; `by_ending` is for logs without dials."""
     own, theirs, _ = _paired(record.calls, model)
     wrong: dict[Event, Mask] = {}
@@ -224,8 +224,8 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, Lead]
             bounds = np.array([(by_ending[e].low, by_ending[e].typical, by_ending[e].high)
                                for e in range(len(ENDINGS))])[ending]  # fmt: skip
             seen = (ending != NO_ENDING) & (over != NO_INSTANT)
-            lead = over - others
-            fits = (others != NO_INSTANT) & (lead >= bounds[:, 0]) & (lead <= bounds[:, 2])
+            held = over - others
+            fits = (others != NO_INSTANT) & (held >= bounds[:, 0]) & (held <= bounds[:, 2])
             differs = seen & ~fits
             # A call without a webhook may be a conversation that was not analyzed (A2).
             unseen = (own < 0) & (others != NO_INSTANT)
@@ -249,7 +249,7 @@ def replay(record: RecordedCalls, engine: EngineSettings | None = None) -> Repla
     """Replay a record under the scenario's engine settings, or others, and report differences."""
     settings = record.scenario.engine if engine is None else engine
     model = record.played(settings, choose("auto", len(record.calls)))
-    by_ending = {} if record.has_dials else leads(record, model)
+    by_ending = {} if record.has_dials else hold_times(record, model)
     found = pairs(record, model, by_ending)
     recorded, simulated = found.record >= 0, found.model >= 0
     first = _first(record, model, found, by_ending, settings)
@@ -273,9 +273,9 @@ def replay(record: RecordedCalls, engine: EngineSettings | None = None) -> Repla
         missing=int((recorded & ~simulated).sum()),
         extra=int((~recorded & simulated & ~found.unseen).sum()),
         unseen=int(found.unseen.sum()),
-        first=first,
+        first_mismatch=first,
         has_dials=record.has_dials,
-        leads={names[ending]: lead for ending, lead in by_ending.items()},
+        hold_times={names[ending]: one for ending, one in by_ending.items()},
         notes=tuple(record.notes),
     )
 
@@ -287,7 +287,7 @@ def _first(
     record: RecordedCalls,
     model: CallTimes,
     found: Pairs,
-    by_ending: Mapping[int, Lead],
+    by_ending: Mapping[int, HoldTime],
     settings: EngineSettings,
 ) -> Mismatch | None:
     """Return the earliest difference; within an instant the first by the order of T4."""
@@ -313,7 +313,7 @@ def _first(
     return scene.mismatch(int(np.flatnonzero(mask)[0]), event, at)
 
 
-def _dials(record: RecordedCalls, by_ending: Mapping[int, Lead], rows: Integers) -> Integers:
+def _dials(record: RecordedCalls, by_ending: Mapping[int, HoldTime], rows: Integers) -> Integers:
     """Return the instants of the recorded dials, estimated if they are not recorded."""
     if record.has_dials:
         return _at(record.calls.dialled, rows)
@@ -331,7 +331,7 @@ class _Scene:
         record: RecordedCalls,
         model: CallTimes,
         found: Pairs,
-        by_ending: Mapping[int, Lead],
+        by_ending: Mapping[int, HoldTime],
         settings: EngineSettings,
     ) -> None:
         self._record = record
@@ -488,7 +488,7 @@ class _Scene:
     @property
     def _slack(self) -> int:
         """Uncertainty (ms) of the recorded dials."""
-        return max((lead.high - lead.typical for lead in self._by_ending.values()), default=0)
+        return max((one.high - one.typical for one in self._by_ending.values()), default=0)
 
     def _person(self, row: int) -> str:
         calls = self._calls

@@ -76,7 +76,7 @@ def _calibration_facts(calibration: Calibration) -> Iterator[Fact]:
         span = f"{minute_text(found.first)} to {minute_text(found.last)} Thai time"
         said = f"{found.calls:,} calls to {found.people:,} people"
         yield Fact(f"What does it rest on?{of}", said, f"{span}.")
-        if "reachable" in who.told:
+        if "reachable" in who.determined:
             yield Fact(f"Who ever answers?{of}", _share(who.reachable), "Of all people.")
         else:
             yield Fact(f"Who ever answers?{of}", "The log cannot tell")
@@ -107,7 +107,7 @@ def _calibration_sections(
     warnings = () if held is None else held.warnings
     for title, texts in (
         ("What the log contradicts", [*found.misfits, *(f"Held out: {one}" for one in warnings)]),
-        ("What the log can't tell", found.untold),
+        ("What the log can't tell", found.undetermined),
     ):
         if texts:
             yield Section(f"{before}{title}", [Notes([f"{text}." for text in texts])])
@@ -267,8 +267,8 @@ def _comparison_sections(found: LogComparison) -> Iterator[Section]:
     parts: list[Part] = [said, Grid(pictures)]
     yield Section("What the logs show", parts)
     table: list[Part] = [_distances(found)]
-    if found.untold is not None:
-        table.append(Notes([f"Not compared where there is no number: {found.untold}."]))
+    if found.not_compared is not None:
+        table.append(Notes([f"Not compared where there is no number: {found.not_compared}."]))
     yield Section("All distances", table)
 
 
