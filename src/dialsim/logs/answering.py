@@ -122,6 +122,9 @@ class DialHistory:
         return found
 
 
+_COLUMNS = ("person", "attempt", "hour", "day", "segment", "outcome", "dial")
+
+
 @dataclass(frozen=True, slots=True)
 class Attempts:
     """Dialled and ended calls, by person and attempt; columns of equal length.
@@ -146,16 +149,7 @@ class Attempts:
         return len(self.person)
 
     def __getitem__(self, rows: NDArray[np.bool_] | slice) -> Attempts:
-        return replace(
-            self,
-            person=self.person[rows],
-            attempt=self.attempt[rows],
-            hour=self.hour[rows],
-            day=self.day[rows],
-            segment=self.segment[rows],
-            outcome=self.outcome[rows],
-            dial=self.dial[rows],
-        )
+        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
     @property
     def seen(self) -> NDArray[np.bool_]:

@@ -108,10 +108,10 @@ def backtest(
     reasons: dict[str, None] = {}
     for share in np.linspace(_FIRST, _LAST, cuts).tolist():
         cut, until = (int(np.quantile(at, part)) for part in (share, min(share + _AHEAD, 1.0)))
-        made = forecast_progress(
+        made, missing = forecast_progress(
             log, cut, until, by, scenario, without=without, runs=_RUNS, jobs=jobs,
             progress=progress, engine=engine,
         )  # fmt: skip
-        found += made.forecasts
-        reasons |= dict.fromkeys(made.missing)
+        found += made
+        reasons |= dict.fromkeys(missing)
     return Backtest(tuple(found), tuple(reasons))

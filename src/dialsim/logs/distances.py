@@ -257,11 +257,6 @@ def n_gram(one: Profile, other: Profile) -> float:
     return float(different / (one.grams.sum() + other.grams.sum()))
 
 
-def absolute_events(one: Profile, other: Profile) -> float:
-    """Return the distance of the hours in which calls start and end (hours)."""
-    return wasserstein(one.hours, other.hours)
-
-
 def circadian_events(one: Profile, other: Profile) -> float:
     """Return the distance of hours of the day, averaged over the days of the week (hours).
 
@@ -273,41 +268,6 @@ def circadian_events(one: Profile, other: Profile) -> float:
     by_day = np.where((here > 0) != (there > 0), _LARGEST_DAY_DISTANCE, 0.0)
     by_day[both] = np.abs(np.cumsum(shares[0] - shares[1], axis=1)).sum(axis=1)
     return float(by_day.mean())
-
-
-def relative_events(one: Profile, other: Profile) -> float:
-    """Return the distance of the hours since a person's first call (hours)."""
-    return wasserstein(one.relative, other.relative)
-
-
-def case_arrivals(one: Profile, other: Profile) -> float:
-    """Return the distance of the hours in which people are first called (hours)."""
-    return wasserstein(one.arrivals, other.arrivals)
-
-
-def inter_arrivals(one: Profile, other: Profile) -> float:
-    """Return the distance of the times between first calls (s)."""
-    return _of_samples(one.between, other.between) / 1_000.0
-
-
-def cycle_times(one: Profile, other: Profile) -> float:
-    """Return the distance of the times from a person's first call to the end of the last (min)."""
-    return _of_samples(one.cycles, other.cycles) / MINUTE
-
-
-def talk_times(one: Profile, other: Profile) -> float:
-    """Return the distance of talk times (s)."""
-    return _of_samples(one.talks, other.talks) / 1_000.0
-
-
-def gaps(one: Profile, other: Profile) -> float:
-    """Return the distance of the times from the end of an attempt to the next one (min)."""
-    return _of_samples(one.gaps, other.gaps) / MINUTE
-
-
-def retry_interval(one: Profile, other: Profile) -> float:
-    """Return the distance of the shortest gaps, which show the retry interval (min)."""
-    return abs(one.soonest - other.soonest) / MINUTE
 
 
 def outcomes(one: Profile, other: Profile) -> float:
@@ -355,19 +315,7 @@ def common_shift(one: Profile, other: Profile) -> float:
     return float(max(moved.min(), 0.0) + min(moved.max(), 0.0))
 
 
-def number_of_people(one: Profile, other: Profile) -> float:
-    """Return the difference in the number of people."""
-    return float(abs(one.people - other.people))
-
-
-def number_of_calls(one: Profile, other: Profile) -> float:
-    """Return the difference in the number of calls."""
-    return float(abs(one.calls - other.calls))
-
-
-def time_to_finish(one: Profile, other: Profile) -> float:
-    """Return the difference of the times from the first call to the end of the last (min)."""
-    return abs((one.last - one.first) - (other.last - other.first)) / MINUTE
+_Distance = Callable[[Profile, Profile], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +328,7 @@ class Metric:
     key: str
     name: str
     unit: str
-    distance: Callable[[Profile, Profile], float]
+    distance: _Distance
     of_people: bool = False
 
     def text(self, value: float) -> str:
@@ -391,27 +339,40 @@ class Metric:
         return f"{value:,.0f}" if whole else f"{value:.{1 if value >= 10 else 2}f}"
 
 
+def _hours(name: str) -> _Distance:
+    """Return the distance of a histogram of hours."""
+    return lambda one, other: wasserstein(getattr(one, name), getattr(other, name))
+
+
+def _samples(name: str, unit: int) -> _Distance:
+    """Return the distance of sorted times, in a unit (ms)."""
+    return lambda one, other: _of_samples(getattr(one, name), getattr(other, name)) / unit
+
+
+def _values(value: Callable[[Profile], float]) -> _Distance:
+    """Return the difference of two numbers."""
+    return lambda one, other: float(abs(value(one) - value(other)))
+
+
 METRICS = (
-    Metric("people", "number of people", "", number_of_people, of_people=True),
+    Metric("people", "number of people", "", _values(lambda side: side.people), of_people=True),
     Metric("shift", "shift of all calls", "min", shift),
-    Metric("retryInterval", "retry interval", "min", retry_interval, of_people=True),
-    Metric("talkTime", "talk time", "s", talk_times),
+    Metric(  # the shortest gaps show the retry interval
+        "retryInterval", "retry interval", "min", _values(lambda side: side.soonest / MINUTE), True
+    ),
+    Metric("talkTime", "talk time", "s", _samples("talks", 1_000)),
     Metric("outcomes", "share of outcomes by attempt", "points", outcomes),
     Metric("answeredByHour", "share answered by hour of the day", "points", answered_by_hour),
     Metric("nGram", "sequence of outcomes", "share", n_gram, of_people=True),
-    Metric("calls", "number of calls", "", number_of_calls),
-    Metric("absolute", "hour of calls", "h", absolute_events),
+    Metric("calls", "number of calls", "", _values(lambda side: side.calls)),
+    Metric("absolute", "hour of calls", "h", _hours("hours")),
     Metric("circadian", "day of the week and hour of calls", "h", circadian_events),
-    Metric("arrivals", "hour of first calls", "h", case_arrivals, of_people=True),
-    Metric("interArrivals", "time between first calls", "s", inter_arrivals, of_people=True),
-    Metric("relative", "time since the first call", "h", relative_events, of_people=True),
-    Metric("gaps", "gap between attempts", "min", gaps, of_people=True),
+    Metric("arrivals", "hour of first calls", "h", _hours("arrivals"), of_people=True),
+    Metric("interArrivals", "time between first calls", "s", _samples("between", 1_000), True),
+    Metric("relative", "time since the first call", "h", _hours("relative"), of_people=True),
+    Metric("gaps", "gap between attempts", "min", _samples("gaps", MINUTE), of_people=True),
+    Metric("cycleTime", "time from first to last call", "min", _samples("cycles", MINUTE), True),
     Metric(
-        "cycleTime",
-        "time from first to last call",
-        "min",
-        cycle_times,
-        of_people=True,
+        "finish", "time to finish", "min", _values(lambda side: (side.last - side.first) / MINUTE)
     ),
-    Metric("finish", "time to finish", "min", time_to_finish),
-)
+)  # fmt: skip

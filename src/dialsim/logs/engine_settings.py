@@ -121,16 +121,7 @@ class EngineEstimate:
             "fits": self.fits,
             "runs": self.runs,
             "lineChanges": [{**asdict(one), "at": format_instant(one.at)} for one in self.changes],
-            "settings": [
-                {
-                    "name": one.name,
-                    "value": one.value,
-                    "determined": one.determined,
-                    "between": one.between,
-                    "others": [*one.others],
-                }
-                for one in self.estimates
-            ],
+            "settings": [asdict(one) | {"determined": one.determined} for one in self.estimates],
         }
 
 
@@ -289,14 +280,8 @@ class _Search:
     def settings(self, choice: _Choice) -> EngineSettings:
         """Return the settings of a scenario."""
         return self._whole.scenario.engine.model_copy(
-            update={
-                "order": choice.order,
-                "sharing": choice.sharing,
-                "queue_timeout": choice.queue_timeout,
-                "queue_limit": choice.queue_limit,
-                "release_interval": choice.release_interval,
-                "calls_per_second": _per_second(choice.gap),
-            }
+            update={name: getattr(choice, name) for name in _NAMES if name != "gap"}
+            | {"calls_per_second": _per_second(choice.gap)}
         )
 
     # -- how well it fits -------------------------------------------------------------------------

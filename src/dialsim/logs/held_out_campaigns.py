@@ -283,13 +283,6 @@ class PastForecast(NamedTuple):
         )
 
 
-class PastForecasts(NamedTuple):
-    """Forecasts from one cut; `missing` has the reasons why other campaigns have none."""
-
-    forecasts: tuple[PastForecast, ...]
-    missing: tuple[str, ...]
-
-
 def forecast_progress(
     log: Log,
     cut: int,
@@ -302,17 +295,18 @@ def forecast_progress(
     jobs: int | None = None,
     progress: Progress | None = None,
     engine: Choice = "auto",
-) -> PastForecasts:
+) -> tuple[list[PastForecast], list[str]]:
     """Forecast the calls made and the people reached from `cut` to `until` (ms).
 
-    The campaigns need not be finished. The other arguments are those of `forecast_held_out`.
+    Returns the reasons why campaigns have no forecast as well. The campaigns need not be finished.
+    The other arguments are those of `forecast_held_out`.
     """
     ahead = _ahead(log, cut, by, scenario, without)
     if isinstance(ahead, str):
-        return PastForecasts((), (ahead,))
+        return [], [ahead]
     found, reasons, _, learned = ahead
     if not found or reasons:  # who shares lines with a missing campaign would be too quick
-        return PastForecasts((), tuple(reasons))
+        return [], reasons
     made = _forecast(found, learned, cut, scenario, until, runs, jobs, progress, engine)
     spans = made.campaign_spans("attempts", "people_reached")
     forecasts = []
@@ -324,7 +318,7 @@ def forecast_progress(
         attempts, reach = spans[one.organization, one.name]
         made_since = int((counted & (ended > cut)).sum())
         forecasts.append(PastForecast(cut, one.name, attempts, made_since, reach, int(reached)))
-    return PastForecasts(tuple(forecasts), ())
+    return forecasts, []
 
 
 def _ahead(

@@ -611,9 +611,4 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
     bodies["campaign"] = np.where(
         bodies["call"] >= 0, calls["campaign"].to_numpy()[bodies["call"].to_numpy()], -1
     ) if len(bodies) else bodies["campaign"]  # fmt: skip
-    return Log(
-        source=log.source, form="run", calls=calls, bodies=bodies, campaigns=tuple(campaigns),
-        settings=log.settings, agents=log.agents, shapes=log.shapes, damages=log.damages,
-        damaged=log.damaged,
-        unknown_fields=log.unknown_fields,
-    )  # fmt: skip
+    return replace(log, form="run", calls=calls, bodies=bodies, campaigns=tuple(campaigns))
