@@ -68,8 +68,9 @@ class HandPeople:
     def customer_name(self, position: int) -> str | None:
         return self.customer_names()[position]
 
-    def fixed_id(self, position: int) -> str | None:
-        return "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10" if position == 3 else None
+    @property
+    def fixed_ids(self) -> dict[int, str]:
+        return {3: "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"} if self.count > 3 else {}
 
 
 @dataclass

@@ -51,8 +51,8 @@ def test_all_columns_are_read_in_any_order(folder: Path) -> None:
     assert crowd.agent_params(0) == {"vip": True, "amount": 12, "note": "007"}
     assert crowd.agent_params(1) == {"amount": 1000.0}
     assert crowd.agent_params(2) == {"vip": False, "amount": -0.5, "note": "x"}
-    assert crowd.fixed_id(0) == "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a13"
-    assert crowd.fixed_id(1) is None
+    assert crowd.fixed_ids[0] == "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a13"
+    assert 1 not in crowd.fixed_ids
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])

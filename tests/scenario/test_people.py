@@ -108,7 +108,7 @@ def test_listed_people_are_columns_in_the_files_order() -> None:
     assert crowd.tels() == ["0812345678"]
     assert crowd.customer_names() == ["สมชาย ใจดี"]
     assert crowd.agent_params(0) == {"amount": 12.5}
-    assert crowd.fixed_id(0) == "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a13"
+    assert crowd.fixed_ids[0] == "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a13"
     assert crowd.segments == ("vip",)
     assert crowd.segment is not None
     assert crowd.segment.tolist() == [0]

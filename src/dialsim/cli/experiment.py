@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict, TypeVar
 
 import click
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from dialsim.report.what_if import FurtherRuns
     from dialsim.results.summary_text import FigureTable
     from dialsim.scenario.scenario import Scenario
+
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
 
 
 def _seconds(_: object, __: object, text: str | None) -> float | None:
@@ -199,6 +202,20 @@ indifference_option = click.option(
     metavar="SHARE",
     help="With --decide: what is alike within this share is decided, too; default: 0.005.",
 )
+
+
+def _count_option(name: str, default: int, text: str) -> Callable[[_Command], _Command]:
+    """Return an option for a number of runs, of 2 or more."""
+    return click.option(
+        name,
+        type=click.IntRange(min=2),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=text,
+    )
+
+
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -247,14 +264,7 @@ A file for --design; an empty cell leaves a value as it is:
     metavar="FILE.yaml",
     help="Named what-ifs as YAML: under each name a list of PATH=VALUE; see below.",
 )
-@click.option(
-    "--replications",
-    type=click.IntRange(min=2),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="How often each variant is run.",
-)
+@_count_option("--replications", 50, "How often each variant is run.")
 @click.option("--baseline", metavar="NAME", help="The variant to compare with; default: the first.")
 @decide_option
 @indifference_option
@@ -419,14 +429,7 @@ def _full(scenario: Scenario, path: str) -> str:
     type=click.Path(path_type=Path, dir_okay=True),
     metavar="FILE FILE...",
 )
-@click.option(
-    "--replications",
-    type=click.IntRange(min=2),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="How often each file is run.",
-)
+@_count_option("--replications", 50, "How often each file is run.")
 @click.option("--baseline", metavar="NAME", help="The file to compare with; default: the first.")
 @decide_option
 @indifference_option
@@ -541,22 +544,8 @@ Example:
     metavar="SHARE",
     help="What is maximized or minimized is alike within this share.",
 )
-@click.option(
-    "--replications",
-    type=click.IntRange(min=2),
-    default=8,
-    show_default=True,
-    metavar="N",
-    help="How often each value is run at first.",
-)
-@click.option(
-    "--max-replications",
-    type=click.IntRange(min=2),
-    default=400,
-    show_default=True,
-    metavar="N",
-    help="How often a value in doubt is run at most.",
-)
+@_count_option("--replications", 8, "How often each value is run at first.")
+@_count_option("--max-replications", 400, "How often a value in doubt is run at most.")
 @click.option(
     "--within",
     metavar="TIME",

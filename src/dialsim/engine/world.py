@@ -190,7 +190,7 @@ class World:
                 [(campaign.name, campaign.id) for campaign in owner.campaigns]
                 for owner in self.organizations
             ],
-            recipient_ids=(fixed for block in blocks for fixed in block.people.fixed_ids()),
+            recipient_ids=(fixed for block in blocks for fixed in block.people.fixed_ids.values()),
             now=now,
         )
 

@@ -31,7 +31,6 @@ from dialsim.interface.status import CampaignStatus, Phase
 from dialsim.results.campaigns import PERSON_STATES, listed
 from dialsim.results.counts import billed_increments, cost_of
 from dialsim.results.run_view import CampaignResult, Catalog, RunView
-from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.analysis import AGENT_STATUSES, Analyses, agent_statuses
 from dialsim.webhooks.call_results import Body
 from dialsim.webhooks.deliveries import Stream
@@ -350,11 +349,8 @@ def _ids(own: CampaignResult) -> NDArray[np.bytes_]:
     """Return fixed ids, and derived ids for the other recipients."""
     people, world = own.block.people, own.run.world
     ids = recipient_ids(world.seed, *own.life.position, np.arange(people.count))
-    # Made-up people never have fixed ids.
-    if not isinstance(people, GeneratedPeople):
-        for recipient in range(people.count):
-            if fixed := people.fixed_id(recipient):
-                ids[recipient] = fixed.encode()
+    for recipient, fixed in people.fixed_ids.items():
+        ids[recipient] = fixed.encode()
     return ids
 
 

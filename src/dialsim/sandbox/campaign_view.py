@@ -27,7 +27,6 @@ from dialsim.interface.payload import agent_json
 from dialsim.interface.status import CallStatus
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.live_engine import LiveEngine
-from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.analysis import (
     AGENT_STATUSES,
     Analyses,
@@ -323,10 +322,9 @@ class CampaignView:
     def recipient_ids(self, who: NDArray[np.integer]) -> NDArray[np.bytes_]:
         """The ids of recipients (S36): what the upload fixes, else derived ones."""
         ids = recipient_ids(*self._place, who)
-        if not isinstance(self._people, GeneratedPeople):
-            for row, recipient in enumerate(who.tolist()):
-                if fixed := self._people.fixed_id(recipient):
-                    ids[row] = fixed.encode()
+        for row, recipient in enumerate(who.tolist() if self._people.fixed_ids else ()):
+            if fixed := self._people.fixed_ids.get(recipient):
+                ids[row] = fixed.encode()
         return ids
 
     def session_ids(self, calls: NDArray[np.int64]) -> NDArray[np.bytes_]:

@@ -144,7 +144,8 @@ class People(ABC):
 
     `segment` (int16) has indices into `segments`, `script` (int32) into `scripts`. Both are -1 for
     recipients without one, and None if no recipient has one. `history` maps the indices of
-    recipients who were called before the scenario begins.
+    recipients who were called before the scenario begins, `fixed_ids` those of recipients whose id
+    the scenario fixes.
     """
 
     count: int
@@ -153,6 +154,7 @@ class People(ABC):
     scripts: tuple[Script, ...] = ()
     script: NDArray[np.int32] | None = None
     history: Mapping[int, Past] = MappingProxyType({})
+    fixed_ids: Mapping[int, str] = MappingProxyType({})
 
     @abstractmethod
     def tels(self, who: NDArray[np.integer] | None = None) -> list[str]:
@@ -166,21 +168,13 @@ class People(ABC):
     def tel(self, recipient: int) -> str:
         """Return the phone number of a recipient by index."""
 
-    @abstractmethod
     def customer_name(self, recipient: int) -> str | None:
         """Return the name of a recipient by index."""
+        return self.customer_names(np.array([recipient]))[0]
 
     @abstractmethod
     def agent_params(self, recipient: int) -> Mapping[str, ParamValue]:
         """Return the parameters of a recipient by index."""
-
-    @abstractmethod
-    def fixed_id(self, recipient: int) -> str | None:
-        """Return the fixed id of a recipient by index, or None."""
-
-    @abstractmethod
-    def fixed_ids(self) -> list[str]:
-        """Return all fixed ids."""
 
 
 class GeneratedPeople(People):
@@ -208,20 +202,8 @@ class GeneratedPeople(People):
         return self._generator.tel(recipient)
 
     @override
-    def customer_name(self, recipient: int) -> str | None:
-        return self._generator.names(np.array([recipient]))[0]
-
-    @override
     def agent_params(self, recipient: int) -> Mapping[str, ParamValue]:
         return self._params
-
-    @override
-    def fixed_id(self, recipient: int) -> str | None:
-        return None
-
-    @override
-    def fixed_ids(self) -> list[str]:
-        return []
 
 
 class ListedPeople(People):
@@ -237,6 +219,7 @@ class ListedPeople(People):
             self.scripts = tuple(map(parse_script, table.scripts.texts))
             self.script = np.array(table.scripts.codes, dtype=np.int32)
         self.history = table.history
+        self.fixed_ids = {row: fixed for row, fixed in enumerate(table.ids) if fixed}
 
     @override
     def tels(self, who: NDArray[np.integer] | None = None) -> list[str]:
@@ -253,21 +236,9 @@ class ListedPeople(People):
         return self._table.tels[recipient]
 
     @override
-    def customer_name(self, recipient: int) -> str | None:
-        return self._table.names[recipient]
-
-    @override
     def agent_params(self, recipient: int) -> Mapping[str, ParamValue]:
         columns = self._table.params.items()
         return {name: v for name, values in columns if (v := values[recipient]) is not None}
-
-    @override
-    def fixed_id(self, recipient: int) -> str | None:
-        return self._table.ids[recipient]
-
-    @override
-    def fixed_ids(self) -> list[str]:
-        return [fixed for fixed in self._table.ids if fixed]
 
 
 def table_of(recipients: RecipientsFile | Sequence[Recipient]) -> PeopleTable:

@@ -9,7 +9,7 @@ pointer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import as_file, files
@@ -244,6 +244,32 @@ def time_axis(ax: Axes, start: int, end: int) -> str:
     ax.xaxis.set_major_formatter(ThaiTicks())
     years = sorted({thai(start).year, thai(end).year})
     return f"Thai time, {'–'.join(map(str, years))}"
+
+
+def stacked_bars(
+    ax: Axes,
+    starts: NDArray[np.int64],
+    width: int,
+    bars: tuple[NDArray[np.float64], float],
+    layers: Mapping[str, tuple[str, NDArray[np.int64]]],
+    always: Collection[str] = (),
+) -> None:
+    """Draw counts over pieces of time, with their values; layers have colour and counts by name.
+
+    The pieces begin at `starts` and last `width` (ms); `bars` are the left edges and the width of
+    the bars, in matplotlib's days. Layers without any count are left out, except those of `always`.
+    """
+    bottom = np.zeros(len(starts))
+    for name, (color, count) in layers.items():
+        if count.any() or name in always:
+            ax.bar(bars[0], count, bars[1], bottom, align="edge", color=color, label=name)
+            bottom = bottom + count
+    pieces = zip(*(count.tolist() for _, count in layers.values()), strict=True)
+    said = [dict(zip(layers, counts, strict=True)) for counts in pieces]
+    tell_times(ax, [
+        (since, since + width, counts_text(since, since + width, counts))
+        for since, counts in zip(starts.tolist(), said, strict=True)
+    ])  # fmt: skip
 
 
 def shade(ax: Axes, spans: Spans, label: str = "window open", color: str = OPEN) -> None:

@@ -37,7 +37,6 @@ from dialsim.results.plots.drawing import (
     Scope,
     canvas,
     count_axis,
-    counts_text,
     days,
     dress,
     edges,
@@ -45,8 +44,8 @@ from dialsim.results.plots.drawing import (
     letters,
     note,
     share_axis,
+    stacked_bars,
     tell,
-    tell_times,
     time_axis,
 )
 from dialsim.results.summary import CampaignSummary
@@ -223,30 +222,14 @@ def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
     """Draw stacked bars of calls by hour and end."""
     ax = canvas(ax)
     outcomes = OutcomeCounts.of(scope)
-    gap = outcomes.width // 12
-    bottom = np.zeros(len(outcomes.at))
-    for end, color, count in zip(ENDS, _COLORS, outcomes.count, strict=True):
-        if not count.any() and end not in ("answered", "no answer"):
-            continue
-        ax.bar(
-            days(outcomes.at + gap // 2),
-            count,
-            float(days(outcomes.width - gap)),
-            bottom,
-            align="edge",
-            color=color,
-            label=end,
-        )
-        bottom = bottom + count
-    time = time_axis(ax, int(outcomes.at[0]), int(outcomes.at[-1]) + outcomes.width)
+    at, width = outcomes.at, outcomes.width
+    gap = width // 12
+    layers = dict(zip(ENDS, zip(_COLORS, outcomes.count, strict=True), strict=True))
+    bars = days(at + gap // 2), float(days(width - gap))
+    stacked_bars(ax, at, width, bars, layers, always=("answered", "no answer"))
+    time = time_axis(ax, int(at[0]), int(at[-1]) + width)
     count_axis(ax)
-    width = outcomes.width
-    said = (dict(zip(ENDS, counts.tolist(), strict=True)) for counts in outcomes.count.T)
-    tell_times(ax, [
-        (since, since + width, counts_text(since, since + width, counts))
-        for since, counts in zip(outcomes.at.tolist(), said, strict=True)
-    ])  # fmt: skip
-    unit = {HOUR: "hour", DAY: "day"}.get(outcomes.width, duration_text(outcomes.width))
+    unit = {HOUR: "hour", DAY: "day"}.get(width, duration_text(width))
     return dress(ax, scope.title(f"Calls by {unit} and end"), time, f"calls per {unit}")
 
 

@@ -26,7 +26,6 @@ from dialsim.results.plots.drawing import (
     Scope,
     canvas,
     count_axis,
-    counts_text,
     days,
     dress,
     edges,
@@ -35,6 +34,7 @@ from dialsim.results.plots.drawing import (
     note,
     piece_text,
     shade,
+    stacked_bars,
     steps,
     tell_times,
     thinned,
@@ -256,29 +256,10 @@ def draw_deliveries(scope: Scope, ax: Axes | None) -> Axes:
     cut, width = deliveries.edges, int(deliveries.edges[1] - deliveries.edges[0])
     for organization in dict.fromkeys(o for o, _ in scope.positions):
         shade(ax, _outages(scope, organization), "outage of the receiver", OUTAGE)
-    bottom = np.zeros(len(cut) - 1)
-    for fate, (label, color) in _LOOKS.items():
-        count = deliveries.count[fate]
-        if count.any():
-            ax.bar(
-                days(cut[:-1]),
-                count,
-                float(days(width)) * 0.9,
-                bottom,
-                align="edge",
-                color=color,
-                label=label,
-            )
-            bottom = bottom + count
+    layers = {label: (color, deliveries.count[fate]) for fate, (label, color) in _LOOKS.items()}
+    stacked_bars(ax, cut[:-1], width, (days(cut[:-1]), float(days(width)) * 0.9), layers)
     time = time_axis(ax, scope.start, int(cut[-1]))
     count_axis(ax)
-    labels = {fate: label for fate, (label, _) in _LOOKS.items()}
-    said = ({label: int(deliveries.count[fate, k]) for fate, label in labels.items()}
-            for k in range(len(cut) - 1))  # fmt: skip
-    tell_times(ax, [
-        (since, since + width, counts_text(since, since + width, counts))
-        for since, counts in zip(cut[:-1].tolist(), said, strict=True)
-    ])  # fmt: skip
     if not deliveries.count.any():
         note(ax, "There was no result to tell of.")
     per_piece = f"results per {duration_text(width)}"
