@@ -450,9 +450,9 @@ def test_a_plan_says_while_it_works_what_it_knows_so_far_and_how_many_runs_it_ma
         progress=lambda done, total: runs.append((done, total)),
     )
     certain = r"\((sure|\d+ % certain)\)"
-    assert re.fullmatch(rf"1 misses the goal {certain}, 30 meets it {certain}", said[0])
+    assert re.fullmatch(rf"1 line: missed {certain}, 30 lines: met {certain}", said[0])
     missed, met = found.neighbour.value, found.value
-    assert said[-1] == f"{missed} misses the goal (sure), {met} meets it (sure)"
+    assert said[-1] == f"{missed} lines: missed (sure), {met} lines: met (sure)"
     assert [done for done, _ in runs] == [*range(1, len(runs) + 1)]
     assert all(done <= total for done, total in runs)
     # all at first but both ends, 8 runs each, and two values that take as many as p90 needs

@@ -84,11 +84,11 @@ def test_a_plan_of_one_setting_stops_with_the_values_tried() -> None:
     assert sum(part.replications for part in stopped.tried) <= 40
     assert stopped.met
     assert plan_headline(stopped).startswith(
-        "Stopped after 40 s, with what was known then: maxConcurrentCalls="
+        "Stopped after 40 s, with what was known then: best is 1"
     )
     assert " % certain to meet the goal: p90(finish) <= 30m" in plan_headline(stopped)
-    assert "1 misses the goal (" in said[0]
-    assert "), 16 meets it (" in said[0]
+    assert "1 line: missed (" in said[0]
+    assert "), 16 lines: met (" in said[0]
     with pytest.raises(ExperimentError, match="before any value had two runs"):
         dialsim.plan(CHANCY, within=1, **arguments)
 

@@ -291,7 +291,7 @@ def print_json(document: object, default: Callable[[Any], object] | None = None)
 def say_back(scenario: Scenario) -> None:
     """Print the readings of overrides in words: full paths, and days with dates."""
     from dialsim.interface.instants import minute_text
-    from dialsim.scenario.error_text import few
+    from dialsim.interface.phrases import few
     from dialsim.scenario.loading import understood
 
     for one in understood(scenario):

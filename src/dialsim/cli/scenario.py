@@ -332,11 +332,13 @@ def _print_list(found: ListPreview, with_gap: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from dialsim.interface.phrases import counted
+
     console = Console(highlight=False, emoji=False, markup=False, soft_wrap=True)
     if with_gap:
         console.print()
     where = f", sheet {found.sheet}" if found.sheet else ""
-    rows = "1 row" if found.rows == 1 else f"{found.rows:,} rows"
+    rows = counted(found.rows, "row")
     console.print(Text(f"{found.file.file}{where}: {rows}", style="bold"))
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     for title in ("column", "read as", "filled", "different", "such as"):
@@ -393,8 +395,9 @@ def _sentences(found: ListPreview) -> list[str]:
             f'named so: --column "agentParams.amount={first.name}".'
         )
     if found.odd or found.missing:
-        rows = found.odd + found.missing
-        have = "1 row has" if rows == 1 else f"{rows:,} rows have"
+        from dialsim.interface.phrases import counted
+
+        have = counted(found.odd + found.missing, "row has", "rows have")
         said.append(f"{have} no number that can be called.")
     said.append("To paste into the campaign:")
     return said

@@ -40,9 +40,12 @@ class Breach:
     def text(self) -> str:
         """Such as `9,155 repeated calls on one day, not allowed by thai-debt-collection`."""
         one, several = _BROKEN_BY[self.count]
-        before = f" (as it is: {_number(self.before)})" if self.before else ""
+        mean, before = _number(self.mean), _number(self.before)
+        if mean == before:  # rounded means would contradict the sentence
+            mean, before = f"{self.mean:,.2f}", f"{self.before:,.2f}"
         calls = one if self.mean == 1 else several
-        return f"{_number(self.mean)} {calls}{before}, not allowed by {self.rule}"
+        as_it_is = f" (as it is: {before})" if self.before else ""
+        return f"{mean} {calls}{as_it_is}, not allowed by {self.rule}"
 
 
 def _number(mean: float) -> str:

@@ -16,9 +16,9 @@ from dialsim.experiments.estimates import MEAN, PROBABILITY
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.intervals import Interval, is_symmetric, quantile_interval
 from dialsim.interface.instants import duration_text, ms_of, short_text
+from dialsim.interface.phrases import counted, joined
 from dialsim.results.figures import MAIN, Unit, is_done_by, is_instant, unit_of
 from dialsim.results.summary_text import WIDTH, FigureTable, ValueText, fragment, rich_table
-from dialsim.scenario.error_text import joined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ _CONFIDENCE = 0.95
 def replications_headline(runs: Replications) -> str:
     """Return the number of runs, when half of them are done, and when 95 % are."""
     count = len(runs)
-    said = f"{count} replication{'s' * (count != 1)} of seed {runs.seed}"
+    said = f"{counted(count, 'replication')} of seed {runs.seed}"
     finish = runs.runs["finish_seconds"].dropna().to_numpy()
     if not len(finish):
         return f"{said}: nothing was scheduled."
@@ -290,8 +290,7 @@ def sweep_headline(found: Sweep, what: str = "variant") -> str:
     """Describe the number of variants, or files, and of runs."""
     count = len(found.variants)
     return (
-        f"{count} {what}{'s' * (count != 1)}, {runs_text(found)} replications each, "
-        "all with the same chance."
+        f"{counted(count, what)}, {runs_text(found)} replications each, all with the same chance."
     )
 
 

@@ -28,8 +28,8 @@ from dialsim.interface.instants import (
     thai,
     utc,
 )
+from dialsim.interface.phrases import few
 from dialsim.results.summary_text import FigureTable, ValueText, fragment
-from dialsim.scenario.error_text import few
 
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Clause, ClauseFinding
@@ -52,10 +52,10 @@ def plan_headline(answer: Plan) -> str:
     wish = " and ".join(_wish(finding.clause) for finding in answer.estimate.findings)
     key = answer.path.rpartition(".")[2]
     if answer.stopped_after is not None:
-        name = f"{key}={_value(key, answer.estimate.value)}"
-        leads = f"{name} leads" if answer.met else f"nothing tried meets the goal; {name} leads"
+        best = f"best is {setting_text(answer.path, answer.estimate.value)}"
+        best = best if answer.met else f"nothing tried meets the goal; {best}"
         certain = certainty_text(answer.certainty)
-        return stopped(answer.stopped_after, f"{leads}, {certain} to meet the goal: {answer.goal}")
+        return stopped(answer.stopped_after, f"{best}, {certain} to meet the goal: {answer.goal}")
     if answer.value is None:
         return f"{_nothing(answer, key, wish)}."
     subject, sure = _subject(key, answer.value), answer.estimate.sure

@@ -25,7 +25,7 @@ from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_text
 from dialsim.experiments.run_figures import MARKS, fan
-from dialsim.experiments.variants import AmountKind, read_amount, setting_text
+from dialsim.experiments.variants import AmountKind, read_amount, setting_noun, setting_text
 from dialsim.interface.instants import DAY, HOUR, minute_text, short_text
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (
@@ -144,7 +144,7 @@ def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> 
         return dress(ax, said[0].upper() + said[1:], said, "")
     upright = _are_numbers(table[along])
     _lines(ax, found, name, along, table, upright)
-    said, values = amount_axis(ax.yaxis if upright else ax.xaxis, name), along.rpartition(".")[2]
+    said, values = amount_axis(ax.yaxis if upright else ax.xaxis, name), setting_noun(along)
     return dress(ax, said[0].upper() + said[1:], *((values, said) if upright else (said, values)))
 
 
@@ -210,7 +210,7 @@ def _groups(
     groups = [*table.groupby(others, sort=False)] if others else [((), table)]
     for number, (combination, rows) in enumerate(groups):
         named = zip(others, combination, strict=True)
-        said = ", ".join(f"{path.rpartition('.')[2]} {value}" for path, value in named)
+        said = ", ".join(setting_text(path, value) for path, value in named)
         yield CYCLE[number % len(CYCLE)], said, rows
 
 
@@ -309,7 +309,7 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
     ax.margins(0.15)
     label = amount_axis(ax.xaxis, finish_name)
     amount_axis(ax.yaxis, cost_name)
-    title = "Cost against finish" + (f", by {along.rpartition('.')[2]}" if along else "")
+    title = "Cost against finish" + (f", by {setting_noun(along)}" if along else "")
     currency = found.scenario.costs.currency
     dress(ax, title, label, f"mean cost ({currency})")
     _name_points(ax, x, y, names, front, drawing_size(ax, key(ax)))
@@ -419,14 +419,13 @@ def draw_estimates(answer: Plan, clause: int, ax: Axes | None) -> Axes:
     ax.axhline(_scaled(bound, wanted), color=BLACK, linewidth=1, linestyle="--", label="the bound")
     grid(ax)
     said = _amount_axis(ax, wanted)
-    along = answer.path.rpartition(".")[2]
     kind = read_amount(str(answer.between[0])).kind
     if kind is AmountKind.WHOLE:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if kind is AmountKind.INSTANT:
         instant_axis(ax.xaxis)
     unit = " (h)" if kind is AmountKind.DURATION else ""
-    return dress(ax, wanted.asked, f"{along}{unit}", said)
+    return dress(ax, wanted.asked, f"{setting_noun(answer.path)}{unit}", said)
 
 
 def _place(value: object, answer: Plan) -> float:

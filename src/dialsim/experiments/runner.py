@@ -39,6 +39,7 @@ from dialsim.experiments.run_spec import (
     keep_lists,
     run_tasks,
 )
+from dialsim.interface.phrases import counted
 from dialsim.results.figures import FIGURES
 from dialsim.results.progress import Progress, Shown, followed
 
@@ -245,8 +246,8 @@ def _lost(missing: dict[int, Task]) -> str:
     task = min(missing.values(), key=lambda task: task.index)
     return (
         f"worker processes were killed {_FRUITLESS_ROUNDS} times without a result, perhaps for "
-        f"want of memory; {len(missing)} runs are missing, the first of them replication "
-        f"{task.replication} of seed {task.seed}; fewer jobs need less memory"
+        f"want of memory; {counted(len(missing), 'run is', 'runs are')} missing, the first of them "
+        f"replication {task.replication} of seed {task.seed}; fewer jobs need less memory"
     )
 
 

@@ -243,16 +243,16 @@ class Search:
         return [pair for pair in pairs if self._tried[pair[0]].met is not self._tried[pair[1]].met]
 
     def _known_so_far(self) -> str:
-        """Describe the findings: `53 misses the goal (sure), 54 meets it (88 % certain)`."""
+        """Describe the findings: `53 lines: missed (sure), 54 lines: met (88 % certain)`."""
         turns = self._turns()
         shown = turns[0] if turns else (self.indices[0], self.indices[-1])
         said: list[str] = []
         for index in dict.fromkeys(shown):
             found = self._tried[index]
             chance = chance_of_meeting(found)
-            verb = "meets" if found.met else "misses"
+            verdict = "met" if found.met else "missed"
             certain = certainty_text(chance if found.met else 1 - chance)
-            said.append(f"{found.value} {verb} {'it' if said else 'the goal'} ({certain})")
+            said.append(f"{setting_text(self.path, found.value)}: {verdict} ({certain})")
         return ", ".join(said)
 
     def take_finished(self) -> None:

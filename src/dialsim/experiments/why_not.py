@@ -30,6 +30,7 @@ from dialsim.interface.instants import (
     format_instant,
     short_text,
 )
+from dialsim.interface.phrases import counted
 from dialsim.results.figures import COST_PARTS
 from dialsim.scenario.campaign import MOST_LINES
 
@@ -290,8 +291,7 @@ class _MissedDeadline(_Missed):
         return f"until {short_text(limit)}{ends}"
 
     def _days_text(self, calendar: Calendar) -> str:
-        days = self._calling_days(calendar, self._limit(calendar))
-        return f"{days} calling day{'s' * (days != 1)}"
+        return counted(self._calling_days(calendar, self._limit(calendar)), "calling day")
 
     def _too_many_attempts(self, calendar: Calendar) -> Reason:
         """Return the reason if the last attempt is possible only after the deadline."""
@@ -433,7 +433,7 @@ class _MissedAmount(_Missed):
             )
         value = finding_text(self._missed, self._missed.estimate)
         tried = len(self._search.indices)
-        which = f", the closest of {tried} values tried" if tried > 1 else ""
+        which = f", the closest of {counted(tried, 'value')} tried" if tried > 1 else ""
         return "values", f"{clause.asked} is {value} with {self._setting}{which}"
 
     def _more_attempts(self, calendar: Calendar) -> Iterator[Nearest]:

@@ -12,6 +12,7 @@ from dialsim.experiments import experiment_text
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import short_text
+from dialsim.interface.phrases import counted
 from dialsim.report.effects import holding, holding_fact
 from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
 from dialsim.report.run_page import (
@@ -48,7 +49,9 @@ def replications_page(runs: Replications, first: Result, measured: Help) -> Repo
         answer=replications_answer(rows["finish_seconds"], runs),
         facts=facts,
         sections=_sections(runs, first, measured),
-        made_from=made_from(runs.scenario.name, f"seed {runs.seed}, {len(runs)} replications"),
+        made_from=made_from(
+            runs.scenario.name, f"seed {runs.seed}, {counted(len(runs), 'replication')}"
+        ),
     )
 
 
@@ -92,12 +95,13 @@ def _finishes(rows: Mapping[Any, Any]) -> Fact:
     if not count:
         return Fact(question, "No", "Nothing was scheduled.")
     if not never:
-        return Fact(question, f"Yes, in all {count} runs", experiment_text.day_sentence(rows))
+        runs = "the run" if count == 1 else f"all {count} runs"
+        return Fact(question, f"Yes, in {runs}", experiment_text.day_sentence(rows))
     share = percent((count - never) / count)
     lost = experiment_text.amount_text("people_lost", rows["people_lost"]["mean"])
     said = f"{never} did not finish. On average {lost} people are lost."
     said = " ".join(filter(None, [said, experiment_text.day_sentence(rows)]))
-    return Fact(question, f"In {share} of {count} runs", said)
+    return Fact(question, f"In {share} of {counted(count, 'run')}", said)
 
 
 def _sure(finish: Mapping[Any, Any], runs: Replications) -> Fact:
@@ -105,7 +109,7 @@ def _sure(finish: Mapping[Any, Any], runs: Replications) -> Fact:
     half, late = (experiment_text.when_text(finish[part], runs) for part in ("p50", "p95"))
     said = f"Half of the runs are done by {half}."
     if not isfinite(finish["p95"]):
-        return Fact("How sure is that?", f"{len(runs)} runs", said)
+        return Fact("How sure is that?", counted(len(runs), "run"), said)
     if isfinite(finish["p95_low"]) and isfinite(finish["p95_high"]):
         low, high = (
             experiment_text.when_text(finish[f"p95_{end}"], runs) for end in ("low", "high")
@@ -119,7 +123,7 @@ def _sure(finish: Mapping[Any, Any], runs: Replications) -> Fact:
             f" 95 % of these are done by {late}, but {len(runs)} runs don't tell how late it may "
             f"get: {finish['p95_enough']} or more would."
         )
-    return Fact("How sure is that?", f"{len(runs)} runs", said)
+    return Fact("How sure is that?", counted(len(runs), "run"), said)
 
 
 def _reach(rows: Mapping[Any, Any], runs: Replications) -> Fact:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dialsim import __version__
 from dialsim.interface.instants import minute_text, ms_of
+from dialsim.interface.phrases import counted
 from dialsim.report.effects import (
     effect_table,
     finish_effect,
@@ -91,8 +92,7 @@ def _answer(summary: Summary) -> str:
     if not any(part.start for part in summary.campaigns):
         return "Nothing was scheduled"
     if summary.finish is None:
-        count = len(summary.unfinished)
-        which = "1 campaign does" if count == 1 else f"{count} campaigns do"
+        which = counted(len(summary.unfinished), "campaign does", "campaigns do")
         which = "It does" if len(summary.campaigns) == 1 else which
         lost = f", {lost_text(summary.people_lost)}" if summary.people_lost else ""
         return f"{which} not finish{lost}; {_reached(summary)}"
@@ -127,7 +127,7 @@ def _finish(summary: Summary) -> Fact:
     completed = {part.status for part in summary.campaigns if part.start} == {"COMPLETED"}
     every = "every campaign is completed" if completed else "nobody was lost"
     yes = f"Yes: {every}" if len(summary.campaigns) > 1 or not completed else "Yes"
-    days = f"{summary.calling_days} calling day{'s' * (summary.calling_days != 1)}"
+    days = counted(summary.calling_days, "calling day")
     return Fact("Will it finish?", yes, f"{_when(summary.finish)}, {days}.")
 
 

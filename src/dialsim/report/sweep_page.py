@@ -23,6 +23,7 @@ from dialsim.experiments.known_bounds import WHOLE, KnownBounds
 from dialsim.experiments.plots import names_of
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import Sweep
+from dialsim.interface.phrases import joined
 from dialsim.report.effects import (
     effect_table,
     holding,
@@ -43,7 +44,6 @@ from dialsim.report.run_page import (
 from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
 from dialsim.results.figures import COST_PARTS
 from dialsim.results.summary_text import FigureTable
-from dialsim.scenario.error_text import joined
 
 if TYPE_CHECKING:
     import pandas as pd

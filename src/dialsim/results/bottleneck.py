@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dialsim.interface.instants import duration_text
+from dialsim.interface.phrases import counted, joined
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.results.campaigns import CampaignTimeline, PeopleCount
 from dialsim.results.time_use import TimeUse
-from dialsim.scenario.error_text import joined
 from dialsim.scenario.service import EngineSettings
 
 
@@ -226,13 +226,16 @@ def _interval(life: CampaignTimeline) -> str:
     return duration_text(life.request.retry_interval) if life.request else "time"
 
 
+_PEOPLE = ("person", "people")
+
+
 def _ran_out(
     people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignTimeline
 ) -> str:
     """Describe the people whom no attempt reached, and how most of their attempts ended."""
     share = percent(people.exhausted / people.people)
     allowed = life.request.max_attempts if life.request else 0
-    attempts = "the 1 attempt" if allowed == 1 else f"the {allowed} attempts"
+    attempts = f"the {counted(allowed, 'attempt')}"
     made = sum(exhausted.values())
     if made and exhausted.get(CallStatus.NO_ANSWER, 0) == made:
         return f"{share} of the people did not answer in {attempts} they got"
@@ -275,15 +278,11 @@ def _rest(people: PeopleCount, exhausted: Mapping[CallStatus, int], life: Campai
     """Describe the people who were left; empty if they are few."""
     left = people.stalled or people.pending
     if left:
-        return f"; {_people(left)} still to be called"
+        return f"; {counted(left, *_PEOPLE)} still to be called"
     if people.expired:
-        return f"; endDateTime came before {_people(people.expired)} could be reached"
+        return f"; endDateTime came before {counted(people.expired, *_PEOPLE)} could be reached"
     if people.cancelled:
-        return f"; it was cancelled before {_people(people.cancelled)} could be reached"
+        return f"; it was cancelled before {counted(people.cancelled, *_PEOPLE)} could be reached"
     if 2 * people.exhausted > people.people:
         return f"; {_ran_out(people, exhausted, life)}"
     return ""
-
-
-def _people(count: int) -> str:
-    return "1 person" if count == 1 else f"{count:,} people"

@@ -16,6 +16,7 @@ from dialsim.engine.trace import CHANGES, DIALLED, CallLog, CallRows, Trace
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import date_text, duration_text, minute_text, time_text
+from dialsim.interface.phrases import counted
 from dialsim.results.campaigns import PERSON_STATES, PersonState, Position, listed
 from dialsim.results.run_view import CampaignResult, RunView
 from dialsim.scenario.campaign import Past
@@ -175,11 +176,7 @@ def _before(past: Past | None) -> Iterator[str]:
     """Describe the history."""
     if past is not None:
         ended = f"the last call ended on {minute_text(past.last_ended_at)}"
-        yield f"Before: {_attempts(past.call_attempt)}, {past.latest_call_status}; {ended}"
-
-
-def _attempts(count: int) -> str:
-    return "1 attempt" if count == 1 else f"{count} attempts"
+        yield f"Before: {counted(past.call_attempt, 'attempt')}, {past.latest_call_status}; {ended}"
 
 
 def _days(events: list[Event]) -> Iterator[str]:
@@ -269,7 +266,7 @@ def _end(own: CampaignResult, recipient: int) -> str:
     attempts = int(calls.attempts_of(np.array([recipient]))[0])
     state = PERSON_STATES[own.states[recipient]]
     if state is not PersonState.REACHED:
-        return _ENDINGS[state].format(made=_attempts(attempts))
+        return _ENDINGS[state].format(made=counted(attempts, "attempt"))
     if calls.past_reached[recipient]:
         return f"Reached before the scenario began, by attempt {attempts}: not called again."
     call = calls[calls.of(recipient)[-1]]  # R3: no call follows an answered one

@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from dialsim.interface.instants import minute_text, ms_of
+from dialsim.interface.phrases import counted
 from dialsim.results.bottleneck import percent
 from dialsim.results.figures import FIGURES, Figure, Figures, Table
 from dialsim.templates import templates
@@ -69,8 +70,7 @@ def headline(summary: Summary) -> str:
     if summary.finish is not None:
         return f"All done {minute_text(ms_of(summary.finish))} Thai time. {reached}."
     if summary.unfinished:
-        count = len(summary.unfinished)
-        which = "1 campaign is" if count == 1 else f"{count} campaigns are"
+        which = counted(len(summary.unfinished), "campaign is", "campaigns are")
         lost = f"; {lost_text(summary.people_lost)}" if summary.people_lost else ""
         return f"{which} not finished{lost}. {reached}."
     return "Nothing was scheduled."
@@ -132,15 +132,14 @@ def _finish(campaign: CampaignSummary, summary: Summary) -> str:
     if campaign.finish is None:
         lost = campaign.people_lost
         return f"not finished: {ended}, {lost_text(lost) if lost else 'cut by clock.end'}"
-    days = f"{campaign.calling_days} calling day{'s' * (campaign.calling_days != 1)}"
-    return f"{ended}, {days}"
+    return f"{ended}, {counted(campaign.calling_days, 'calling day')}"
 
 
 def lost_text(people: int) -> str:
     """Format the people who were still to be called when their campaign ended: `1,204 people
     lost`.
     """
-    return "1 person lost" if people == 1 else f"{people:,} people lost"
+    return counted(people, "person lost", "people lost")
 
 
 def _table(title: Table, scopes: Sequence[tuple[str, Figures]]) -> FigureTable:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from dialsim.errors import DialsimError
-from dialsim.scenario.error_text import joined
+from dialsim.interface.phrases import joined
 from dialsim.scenario.organization import Webhook
 
 if TYPE_CHECKING:

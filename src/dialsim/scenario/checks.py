@@ -27,6 +27,7 @@ from dialsim.interface.instants import (
     parse_instant_or_epoch,
 )
 from dialsim.interface.model import Fault
+from dialsim.interface.phrases import counted, few, joined
 from dialsim.interface.schedule import (
     LEAST_RETRY_INTERVAL,
     CallingAccount,
@@ -45,7 +46,7 @@ from dialsim.scenario.campaign import (
     RecipientsFile,
 )
 from dialsim.scenario.document import Cursor, Node, NodePath, ScalarNode, SequenceNode, put
-from dialsim.scenario.error_text import behind, few, joined, quoting, suggestion, unlike
+from dialsim.scenario.error_text import behind, quoting, suggestion, unlike
 from dialsim.scenario.fields import (
     CURLY_QUOTES,
     PLAUSIBLE_TEXT,
@@ -492,11 +493,10 @@ def unused_caller_ids(scenario: Scenario) -> Iterator[str]:
         named = any(each.caller_ids or each.sip_caller_id for each in (*requests, *bodies))
         of_agents = any(agents[part.agent].caller_id for part in owner.campaigns)
         if owner.caller_ids and requests and not named and not of_agents:
-            count = len(owner.caller_ids)
             yield (
-                f"{owner.name} has {count} callerId{'s' * (count != 1)}, and none of them is used: "
-                "neither the schedule of a campaign (callerIds) nor its agent (callerId) names "
-                "one, so calls come from the shared number."
+                f"{owner.name} has {counted(len(owner.caller_ids), 'callerId')}, and none of them "
+                "is used: neither the schedule of a campaign (callerIds) nor its agent (callerId) "
+                "names one, so calls come from the shared number."
             )
 
 
@@ -711,7 +711,7 @@ def _size(segment: str, campaign: Campaign, segments: Codes) -> str:
     """Describe the size of a segment in a campaign, and its first recipient."""
     code = segments.texts[segment]
     count, first = segments.codes.count(code), segments.codes.index(code)
-    people = "1 recipient" if count == 1 else f"{count:,} recipients, the first"
+    people = counted(count, "recipient", "recipients, the first")
     return f"{people} in {_places(campaign)(first)}"
 
 

@@ -15,9 +15,9 @@ from dialsim.interface.instants import (
     minute_text,
     thai_date,
 )
+from dialsim.interface.phrases import joined
 from dialsim.scenario.calendar import Days, Range, range_text
 from dialsim.scenario.compiled_hours import called_on, start_of
-from dialsim.scenario.error_text import joined
 
 if TYPE_CHECKING:
     from dialsim.scenario.campaign import Campaign

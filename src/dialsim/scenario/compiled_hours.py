@@ -23,6 +23,7 @@ from dialsim.interface.instants import (
     midnight,
     thai_date,
 )
+from dialsim.interface.phrases import few, joined
 from dialsim.interface.schedule import DayWindows
 from dialsim.scenario.calendar import (
     DayClasses,
@@ -39,7 +40,6 @@ from dialsim.scenario.calendar import (
 from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.compliance import ComplianceRule
 from dialsim.scenario.document import Cursor
-from dialsim.scenario.error_text import few, joined
 from dialsim.scenario.organization import Organization, TimelineAction
 from dialsim.scenario.problems import Problems, Remark
 from dialsim.scenario.scenario import Scenario

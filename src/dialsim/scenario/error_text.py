@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TypeVar
@@ -11,6 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from dialsim.interface.phrases import joined
 from dialsim.scenario.document import Cursor, MappingNode, NodePath, ScalarNode
 from dialsim.scenario.fields import PHONE_TEXT, Model, number_meant, phone_meant
 from dialsim.scenario.problems import Problem, Problems, told
@@ -178,18 +179,6 @@ def _correction(says: str, text: str) -> str:
 def _short(text: str) -> str:
     shown = text.replace("\n", "\\n")
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[: _LONGEST_SHOWN - 3]}..."
-
-
-def joined(texts: Sequence[str], joint: str = "and", between: str = ", ") -> str:
-    """Join one or more texts: `a, b and c`."""
-    *others, last = texts
-    return f"{between.join(others)} {joint} {last}" if others else last
-
-
-def few(first: Sequence[str], count: int, joint: str = "and", between: str = ", ") -> str:
-    """Join the first of `count` texts, and the number of the others: `a, b, c and 4 more`."""
-    more = [f"{count - len(first):,} more"] if count > len(first) else []
-    return joined([*first, *more], joint, between)
 
 
 def behind(where: str, message: str, culprit: Cursor) -> Problem:

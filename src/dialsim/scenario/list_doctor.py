@@ -17,8 +17,8 @@ from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
 from dialsim.errors import ScenarioError
+from dialsim.interface.phrases import few
 from dialsim.scenario.campaign import MOST_SEGMENTS
-from dialsim.scenario.error_text import few
 from dialsim.scenario.fields import kind_of_number, number_meant, phone_normalized
 from dialsim.scenario.problems import Problem
 from dialsim.scenario.recipients import COLUMNS, HISTORY_COLUMNS, PARAM, ROUNDED_BY_SPREADSHEET

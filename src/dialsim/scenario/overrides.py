@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from dialsim.errors import ScenarioError
 from dialsim.interface.instants import day_start, format_instant
+from dialsim.interface.phrases import few
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS, DayWindows
 from dialsim.scenario.calendar import union, without
 from dialsim.scenario.document import (
@@ -36,7 +37,6 @@ from dialsim.scenario.document import (
     plain,
     planted,
 )
-from dialsim.scenario.error_text import few
 from dialsim.scenario.fields import made_up_phone
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.scenario import RENAMED_KEYS, known_keys

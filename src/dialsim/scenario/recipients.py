@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from dialsim.errors import ScenarioError
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.model import is_uuid
+from dialsim.interface.phrases import few
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import (
     MOST_ATTEMPTS,
@@ -30,7 +31,7 @@ from dialsim.scenario.campaign import (
     contradiction,
 )
 from dialsim.scenario.document import Cursor, MappingNode, SourceFolder
-from dialsim.scenario.error_text import behind, few, quoting
+from dialsim.scenario.error_text import behind, quoting
 from dialsim.scenario.fields import (
     PHONE_PATTERN,
     PHONE_TEXT,

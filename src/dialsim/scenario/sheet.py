@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from typing_extensions import override
 
 from dialsim.errors import ScenarioError
+from dialsim.interface.phrases import counted
 from dialsim.scenario.document import SourceFolder, decoded
 from dialsim.scenario.problems import Problem, Problems
 
@@ -290,8 +291,7 @@ class _Text(_Source):
 
     @override
     def ragged(self, line: int, cells: Sequence[str], width: int) -> tuple[int, str, str]:
-        here = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-        there = "1 cell" if width == 1 else f"{width} cells"
+        here, there = counted(len(cells), "cell"), counted(width, "cell")
         return 0, "", f"this row has {here}, but the header has {there}"
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES, DIALLED, CallRows, Trace
 from dialsim.errors import DialsimError
+from dialsim.interface.phrases import counted
 from dialsim.interface.status import CallStatus
 from dialsim.results.campaigns import Position
 from dialsim.results.result import Result
@@ -277,7 +278,7 @@ def describe(parted: list[BlockDifference], golden_name: str) -> str:
     """Describe the differences of two traces; at least one."""
     first = parted[0]
     when = "" if first.first_at == _NEVER else f", first at {first.first} (Thai time)"
-    places = f"{len(parted)} place{'s' * (len(parted) > 1)}"
+    places = counted(len(parted), "place")
     shown = (line for part in parted[:SHOWN] for line in ("", part.title, *part.lines))
     more = [part.title for part in parted[SHOWN:]]
     return "\n".join(

@@ -1,0 +1,22 @@
+"""Lists and counts as phrases of sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def joined(texts: Sequence[str], joint: str = "and", between: str = ", ") -> str:
+    """Join one or more texts: `a, b and c`."""
+    *others, last = texts
+    return f"{between.join(others)} {joint} {last}" if others else last
+
+
+def few(first: Sequence[str], count: int, joint: str = "and", between: str = ", ") -> str:
+    """Join the first of `count` texts, and the number of the others: `a, b, c and 4 more`."""
+    more = [f"{count - len(first):,} more"] if count > len(first) else []
+    return joined([*first, *more], joint, between)
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """Return a number with its noun: `1 run`, `1,200 runs`."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
