@@ -21,6 +21,7 @@ from dialsim.report.run_page import help_parts
 from dialsim.report.sweep_page import frontier, sweep_page
 from dialsim.report.what_if import AS_IT_IS, FurtherRuns, StudiedVariant, best, what_would_help
 from dialsim.scenario.scenario import Scenario
+from dialsim.studio.questions import MOST_PAIRS, Question, answered
 from dialsim.testing import Sketch
 
 SCHEDULE = "organizations.Acme.campaigns.January.schedule"
@@ -163,21 +164,27 @@ def random_scenario(chance: random.Random) -> Scenario:
 
 
 def recommended(base: Scenario, chance: random.Random) -> list[tuple[list[str], int]]:
-    """Return the advice of a plan, an optimum, a sweep and a list of levers, with their runs."""
+    """Return the advice of plans, an optimum, a sweep, levers and the studio, with their runs."""
     found: list[tuple[list[str], int]] = []
     goal = f"mean(people_reached) >= {chance.randint(1, 20)}"
     asked = {"jobs": 1, "max_replications": 20, "engine": "simpy"}
     axis = chance.choice([(INTERVAL, "1h..25h:2h"), (LINES, "1..6"), (ATTEMPTS, "1..4")])
     way = chance.choice(["smallest", "largest"])
     answer = dialsim.plan(base, *axis, goal, objective=way, **asked)
-    if answer.met:
-        found.append(([f"{axis[0]}={answer.value}"], answer.estimate.replications))
+    named = {answer.value, *answer.tied, *answer.in_doubt} - {None}
+    found += [
+        ([f"{axis[0]}={part.value}"], part.replications)
+        for part in answer.tried
+        if part.value in named
+    ]
+    found += nearest_of(base, chance)
     vary = {INTERVAL: ["1h", "6h", "24h"], ATTEMPTS: [1, 2, 3]}
     figure = chance.choice(["people_reached", "people_reached / dials"])
     best_of = dialsim.optimize(base, vary, maximize=f"mean({figure})", **asked)
-    if best_of.met:
-        lines = [f"{path}={value}" for path, value in zip(vary, best_of.best.values, strict=True)]
-        found.append((lines, best_of.best.estimate.replications))
+    listed = (best_of.best, *best_of.frontier, *best_of.alike, *best_of.open, *best_of.in_doubt)
+    for part in {part.values: part for part in listed if best_of.met}.values():
+        lines = [f"{path}={value}" for path, value in zip(vary, part.values, strict=True)]
+        found.append((lines, part.estimate.replications))
     runs = dialsim.replicate(base, 6, jobs=1, engine="simpy").figures
     studied, further = StudiedVariant(AS_IT_IS, runs), FurtherRuns(6, jobs=1, engine="simpy")
     (helps,) = what_would_help(base, None, [studied], further)
@@ -195,7 +202,30 @@ def recommended(base: Scenario, chance: random.Random) -> list[tuple[list[str], 
     choice = frontier(swept, swept.differences(), AS_IT_IS.name)
     variant = next(v for v in swept.variants if v.name == choice.recommended)
     found.append((variant.texts, 6))
+    helped = answered(Question("help", "", base, {"organization": None}), ignore, ignore)
+    found.append(([*helped.lines], MOST_PAIRS))
     return found
+
+
+def nearest_of(base: Scenario, chance: random.Random) -> list[tuple[list[str], int]]:
+    """Return the settings that explain why a plan of lines or attempts meets no goal."""
+    path, between = chance.choice([(LINES, "1..2"), (ATTEMPTS, "1..2")])
+    goal = chance.choice(["mean(people_reached) >= 38", "mean(reach_share) >= 0.97"])
+    asked = {"jobs": 1, "replications": 8, "max_replications": 8, "engine": "simpy"}
+    answer = dialsim.plan(base, path, between, goal, **asked)
+    if answer.why_not is None:
+        return []
+    paths = {"lines": LINES, "attempts": ATTEMPTS}
+    settings = [
+        {path: answer.estimate.value, paths[each.kind]: each.value}
+        for each in answer.why_not.nearest
+        if each.kind in paths
+    ]
+    return [([f"{key}={value}" for key, value in each.items()], 8) for each in settings]
+
+
+def ignore(*_: object) -> None:
+    """Take progress, and do nothing."""
 
 
 def levers_of(base: Scenario, runs: Any) -> list[Any]:

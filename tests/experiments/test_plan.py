@@ -20,7 +20,7 @@ from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.search import Search, cheapest, doubtful, ruled_out, smallest, tied
-from dialsim.experiments.variants import make_axis
+from dialsim.experiments.variants import make_axis, setting_text
 from dialsim.interface.instants import format_instant, parse_instant
 from experiments.scenarios import CHANCY, LIMIT, START, crowd
 
@@ -452,7 +452,9 @@ def test_a_plan_says_while_it_works_what_it_knows_so_far_and_how_many_runs_it_ma
     certain = r"\((sure|\d+ % certain)\)"
     assert re.fullmatch(rf"1 line: missed {certain}, 30 lines: met {certain}", said[0])
     missed, met = found.neighbour.value, found.value
-    assert said[-1] == f"{missed} lines: missed (sure), {met} lines: met (sure)"
+    assert said[-1] == (
+        f"{setting_text(LIMIT, missed)}: missed (sure), {setting_text(LIMIT, met)}: met (sure)"
+    )
     assert [done for done, _ in runs] == [*range(1, len(runs) + 1)]
     assert all(done <= total for done, total in runs)
     # all at first but both ends, 8 runs each, and two values that take as many as p90 needs

@@ -120,11 +120,11 @@ def test_variants_that_never_finish_are_drawn_without_a_finish() -> None:
 def test_a_curve_has_a_line_of_means_per_value_of_the_other_paths(grid: Sweep) -> None:
     ax = grid.plot.curve("people_reached")
     for tries in (1, 2):
-        x, y = line(ax, f"maxAttempts {tries}")
+        x, y = line(ax, f"{tries} attempt")
         means = grid.runs[grid.runs[TRIES] == tries].groupby(LINES)["people_reached"].mean()
         assert x.tolist() == [3, 6, 9]
         assert y == pytest.approx(means.to_numpy())
-    assert ax.get_xlabel() == "maxConcurrentCalls"
+    assert ax.get_xlabel() == "lines"
 
 
 def middles(found: Sweep, frame: pd.DataFrame, by: str) -> np.ndarray:
@@ -135,7 +135,7 @@ def middles(found: Sweep, frame: pd.DataFrame, by: str) -> np.ndarray:
 
 def test_a_curve_of_finish_shows_in_thai_time_when_half_of_the_runs_are_done(grid: Sweep) -> None:
     ax = grid.plot.curve("January.finish", TRIES)
-    _, y = line(ax, "maxConcurrentCalls 6")
+    _, y = line(ax, "6 lines")
     frame = grid.frame[grid.frame[LINES] == 6]
     assert y * DAY == pytest.approx(middles(grid, frame, TRIES))
     assert ax.get_ylabel() == "finish, Thai time"
@@ -222,7 +222,7 @@ def test_values_that_are_texts_stand_below_one_another() -> None:
         instant.replace("Z", ".000Z") for instant in instants
     ]
     assert overlapping(ax.get_yticklabels()) == []
-    x, y = line(ax, "maxConcurrentCalls 8")
+    x, y = line(ax, "8 lines")
     assert y.tolist() == [*range(4)]
     means = estimated(found, "cost")[1::2]
     assert x == pytest.approx(means.to_numpy())
@@ -254,7 +254,7 @@ def test_cost_against_finish_has_a_point_per_variant_and_rings_those_that_none_b
     ax = grid.plot.cost()
     cost = estimated(grid, "cost")
     finish = pd.Series(middles(grid, grid.runs, "variant"), cost.index)
-    x, y = line(ax, "maxAttempts 1")
+    x, y = line(ax, "1 attempt")
     once = [name for name in cost.index if name.endswith("1 attempt")]
     assert y == pytest.approx(cost[once].to_numpy())
     assert x * DAY == pytest.approx(finish[once].to_numpy())
@@ -296,11 +296,11 @@ def test_evidence_is_drawn_at_every_value_tried_against_the_bound(answer: Plan) 
 @pytest.mark.parametrize(
     ("path", "between", "label"),
     [
-        ("engine.queueTimeout", "1m..30m:10m", "queueTimeout (h)"),
+        ("engine.queueTimeout", "1m..30m:10m", "queue timeout (h)"),
         (
             "organizations.Acme.campaigns.January.schedule.startDateTime",
             "2026-01-05T02:00:00Z..2026-01-05T06:00:00Z:2h",
-            "startDateTime",
+            "start",
         ),
     ],
 )

@@ -545,7 +545,7 @@ Examples:
     "--retry-interval",
     "interval",
     metavar="DURATION",
-    help=f"From a call in vain to the next; default: {_INTERVAL}.",
+    help=f"From a call in vain to the next, or 'next calling day'; default: {_INTERVAL}.",
 )
 @click.option("--caller-ids", metavar="NUMBERS", help="Numbers to call from, with commas.")
 @click.option(

@@ -36,7 +36,13 @@ from dialsim.scenario.list_doctor import clean_list
 from dialsim.scenario.loading import document_of, files_of, load, loads, long_path
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.units import format_duration, parse_duration, parse_offset_instant
+from dialsim.scenario.units import (
+    NEXT_CALLING_DAY,
+    format_duration,
+    is_next_day,
+    parse_duration,
+    parse_offset_instant,
+)
 from dialsim.scenario.week import instant_in_words, read_windows, week_text, windows_of
 
 MOST_STEPS = 200
@@ -858,7 +864,7 @@ organizations:
           startDateTime: {thai(begin):%Y-%m-%dT%H:%M:%S}+07:00 # {minute_text(begin)}, Thai time
           timeWindows: # {self.windows}
 {windows}          maxAttempts: {self.attempts} # calls for a person at most, the first included
-          retryInterval: {retry} # ms from a call in vain to the next
+          retryInterval: {retry} # from a call in vain to the next; a number is in ms
 {used}# What people do when they are called is assumed (docs/default-behaviour.md). To change it:
 # behaviours:
 #   default:
@@ -924,8 +930,10 @@ def new_windows(text: str) -> list[dict[str, object]]:
         raise StudioError(f"windows {error}") from None
 
 
-def new_interval(text: str) -> int:
-    """Parse a retry interval to ms. Raises StudioError if it is no duration."""
+def new_interval(text: str) -> int | str:
+    """Parse a retry interval to ms; `next calling day` stays. Raises StudioError otherwise."""
+    if is_next_day(text):
+        return NEXT_CALLING_DAY
     try:
         return parse_duration(text)
     except ValueError as error:
