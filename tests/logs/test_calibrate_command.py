@@ -49,6 +49,18 @@ def test_it_writes_a_behaviour_and_a_page(log: Path, tmp_path: Path) -> None:
     assert "forecast from the calls before" in html
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("pictures_unrendered")
+def test_several_hold_outs_are_a_backtest(log: Path, tmp_path: Path) -> None:
+    out, page = tmp_path / "behaviour.yaml", tmp_path / "page.html"
+    shares = ["--hold-out", "0.3", "--hold-out", "0.5"]
+    status, said = called(log, "--out", out, "--page", page, *shares, "--jobs", 1)
+    assert status == 0
+    assert said.count("campaigns after ") == 2
+    assert "\nOf 2 earlier forecasts " in said
+    assert "Of 2 earlier forecasts " in page.read_text(encoding="utf-8")
+
+
 def test_a_scenario_without_a_hold_out_is_refused(log: Path, tmp_path: Path) -> None:
     out = tmp_path / "behaviour.yaml"
     status, said = called(log, "--out", out, "--scenario", "truth.yaml")
