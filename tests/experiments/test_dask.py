@@ -16,6 +16,7 @@ import pytest
 from cli.program import ROOT, dialsim_process
 from experiments.program import PATIENCE_S, start, wait_until, writes
 from experiments.test_kills import ENDLESS, RUN, contents
+from experiments.test_same_runs import optimum
 
 pytestmark = [
     pytest.mark.slow,
@@ -114,3 +115,13 @@ def test_an_address_without_a_scheduler_is_told() -> None:
     done = dialsim_process(*RUN, "--dask", "tcp://127.0.0.1:9")
     assert done.returncode == 2
     assert done.stderr.startswith("Error: there is no Dask scheduler at tcp://127.0.0.1:9: ")
+
+
+def test_an_optimum_of_shared_runs_is_the_same_on_a_cluster_that_loses_a_worker(
+    cluster: tuple[str, list[Program]],
+) -> None:
+    address, workers = cluster
+    here = optimum(jobs=1)
+    assert optimum(dask=address) == here
+    workers[1].kill()
+    assert optimum(dask=address) == here

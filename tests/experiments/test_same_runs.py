@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,3 +178,44 @@ def test_the_spare_time_of_retries_is_that_of_the_first_release() -> None:
             waits.append(0)
         expected = min(waits, default=int(np.iinfo(np.int64).max))
         assert Slack.of(calls, result.trace.end).spare == expected
+
+
+def scarce() -> Scenario:
+    """Far more calls than lines: no retry interval of minutes changes a run."""
+    return random_scenario(random.Random(7)).with_(
+        "organizations.Acme.maxConcurrentCalls=1", "organizations.Acme.timeline=[]", "engine={}",
+        "behaviours.default.outcomes={answered: 0.3, busy: 0.7}",
+        "organizations.Acme.campaigns.January.recipients={count: 250}",
+    )  # fmt: skip
+
+
+def optimum(**more: object) -> dict[str, object]:
+    levers = {f"{SCHEDULE}.maxAttempts": "2,3", f"{SCHEDULE}.retryInterval": "300000,600000"}
+    return dialsim.optimize(
+        scarce(), levers, minimize="mean(cost)", replications=4, max_replications=6,
+        **more,  # type: ignore[arg-type]
+    ).to_dict()  # fmt: skip
+
+
+def test_an_optimum_of_shared_runs_does_not_depend_on_engine_or_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted, shared = MadeRun.is_shared_by, []
+
+    def counting(*given: object) -> bool:
+        shared.append(counted(*given))  # type: ignore[arg-type]
+        return shared[-1]
+
+    monkeypatch.setattr(MadeRun, "is_shared_by", counting)
+    one = optimum(jobs=1, engine="simpy")
+    assert any(shared)
+    shared.clear()
+    assert optimum(jobs=1, engine="compiled") == one
+    # A store keeps all figures, so its runs are shared by none; then they are read again.
+    for _ in range(2):
+        assert optimum(jobs=1, store=tmp_path) == one
+
+
+@pytest.mark.slow
+def test_an_optimum_of_shared_runs_does_not_depend_on_processes() -> None:
+    assert optimum(jobs=1) == optimum(jobs=2) == optimum(jobs=3)
