@@ -25,7 +25,7 @@ from dialsim.cli.program import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dialsim.experiments.estimates import Setting
+    from dialsim.experiments.estimates import SettingRuns
     from dialsim.experiments.expression import Expression
     from dialsim.experiments.plan import Objective
     from dialsim.experiments.runner import RunSettings
@@ -127,7 +127,7 @@ class Experiment:
         report: Callable[[FurtherRuns], str],
         tables: Callable[[], Mapping[str, pd.DataFrame]],
         printed: Callable[[], tuple[Sequence[str], Sequence[FigureTable]]],
-        settings: Callable[[], Sequence[Setting]],
+        settings: Callable[[], Sequence[SettingRuns]],
         expressions: Sequence[Expression] = (),
     ) -> None:
         """Write the page, whose further runs are kept with the others, and the tables; then print.
@@ -353,7 +353,7 @@ def _deliver(
     **more: pd.DataFrame,
 ) -> None:
     """Write and print variants; `seed` is None if each has its own; `more` are further tables."""
-    from dialsim.experiments.estimates import Setting
+    from dialsim.experiments.estimates import SettingRuns
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import sweep_report
@@ -374,7 +374,7 @@ def _deliver(
         report,
         lambda: tables | more,
         lambda: content(found, compared, base),
-        lambda: [Setting(variant.name, runs, bounds) for variant, runs, bounds
+        lambda: [SettingRuns(variant.name, runs, bounds) for variant, runs, bounds
                  in zip(found.variants, found.figures, found.all_bounds, strict=True)],
         found.expressions,
     )  # fmt: skip

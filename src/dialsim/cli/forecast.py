@@ -256,7 +256,7 @@ def forecast(
     figures are kept there with their instant.
     """
     from dialsim.cli.experiment import Experiment, check_variants
-    from dialsim.experiments.estimates import Setting
+    from dialsim.experiments.estimates import SettingRuns
     from dialsim.experiments.forecast import KIND, hold_time_note
     from dialsim.experiments.forecast import forecast as make
     from dialsim.experiments.variants import read_variants
@@ -296,7 +296,7 @@ def forecast(
         report,
         lambda: {"runs": found.runs.runs, "campaigns": found.runs.frame},
         lambda: (found.sentences(), found.tables()),
-        lambda: [Setting(loaded.name, found.runs.figures, found.runs.bounds)],
+        lambda: [SettingRuns(loaded.name, found.runs.figures, found.runs.bounds)],
     )
 
 

@@ -214,7 +214,7 @@ def _many(
 ) -> None:
     from dialsim.cli.experiment import Experiment
     from dialsim.experiments import experiment_text
-    from dialsim.experiments.estimates import Setting
+    from dialsim.experiments.estimates import SettingRuns
     from dialsim.experiments.expression import read_shown
     from dialsim.experiments.folder import replications_document
     from dialsim.experiments.replications import precisions, replicate
@@ -253,6 +253,6 @@ def _many(
             "estimates": runs.intervals(),
         },
         printed,
-        lambda: [Setting(loaded.name, runs.figures, runs.bounds)],
+        lambda: [SettingRuns(loaded.name, runs.figures, runs.bounds)],
         runs.expressions,
     )

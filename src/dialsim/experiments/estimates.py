@@ -169,7 +169,7 @@ def _columns(statistic: str, found: Interval) -> dict[str, float | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SettingRuns:
     """A setting with its runs; `cells` are columns before its figures."""
 
     name: str
@@ -179,7 +179,7 @@ class Setting:
 
 
 def settings_table(
-    settings: Sequence[Setting], expressions: Sequence[Expression] = ()
+    settings: Sequence[SettingRuns], expressions: Sequence[Expression] = ()
 ) -> tuple[pd.DataFrame, dict[str, Unit]]:
     """Return settings side by side, with 95 % intervals, and the units of the columns.
 

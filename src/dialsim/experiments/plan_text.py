@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments.breaches import not_allowed
-from dialsim.experiments.estimates import Setting
+from dialsim.experiments.estimates import SettingRuns
 from dialsim.experiments.experiment_text import (
     LOST_TO,
     SAY_THEIRS,
@@ -334,7 +334,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
     return [*tables, _tried_table(answer)]
 
 
-def setting_of(name: str, part: GoalEstimate) -> Setting:
+def setting_of(name: str, part: GoalEstimate) -> SettingRuns:
     """Return a setting tried for a workbook, with its verdict and the statistics of the goal."""
     cells: dict[str, object] = {"meets the goal": verdict_text(part)}
     for finding in part.findings:
@@ -345,7 +345,7 @@ def setting_of(name: str, part: GoalEstimate) -> Setting:
                 after = clause.bound.after_start
                 cell = finding_text(finding, value) if after else utc(round(value))
             cells[f"{clause.asked}{end}"] = cell
-    return Setting(name, part.runs, part.bounds, cells)
+    return SettingRuns(name, part.runs, part.bounds, cells)
 
 
 def _clause_title(finding: ClauseFinding) -> str:

@@ -416,7 +416,11 @@ class _MissedAmount(_Missed):
                 return self._end_reason(calendar, most_lines)
             if is_lines:
                 return "lines", f"{self._setting} can't make all calls"
-            counts = (amount_text("people", count) for count in (reached, people, people - reached))
+            digits = 1 if people < 100 else 0
+            counts = (
+                f"{count:,.{digits}f}".removesuffix(".0")
+                for count in (reached, people, people - reached)
+            )
             attempts = setting_text("maxAttempts", calendar.request.max_attempts)
             verb = "reach" if calendar.request.max_attempts > 1 else "reaches"
             return "attempts", "{} {} {} of {} people on average, and {} are not reached{}".format(
