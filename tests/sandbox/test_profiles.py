@@ -187,6 +187,22 @@ def test_a_wrong_distribution_in_an_order_is_named_by_its_path() -> None:
     assert answer.json()["errors"] == ["delay.sd needs a unit: 5s or 5ms, for instance"]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"delay": {"dist": {}}}, "delay must be one of constant, uniform"),
+        ({"delay": "{}"}, 'not "{}"'),
+        ({"delay": "2s", "lasts": "{0.x}"}, 'not "{0.x}"'),
+        ({"delay": {"dist": "gamma", "mean": "{", "sd": "1s"}}, "delay.mean must be a duration"),
+    ],
+)
+def test_braces_in_an_order_are_told_as_they_were_sent(wrong: dict[str, Any], says: str) -> None:
+    client = Client(SandboxCore(ONE.scenario()))
+    answer = control(client, "POST", "/faults", {"api": "slow", "next": 1} | wrong)
+    assert answer.status_code == 400
+    assert says in answer.json()["message"]
+
+
 def test_the_profile_of_the_documentation_is_a_profile() -> None:
     page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text(encoding="utf-8")
     [block] = [part for part in page.split("```") if part.startswith("yaml\nservice:\n  faults:")]

@@ -234,12 +234,16 @@ def _fault(error: ErrorDetails) -> Fault:
     path = error["loc"]
     if kind == _ITEM:
         path = (*path, context["index"])
-    says: str = context.get("says") or _TEXTS.get(kind, error["msg"])
+    # only our own templates are filled in: a text may quote braces that a client sent
+    template = _TEXTS.get(kind)
+    says: str = context.get("says") or error["msg"]
+    if template is not None:
+        says = template.format_map(context)
     if kind in ("literal_error", "enum"):
         says = f"must be {context['expected'].replace(chr(39), '')}"
     # pydantic's names for the alternatives of a union stand in angle brackets
     *parents, name = (key for key in path if not str(key).startswith("<") or key == path[-1])
-    text = f"{name} {says.format_map(context)}"
+    text = f"{name} {says}"
     if kind == _UNKNOWN:
         text = f"property {name} should not exist"
     elif kind == _ITEM or _is_item(error):
