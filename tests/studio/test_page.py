@@ -69,6 +69,17 @@ def test_a_change_is_shown_as_a_set_line_and_is_undone() -> None:
     within(do, StudioState.of(SCENARIO))
 
 
+def test_a_change_is_answered_by_a_first_estimate_before_any_run() -> None:
+    def do(studio: Studio) -> None:
+        studio.hear({"kind": "set", "key": LINES, "number": 14})
+        assert studio.page.answer["how"].startswith(
+            "First estimate, before any run: done Tue 6 Jan"
+        )
+        assert studio.page.answer["busy"]
+
+    within(do, StudioState.of(SCENARIO))
+
+
 def test_a_drag_is_undone_in_one_step() -> None:
     def do(studio: Studio) -> None:
         for drag, number in (("a", 12), ("b", 13), ("b", 15), ("b", 15), ("b", 14)):

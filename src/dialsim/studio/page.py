@@ -28,6 +28,7 @@ from typing_extensions import override
 from dialsim.errors import DialsimError, ScenarioError
 from dialsim.experiments import experiment_text
 from dialsim.experiments.days import DoneBy, day_label
+from dialsim.experiments.fluid import estimate_text
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
 from dialsim.interface.instants import DAY_NAMES, MINUTE, minute_text, short_text, thai
 from dialsim.report.effects import number_effect, points_effect, time_effect
@@ -426,10 +427,15 @@ class Studio:
 
     def _ask(self) -> None:
         """Ask for the answer to the current scenario, replacing the previous question."""
+        scenario = self._now().scenario
+        is_new = self._asked.get("shown") is not scenario
+        self._ask_at("shown", scenario)
+        # After the question, so that workers simulate meanwhile.
+        first = estimate_text(scenario) if is_new else None
         waiting = {"how": "Working it out; at the very first time that takes a minute …"}
         # The old answer stays visible until the new one is there.
-        self.page.answer = {**(self.page.answer or waiting), "busy": True}
-        self._ask_at("shown", self._now().scenario)
+        answer = {**(self.page.answer or waiting), "busy": True}
+        self.page.answer = answer | ({"how": first} if first else {})
 
     def _ask_at(self, place: str, scenario: Scenario) -> None:
         if self._asked.get(place) is not scenario:
