@@ -95,7 +95,7 @@ def backtest(
     progress: Progress | None = None,
     engine: Choice = "auto",
 ) -> Backtest:
-    """Forecast a log from earlier instants, and compare the forecasts with the log.
+    """Forecast a log from earlier instants, and compare each forecast with the truth.
 
     The arguments are those of `forecast_held_out`; `cuts` is the number of instants. Raises
     DialsimError if the log has too few calls.

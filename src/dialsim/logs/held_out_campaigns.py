@@ -97,7 +97,7 @@ class HeldOutCampaign:
 
     @property
     def comparisons(self) -> tuple[Comparison, Comparison]:
-        """Forecasts of finish and reach, compared with what happened."""
+        """Comparison of finish and reach with the truth."""
         done, reach, start = self.forecast.finish, self.forecast.reach, self.forecast.at
         # Nights would hide how far calls moved, so the score is measured in open time
         late = done.in_open_time(self.windows, start)
@@ -275,7 +275,7 @@ class PastForecast(NamedTuple):
 
     @property
     def comparisons(self) -> tuple[Comparison, Comparison]:
-        """Forecasts of calls made and reach, compared with what happened."""
+        """Comparison of calls made and reach with the truth."""
         made, reach = self.calls.score(self.calls_made), self.reach.score(self.reached)
         return (
             Comparison("calls made", self.calls, self.calls_made, made),
