@@ -38,7 +38,7 @@ class Breach:
 
     @property
     def text(self) -> str:
-        """Such as `9,155 repeated calls on one day, not allowed by thai-debt-collection`."""
+        """Text such as `9,155 repeated calls on one day, not allowed by thai-debt-collection`."""
         one, several = _BROKEN_BY[self.count]
         mean, before = _number(self.mean), _number(self.before)
         if mean == before:  # rounded means would contradict the sentence

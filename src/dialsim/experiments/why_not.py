@@ -1,4 +1,4 @@
-"""Reason for which no value of a setting meets a goal, and the nearest settings that do.
+"""Explanation of a goal that no value of a setting meets, and the nearest settings that do.
 
 The reason for a missed deadline is arithmetic on the calling windows: the earliest instants of the
 attempts, and the days on which calls can be made before the deadline. Other goals are missed by
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Constraint = Literal["attempts", "windows", "pauses", "end", "lines", "people", "cost", "values"]
 Reason = tuple[Constraint, str]
 
-_MORE_LINES = 8  # factor up to which more lines are tried
+_MORE_LINES = 8  # factor of the most lines tried
 _LATER = 60 * DAY  # time after the deadline in which a later one is sought
 _LATER_TRIED = 3  # later calling days that are tried as a deadline
 _MORE_ATTEMPTS = 10  # further attempts that are tried
@@ -48,7 +48,7 @@ _MORE_ATTEMPTS = 10  # further attempts that are tried
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """A setting near the closest one, with which the runs meet the goal.
+    """A setting near the closest one that meets the goal.
 
     `value` is the number of attempts or of lines, the later deadline or end, or the other bound.
     With `sure` the goal is certainly met. `is_own` marks a value of the setting that the plan
