@@ -90,8 +90,8 @@ def test_a_planner_gets_from_an_export_to_a_decision(tmp_path: Path) -> None:
     said = done("plan", "december.yaml", "--vary", "lines=1..30", *goal, *few, status=1)
     assert (
         "6 attempts do not fit until Tue 15 Dec 18:00: pauses and closed days leave 5 calling "
-        "days, without them 6 attempts would fit: lines cannot help. With 30 lines: 5 attempts, or a "
-        "deadline of Wed 16 Dec 18:00, can."
+        "days, without them 6 attempts would fit: lines cannot help. With 30 lines: 5 attempts, "
+        "or a deadline of Wed 16 Dec 18:00, can."
     ) in said
 
     # Compliance
