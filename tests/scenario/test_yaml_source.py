@@ -66,10 +66,10 @@ def test_every_node_knows_its_line_and_column() -> None:
     assert listed == [{"c": ["x", "y"]}]
     item = root.entries["b"].node.items[0]  # type: ignore[union-attr]
     inner = item.entries["c"]  # type: ignore[union-attr]
-    assert (inner.place.line, inner.place.column) == (3, 5)
+    assert (inner.location.line, inner.location.column) == (3, 5)
     last = inner.node.items[1]  # type: ignore[union-attr]
     assert isinstance(last, ScalarNode)
-    assert (last.place.line, last.place.column) == (4, 7)
+    assert (last.location.line, last.location.column) == (4, 7)
 
 
 def test_keys_are_texts_so_that_hours_can_be_quoted_or_not() -> None:

@@ -17,7 +17,7 @@ from dialsim.interface.model import broken
 from dialsim.scenario.calendar import Lines
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, PeopleTable, RecipientsFile
 from dialsim.scenario.checks import check_references, read_schedules
-from dialsim.scenario.document import Cursor, NodePath, Place, SourceFolder, planted, put
+from dialsim.scenario.document import Cursor, Location, NodePath, SourceFolder, planted, put
 from dialsim.scenario.error_text import validated
 from dialsim.scenario.fields import Model
 from dialsim.scenario.organization import Agent, Organization, TimelineAction
@@ -98,7 +98,7 @@ class Surroundings:
         organizations[self.organization] |= _checked_by(settings[self.organization])
         voices = [{"voiceKey": voice.voice_key} for voice in self.scenario.voices]
         content = {"voices": voices, "organizations": organizations}
-        return Cursor.root(planted(content, Place(NAME)))
+        return Cursor.root(planted(content, Location(NAME)))
 
 
 def _in_use(texts: Iterable[object], taken: Collection[str]) -> bool:
@@ -149,10 +149,10 @@ def read_campaign(
         source = None if folder is None else SourceFolder(folder)
         values = _values(root, around, csv, source, problems)
         check_references(root, problems)
-        place = root.at(*around.path)
+        entry = root.at(*around.path)
         campaign = validated(Campaign, values, root, problems, around.path)
-        _check_lines(campaign, around, place, problems)
-        check_ids([(place, campaign)], problems, around.recipient_ids)
+        _check_lines(campaign, around, entry, problems)
+        check_ids([(entry, campaign)], problems, around.recipient_ids)
         problems.raise_if_any()
     return campaign
 
@@ -169,26 +169,26 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
     around = around.around(campaign.name, campaign.id)
     problems, root = Problems(NAME), around.document(outline)
     with _errors_seen_from(around.path):
-        place = root.at(*around.path)
+        entry = root.at(*around.path)
         if campaign.calling_hours is not None:
-            problems.add(place.at("callingHours"), _NO_HOURS)
+            problems.add(entry.at("callingHours"), _NO_HOURS)
         check_order(root, around.beginning, problems)
         check_references(root, problems)
         for path, says in _misfits(campaign, around):
-            problems.add(place.at("recipients", *path), says)
-        _check_lines(campaign, around, place, problems)
-        check_ids([(place, campaign)], problems, around.recipient_ids)
+            problems.add(entry.at("recipients", *path), says)
+        _check_lines(campaign, around, entry, problems)
+        check_ids([(entry, campaign)], problems, around.recipient_ids)
         problems.raise_if_any()
 
 
 def _check_lines(
-    campaign: Campaign, around: Surroundings, place: Cursor, problems: Problems
+    campaign: Campaign, around: Surroundings, entry: Cursor, problems: Problems
 ) -> None:
     """Report lines of a campaign that cannot be combined with a release interval (Q10)."""
     misfit = campaign.misfit(around.scenario.engine.release_interval)
     if misfit is not None:
         key, says = misfit
-        problems.add(place.at(key), says)
+        problems.add(entry.at(key), says)
 
 
 @contextmanager
@@ -346,7 +346,7 @@ def _read(
         "organizations": organizations,
     }
     with _errors_seen_from(path):
-        problems, root = Problems(name), Cursor.root(planted(content, Place(name)))
+        problems, root = Problems(name), Cursor.root(planted(content, Location(name)))
         check_references(root, problems)
         read = validated(model, root.at(*path).value, root, problems, path)
         problems.raise_if_any()

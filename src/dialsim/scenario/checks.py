@@ -125,11 +125,11 @@ def _check_organization(
         _check_known(action.at("behaviour"), behaviours, "behaviour", problems)
 
 
-def check_plans(root: Cursor, problems: Problems) -> None:
+def check_calling_hours(root: Cursor, problems: Problems) -> None:
     """Report calling hours, lines and odds that lack a key or conflict with another one."""
     if not root.at("calendar").exists:
-        for place in _of_holidays(root):
-            problems.add(place, "needs holidays: write calendar: {holidays: TH} at the top level")
+        for setting in _of_holidays(root):
+            problems.add(setting, "needs holidays: write calendar: {holidays: TH} at the top level")
     for organization in root.at("organizations").items():
         actions = list(organization.at("timeline").items())
         if organization.at("lines").exists:
@@ -146,7 +146,7 @@ def check_plans(root: Cursor, problems: Problems) -> None:
                     campaign.at("callingHours"), "needs a schedule beside it, for what it changes"
                 )
             elif schedule.at("timeWindows").exists:
-                says = "can't stand beside callingHours, which are in their place"
+                says = "can't stand beside callingHours, which are in their setting"
                 problems.add(schedule.at("timeWindows"), says)
             name = campaign.at("name").text
             for action in actions:
@@ -438,14 +438,14 @@ def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
     # messages; texts of conditions, which name no field, by a colon.
     culprit = body.at(*fault.path)
     if not fault.path:
-        return told(body.place, body.path, unlike("must be a mapping of keys", body))
+        return told(body.location, body.path, unlike("must be a mapping of keys", body))
     unknown = _UNKNOWN.fullmatch(fault.message) is not None
     where = ".".join(map(str, body.path))
     join = "." if unknown or _OWN_PATH.match(fault.message) else ": "
     hint = suggestion(culprit.path, root) if unknown else _advice(fault, culprit)
     if unknown:
         # An unknown key is at fault itself, not its value.
-        culprit = culprit._replace(place=culprit.key_place)
+        culprit = culprit._replace(location=culprit.key_location)
     return behind(where + join, fault.message + hint, culprit)
 
 
@@ -511,6 +511,7 @@ def remarks_on_campaign(
     if isinstance(recipients, GeneratedRecipients):
         table, params = PeopleTable(), [*recipients.agent_params]
     else:
+<<<<<<< HEAD
         table = table_of(recipients)
         params = [*table.params]
     yield from _on_params(where, params, agent)
@@ -524,6 +525,17 @@ def remarks_on_campaign(
         yield from _on_dropped_zeros(where, tels)
         yield from _on_curly_cells(where, table, place)
     yield from _on_numbers(where, tels, is_file, place)
+=======
+        tels = [person.tel for person in recipients]
+    location = _places(campaign)
+    yield from _on_duplicates(where, tels)
+    yield from _on_spellings(where, tels, location)
+    if isinstance(recipients, RecipientsFile):
+        yield from _on_normalized(where, recipients.table.normalized, location)
+        yield from _on_dropped_zeros(where, tels)
+        yield from _on_curly_cells(where, recipients.table, location)
+    yield from _on_numbers(where, tels, isinstance(recipients, RecipientsFile), location)
+>>>>>>> e2f0fd1 (Scenario files: locations, indices and entries in place of places)
 
 
 # -- the document ---------------------------------------------------------------------------------
@@ -744,7 +756,7 @@ def _on_duplicates(where: str, tels: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _on_spellings(where: str, tels: Sequence[str], place: Callable[[int], str]) -> Iterator[str]:
+def _on_spellings(where: str, tels: Sequence[str], location: Callable[[int], str]) -> Iterator[str]:
     # The common case: all numbers in national form, which have one spelling only.
     if all(tel[0] == "0" for tel in tels):
         return
@@ -755,7 +767,7 @@ def _on_spellings(where: str, tels: Sequence[str], place: Callable[[int], str]) 
     if not numbers:
         return
     example = [tel for tel in spellings if foreign.get(tel, tel) == numbers[0]]
-    shown = [f"{tel} ({place(tels.index(tel))})" for tel in example[:_SHOWN]]
+    shown = [f"{tel} ({location(tels.index(tel))})" for tel in example[:_SHOWN]]
     many = "a number" if len(numbers) == 1 else f"{len(numbers):,} numbers"
     yield (
         f"{where} has {many} in more than one spelling, such as {few(shown, len(example))}; each "
@@ -764,7 +776,7 @@ def _on_spellings(where: str, tels: Sequence[str], place: Callable[[int], str]) 
 
 
 def _on_normalized(
-    where: str, normalized: Sequence[Normalized], place: Callable[[int], str]
+    where: str, normalized: Sequence[Normalized], location: Callable[[int], str]
 ) -> Iterator[str]:
     """Report normalized cells with their number, so that no change is silent."""
     if normalized:
@@ -777,7 +789,7 @@ def _on_normalized(
         yield (
             f"{where}: {cells} (normalize): "
             f"{joined(counts)}, such as {first.written} as {first.read} "
-            f"({place(first.row)})."
+            f"({location(first.row)})."
         )
 
 
@@ -792,7 +804,7 @@ def _on_dropped_zeros(where: str, tels: Sequence[str]) -> Iterator[str]:
 
 
 def _on_numbers(
-    where: str, tels: Sequence[str], told: bool, place: Callable[[int], str]
+    where: str, tels: Sequence[str], told: bool, location: Callable[[int], str]
 ) -> Iterator[str]:
     """Warn about impossible numbers, except those without a 0 if they were `told` before."""
     odd = [
@@ -801,7 +813,7 @@ def _on_numbers(
         if not is_plausible(tel) and not (told and lacks_zero(tel))
     ]
     if odd:
-        shown = [f"{tels[row]} ({place(row)})" for row in odd[:_SHOWN]]
+        shown = [f"{tels[row]} ({location(row)})" for row in odd[:_SHOWN]]
         many = "a number" if len(odd) == 1 else f"{len(odd):,} numbers"
         yield (
             f"{where} calls {many} of no plausible length or prefix: {few(shown, len(odd))}. "
@@ -809,7 +821,9 @@ def _on_numbers(
         )
 
 
-def _on_curly_cells(where: str, table: PeopleTable, place: Callable[[int], str]) -> Iterator[str]:
+def _on_curly_cells(
+    where: str, table: PeopleTable, location: Callable[[int], str]
+) -> Iterator[str]:
     columns: list[Sequence[object]] = [table.names, *table.params.values()]
     found = [
         (row, cell)
@@ -824,7 +838,7 @@ def _on_curly_cells(where: str, table: PeopleTable, place: Callable[[int], str])
         if is_curly_quoted(text)
     ]
     if found:
-        cells = [f"{cell} ({place(row)})" for row, cell in sorted(found)[:_SHOWN]]
+        cells = [f"{cell} ({location(row)})" for row, cell in sorted(found)[:_SHOWN]]
         yield (
             f"{where}: curly quotes are part of {few(cells, len(found))}: what is meant as quotes "
             'in a CSV must be straight, ".'

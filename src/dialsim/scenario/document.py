@@ -25,7 +25,7 @@ NodePath: TypeAlias = tuple[str | int, ...]
 Leaf: TypeAlias = str | int | float | bool | None
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Location of a node: file name with line and column from 1, or an override."""
 
     file: str
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 class ScalarNode:
     """A scalar; `text` is the text in the file, `value` its YAML value."""
 
-    place: Place
+    location: Location
     text: str
     value: Leaf
 
@@ -46,7 +46,7 @@ class ScalarNode:
 class SequenceNode:
     """A list."""
 
-    place: Place
+    location: Location
     items: list[Node] = field(default_factory=list)
 
 
@@ -54,7 +54,7 @@ class SequenceNode:
 class MappingEntry:
     """Location of a key, and the node under it."""
 
-    place: Place
+    location: Location
     node: Node
 
 
@@ -62,7 +62,7 @@ class MappingEntry:
 class MappingNode:
     """A mapping; keys are stored as texts, so that `9` and `"9"` are one key."""
 
-    place: Place
+    location: Location
     entries: dict[str, MappingEntry] = field(default_factory=dict)
 
 
@@ -91,21 +91,23 @@ def mappings(node: Node | None, path: NodePath = ()) -> Iterator[tuple[NodePath,
             yield from mappings(part, (*path, key))
 
 
-def planted(value: object, place: Place, level: int = 0) -> Node:
+def planted(value: object, location: Location, level: int = 0) -> Node:
     """Convert plain values into a tree with one location for all nodes; the inverse of `plain`.
 
     Raises ScenarioError for excessive nesting.
     """
     if level > DEEPEST:
         says = f"is nested more than {DEEPEST} levels deep"
-        raise ScenarioError([told(place, (), says)])
+        raise ScenarioError([told(location, (), says)])
     if isinstance(value, Plain):
-        parts = {str(key): planted(part, place, level + 1) for key, part in value.items()}
-        return MappingNode(place, {key: MappingEntry(place, part) for key, part in parts.items()})
+        parts = {str(key): planted(part, location, level + 1) for key, part in value.items()}
+        return MappingNode(
+            location, {key: MappingEntry(location, part) for key, part in parts.items()}
+        )
     if isinstance(value, list | tuple):
-        return SequenceNode(place, [planted(item, place, level + 1) for item in value])
+        return SequenceNode(location, [planted(item, location, level + 1) for item in value])
     leaf = value if isinstance(value, str | int | float | None) else repr(value)
-    return ScalarNode(place, _written(leaf), leaf)
+    return ScalarNode(location, _written(leaf), leaf)
 
 
 def _written(leaf: Leaf) -> str:
@@ -124,17 +126,17 @@ def put(values: object, path: NodePath, value: object) -> None:
 
 
 class Cursor(NamedTuple):
-    """A position in a tree, existing or not; `place` is then the location of the nearest parent."""
+    """A position in a tree, existing or not; `location` is then that of the nearest parent."""
 
     node: Node | None
     path: NodePath
-    place: Place
-    key_place: Place
+    location: Location
+    key_location: Location
 
     @classmethod
     def root(cls, node: Node) -> Cursor:
         """Return the cursor at the top of a document."""
-        return cls(node, (), node.place, node.place)
+        return cls(node, (), node.location, node.location)
 
     def at(self, *keys: str | int) -> Cursor:
         """Return the position below, given by keys and indices, whether it exists or not."""
@@ -147,11 +149,11 @@ class Cursor(NamedTuple):
         node, path = self.node, (*self.path, key)
         if isinstance(node, MappingNode) and str(key) in node.entries:
             entry = node.entries[str(key)]
-            return Cursor(entry.node, path, entry.node.place, entry.place)
+            return Cursor(entry.node, path, entry.node.location, entry.location)
         if isinstance(node, SequenceNode) and isinstance(key, int) and key < len(node.items):
             item = node.items[key]
-            return Cursor(item, path, item.place, item.place)
-        return Cursor(None, path, self.place, self.place)
+            return Cursor(item, path, item.location, item.location)
+        return Cursor(None, path, self.location, self.location)
 
     def items(self) -> Iterator[Cursor]:
         """Yield the items of a list; nothing for other nodes."""
@@ -344,7 +346,7 @@ def parse_yaml(text: str, file: str, problems: Problems) -> Node:
         line = text.count("\n", 0, control.start()) + 1
         column = control.start() - text.rfind("\n", 0, control.start())
         says = f"the control character U+{ord(control.group()):04X} is not allowed in YAML"
-        problems.fail(told(Place(file, line, column), (), says))
+        problems.fail(told(Location(file, line, column), (), says))
     if text.lstrip()[:1] in {"{", "["}:
         text = _json_for_libyaml(text)
     composer = _Composer(file, problems)
@@ -352,10 +354,10 @@ def parse_yaml(text: str, file: str, problems: Problems) -> Node:
         for event in yaml.parse(text, Loader=_LOADER):
             composer.take(event)
     except yaml.MarkedYAMLError as error:
-        place = _place(file, error.problem_mark or error.context_mark)
-        problems.fail(told(place, (), reworded(error, text)))
+        location = _location(file, error.problem_mark or error.context_mark)
+        problems.fail(told(location, (), reworded(error, text)))
     if composer.document is None:
-        problems.fail(told(Place(file, 1, 1), (), "there is nothing in this file"))
+        problems.fail(told(Location(file, 1, 1), (), "there is nothing in this file"))
     return composer.document
 
 
@@ -377,7 +379,7 @@ class _Open:
 
     node: MappingNode | SequenceNode
     anchor: str | None
-    key: tuple[str, Place] | None = None
+    key: tuple[str, Location] | None = None
     size: int = 1
     expecting_key: bool = field(init=False)
 
@@ -396,7 +398,7 @@ class _Composer:
         self._anchors: dict[str, tuple[Node, int] | None] = {}
         self._expanded = 0
 
-    def _told(self, place: Place, says: str, *key: str) -> Problem:
+    def _told(self, location: Location, says: str, *key: str) -> Problem:
         """Build a problem about the current position, or about a key in it."""
         here: list[str | int] = []
         for collection in self._stack:
@@ -404,7 +406,7 @@ class _Composer:
                 here.append(len(collection.node.items))
             elif collection.key is not None:
                 here.append(collection.key[0])
-        return told(place, (*here, *key), says)
+        return told(location, (*here, *key), says)
 
     def take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
@@ -418,43 +420,43 @@ class _Composer:
             self._alias(event)
         elif isinstance(event, yaml.DocumentStartEvent) and self.document is not None:
             self._stop(
-                self._place(event), "a second document begins here: a scenario is one document"
+                self._location(event), "a second document begins here: a scenario is one document"
             )
 
-    def _place(self, event: Any) -> Place:
-        return _place(self._file, event.start_mark)
+    def _location(self, event: Any) -> Location:
+        return _location(self._file, event.start_mark)
 
-    def _note(self, place: Place, says: str, *key: str) -> None:
-        self._problems.note(self._told(place, says, *key))
+    def _note(self, location: Location, says: str, *key: str) -> None:
+        self._problems.note(self._told(location, says, *key))
 
-    def _stop(self, place: Place, says: str) -> NoReturn:
-        self._problems.fail(self._told(place, says))
+    def _stop(self, location: Location, says: str) -> NoReturn:
+        self._problems.fail(self._told(location, says))
 
     def _open(self, event: Any) -> None:
         if len(self._stack) >= DEEPEST:
             # The path in the error would otherwise have fifty parts.
             del self._stack[3:]
-            self._stop(self._place(event), f"is nested more than {DEEPEST} levels deep")
+            self._stop(self._location(event), f"is nested more than {DEEPEST} levels deep")
         if self._stack and self._stack[-1].expecting_key:
-            self._stop(self._place(event), _NO_TEXT)
+            self._stop(self._location(event), _NO_TEXT)
         kind = MappingNode if isinstance(event, yaml.MappingStartEvent) else SequenceNode
         expected = _TAG + ("map" if kind is MappingNode else "seq")
         if event.tag not in {None, "!", expected}:
             says = f"must not have the tag {_shown(event.tag)}; write the value alone"
-            self._note(self._place(event), says)
+            self._note(self._location(event), says)
         if event.anchor is not None:
             # None marks an open collection: an alias inside it would make a cycle.
             self._anchors[event.anchor] = None
-        self._stack.append(_Open(kind(self._place(event)), event.anchor))
+        self._stack.append(_Open(kind(self._location(event)), event.anchor))
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
             says = f"is *{event.anchor}, but nothing above has the anchor &{event.anchor}"
-            self._stop(self._place(event), says)
+            self._stop(self._location(event), says)
         known = self._anchors[event.anchor]
         if known is None:
             self._stop(
-                self._place(event), f"is *{event.anchor}, which stands inside what it repeats"
+                self._location(event), f"is *{event.anchor}, which stands inside what it repeats"
             )
         node, size = known
         # Aliases share nodes in memory, but a few nested ones stand for billions of values later on
@@ -462,7 +464,7 @@ class _Composer:
         self._expanded += size
         if self._expanded > MOST_EXPANDED:
             says = f"is *{event.anchor}, but aliases may repeat at most {MOST_EXPANDED} values"
-            self._stop(self._place(event), says)
+            self._stop(self._location(event), says)
         self._add(node, None, size)
 
     def _add(self, node: Node, anchor: str | None, size: int) -> None:
@@ -480,30 +482,32 @@ class _Composer:
         elif parent.key is None:
             self._key(parent, parent.node, node)
         else:
-            key, place = parent.key
+            key, location = parent.key
             # The first of duplicate keys wins; `_key` has reported the second one.
-            parent.node.entries.setdefault(key, MappingEntry(place, node))
+            parent.node.entries.setdefault(key, MappingEntry(location, node))
             parent.key, parent.expecting_key = None, True
 
     def _key(self, parent: _Open, block: MappingNode, node: Node) -> None:
         if not isinstance(node, ScalarNode):
-            self._stop(node.place, _NO_TEXT)
+            self._stop(node.location, _NO_TEXT)
         if node.text in block.entries:
-            first = block.entries[node.text].place
-            self._note(node.place, f"is here twice; the first is in line {first.line}", node.text)
-        parent.key, parent.expecting_key = (node.text, node.place), False
+            first = block.entries[node.text].location
+            self._note(
+                node.location, f"is here twice; the first is in line {first.line}", node.text
+            )
+        parent.key, parent.expecting_key = (node.text, node.location), False
 
     def _scalar(self, event: Any) -> ScalarNode:
-        place = self._place(event)
+        location = self._location(event)
         text, tag = event.value, event.tag
         if event.implicit[0]:
-            return ScalarNode(place, text, self._resolved(text, place))
+            return ScalarNode(location, text, self._resolved(text, location))
         if tag in {None, "!", _TAG + "str"}:
-            return ScalarNode(place, text, text)
-        self._note(place, f"must not have the tag {_shown(tag)}; write the value alone")
-        return ScalarNode(place, text, text)
+            return ScalarNode(location, text, text)
+        self._note(location, f"must not have the tag {_shown(tag)}; write the value alone")
+        return ScalarNode(location, text, text)
 
-    def _resolved(self, text: str, place: Place) -> Leaf:
+    def _resolved(self, text: str, location: Location) -> Leaf:
         """Resolve a plain scalar by the core schema of YAML 1.2."""
         if text in _SPECIAL:
             return _SPECIAL[text]
@@ -512,7 +516,7 @@ class _Composer:
             return text
         # Python refuses to convert integers beyond 4,300 digits, and takes quadratic time below.
         if len(text) > 400:
-            self._note(place, f"is a number of {len(text)} characters: none needs 400")
+            self._note(location, f"is a number of {len(text)} characters: none needs 400")
             return 0
         if not _INTEGER.fullmatch(text):
             return float(text)
@@ -526,5 +530,7 @@ def _shown(tag: str) -> str:
     return "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
 
 
-def _place(file: str, mark: Any) -> Place:
-    return Place(file, mark.line + 1, mark.column + 1) if mark is not None else Place(file, 1, 1)
+def _location(file: str, mark: Any) -> Location:
+    return (
+        Location(file, mark.line + 1, mark.column + 1) if mark is not None else Location(file, 1, 1)
+    )

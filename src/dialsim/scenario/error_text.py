@@ -95,8 +95,8 @@ def _problem(details: ErrorDetails, path: NodePath, root: Cursor) -> Problem:
     if kind == "broken":
         culprit = culprit.at(*context.get("path", ()))
     if kind == "extra_forbidden" or details["loc"][-1:] == ("[key]",):
-        culprit = culprit._replace(place=culprit.key_place)
-    return told(culprit.place, culprit.path, _says(details, culprit, root))
+        culprit = culprit._replace(location=culprit.key_location)
+    return told(culprit.location, culprit.path, _says(details, culprit, root))
 
 
 def _says(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
@@ -183,7 +183,7 @@ def _short(text: str) -> str:
 
 def behind(where: str, message: str, culprit: Cursor) -> Problem:
     """Prefix an interface error text with the path of its field (C10)."""
-    problem = told(culprit.place, culprit.path, "")
+    problem = told(culprit.location, culprit.path, "")
     return replace(problem, message=where + message)
 
 

@@ -12,7 +12,12 @@ from dialsim.errors import DialsimError, ScenarioError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
 from dialsim.scenario.campaign import Campaign
-from dialsim.scenario.checks import check_plans, check_references, read_schedules, remarks_on
+from dialsim.scenario.checks import (
+    check_calling_hours,
+    check_references,
+    read_schedules,
+    remarks_on,
+)
 from dialsim.scenario.compiled_hours import remarks_on_hours, with_compiled_hours
 from dialsim.scenario.distribution import read_measurements
 from dialsim.scenario.document import (
@@ -138,15 +143,27 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     document = parse_yaml(origin.text, origin.name, problems)
     if not isinstance(document, MappingNode):
         says = "a scenario is a mapping of keys, such as name and organizations"
-        problems.fail(told(document.place, (), says))
+        problems.fail(told(document.location, (), says))
     apply(origin.overrides, document, problems)
     root = Cursor.root(document)
     values = _values(root, folder, problems)
     # Each stage adds its problems, and errors are raised late: people correct a file once instead
     # of fault by fault.
     check_references(root, problems)
+<<<<<<< HEAD
     check_plans(root, problems)
     scenario = validated(Scenario, values, root, problems)
+=======
+    check_calling_hours(root, problems)
+    try:
+        scenario = Scenario.model_validate(values, by_alias=True, by_name=False)
+    except ValidationError as error:
+        for problem in problems_of(error, root):
+            problems.note(problem)
+        problems.raise_if_any()
+        # Reached only if `problems_of` described nothing: the error must not get lost.
+        problems.fail(told(root.location, (), str(error)))
+>>>>>>> e2f0fd1 (Scenario files: locations, indices and entries in place of places)
     check_ids(_campaigns(scenario, root), problems)
     problems.raise_if_any()
     scenario = with_compiled_hours(scenario, root, problems)
@@ -236,6 +253,6 @@ def _gives_keys_of(origin: Origin, scenario: Scenario) -> bool:
     apply(origin.overrides, document, problems)
     organizations = Cursor.root(document).at("organizations")
     return all(
-        organizations.at(place, "apiKey").text == organization.api_key
-        for place, organization in enumerate(scenario.organizations)
+        organizations.at(index, "apiKey").text == organization.api_key
+        for index, organization in enumerate(scenario.organizations)
     )

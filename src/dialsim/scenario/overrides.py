@@ -26,11 +26,11 @@ from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS, DayWindows
 from dialsim.scenario.calendar import union, without
 from dialsim.scenario.document import (
     Cursor,
+    Location,
     MappingEntry,
     MappingNode,
     Node,
     NodePath,
-    Place,
     ScalarNode,
     SequenceNode,
     parse_yaml,
@@ -169,14 +169,14 @@ def _scopes(root: Cursor) -> Iterator[_Scope]:
 
 
 def _of_organization(organization: Cursor, values: object) -> Iterator[_Scope]:
-    path, own = _place(organization, "organizations")
+    path, own = _path_and_name(organization, "organizations")
     keys = {key: key for key in known_keys(organization.path, values)}
     # Without a name, `callerIds` means the numbers that a campaign calls from.
     only = frozenset({"name", "id", "callerIds"})
     yield _Scope(path, keys, (own,) if own else (), only, _ORGANIZATION_WORDS)
     for kind in ("campaigns", "agents"):
         for item in organization.at(kind).items():
-            below, name = _place(item, f"{path}.{kind}")
+            below, name = _path_and_name(item, f"{path}.{kind}")
             names = (name, f"{own}/{name}", f"{own}.{name}") if name and own else ()
             words = {key: key for key in known_keys(item.path, values)}
             if kind == "campaigns":
@@ -186,7 +186,7 @@ def _of_organization(organization: Cursor, values: object) -> Iterator[_Scope]:
             yield _Scope(below, words, names, own=own_words)
 
 
-def _place(item: Cursor, above: str) -> tuple[str, str | None]:
+def _path_and_name(item: Cursor, above: str) -> tuple[str, str | None]:
     """Return the path of a list's item, by its name if possible, and the name."""
     name = item.at("name").text
     # A name of digits would be read as an index.
@@ -230,7 +230,7 @@ def apply(overrides: Items[str], root: Node, problems: Problems) -> list[Underst
 def _apply(override: str, root: Node) -> Understood | None:
     left, equals, text = override.partition("=")
     # Values are located at the override, so that errors name it and not a line of the file.
-    origin, written = Place(f"--set {override}"), left.strip()
+    origin, written = Location(f"--set {override}"), left.strip()
     change = written[-1:] if written[-1:] in ("+", "-") else ""
     written = written.removesuffix(change).strip()
     if not equals or not written:
@@ -245,7 +245,7 @@ def _apply(override: str, root: Node) -> Understood | None:
     return wish.understood(written)
 
 
-def put_in(value: Node, path: str, root: Node, origin: Place) -> None:
+def put_in(value: Node, path: str, root: Node, origin: Location) -> None:
     """Put a value into the tree at a full path."""
     parts = path.split(".")
     node, done = root, 0
@@ -253,7 +253,7 @@ def put_in(value: Node, path: str, root: Node, origin: Place) -> None:
         node, done = _step(node, parts, done, value, origin)
 
 
-def _keys(parts: list[str], root: Node, origin: Place) -> NodePath:
+def _keys(parts: list[str], root: Node, origin: Location) -> NodePath:
     """Return the keys and indices for the parts of a path."""
     keys: list[str | int] = []
     cursor, done = Cursor.root(root), 0
@@ -285,7 +285,7 @@ class _Wish:
     override: str
     path: str
     change: str
-    origin: Place
+    origin: Location
     root: Node
     keys: NodePath
     instants: dict[str, int] = field(default_factory=dict)
@@ -382,12 +382,12 @@ class _Wish:
         left = list(self._list().items)
         for unwanted in value.items if isinstance(value, SequenceNode) else [value]:
             # Only the first match is removed, as each `-=` takes one item away.
-            place = next((n for n, item in enumerate(left) if _is_same(item, unwanted)), None)
-            if place is None:
+            index = next((n for n, item in enumerate(left) if _is_same(item, unwanted)), None)
+            if index is None:
                 shown = [_shown(item) for item in left]
                 known = f"; it has {few(shown[:8], len(shown))}" if shown else ": it is empty"
                 raise self._refuse(f"has no item {_shown(unwanted)}{known}")
-            del left[place]
+            del left[index]
         return SequenceNode(self.origin, left)
 
     def _windows(self, value: Node) -> Node:
@@ -441,8 +441,8 @@ class _Wish:
             )
         if not 1 <= count <= _MOST_CALLER_IDS:
             raise self._refuse(f"must be 1 to {_MOST_CALLER_IDS:,} caller IDs, not {count}")
-        place = Cursor.root(self.root).at(*self.keys[:2], "callerIds")
-        owned = [_shown(item.node) for item in place.items() if item.node is not None]
+        block = Cursor.root(self.root).at(*self.keys[:2], "callerIds")
+        owned = [_shown(item.node) for item in block.items() if item.node is not None]
         own = [_shown(item) for item in self._list().items]
         # Numbers in use are kept first, so that fewer or more numbers change as little as possible.
         known = list(dict.fromkeys([*own, *owned]))
@@ -452,8 +452,8 @@ class _Wish:
         missing = [number for number in numbers if number not in owned]
         # A campaign may only call from numbers of its organization, so that made-up ones are added
         # there too.
-        if missing and place.path != self.keys:
-            above = ".".join(map(str, place.path))
+        if missing and block.path != self.keys:
+            above = ".".join(map(str, block.path))
             put_in(planted([*owned, *missing], self.origin), above, self.root, self.origin)
         self.caller_ids = tuple(numbers)
         return planted(numbers, self.origin)
@@ -461,7 +461,7 @@ class _Wish:
     def _number(self, item: Node) -> Node:
         """Return a phone number as text, without requiring the quotes that a file needs."""
         if isinstance(item, ScalarNode) and type(item.value) is int:
-            return ScalarNode(item.place, item.text, item.text)
+            return ScalarNode(item.location, item.text, item.text)
         return item
 
 
@@ -501,7 +501,7 @@ def _several(items: object) -> Iterator[object]:
     yield from items if isinstance(items, list) else [items]
 
 
-def _value(text: str, origin: Place) -> Node:
+def _value(text: str, origin: Location) -> Node:
     if not text.strip():
         return ScalarNode(origin, "", None)
     try:
@@ -514,19 +514,21 @@ def _value(text: str, origin: Place) -> Node:
     return value
 
 
-def _move(node: Node, origin: Place) -> None:
+def _move(node: Node, origin: Location) -> None:
     """Set the override as the location of a value and its parts."""
-    node.place = origin
+    node.location = origin
     if isinstance(node, SequenceNode):
         for item in node.items:
             _move(item, origin)
     elif isinstance(node, MappingNode):
         for entry in node.entries.values():
-            entry.place = origin
+            entry.location = origin
             _move(entry.node, origin)
 
 
-def _step(node: Node, parts: list[str], done: int, value: Node, origin: Place) -> tuple[Node, int]:
+def _step(
+    node: Node, parts: list[str], done: int, value: Node, origin: Location
+) -> tuple[Node, int]:
     """Descend by one key or item; at the end of the path, put the value there."""
     here = ".".join(parts[:done])
     if isinstance(node, SequenceNode):
@@ -544,7 +546,7 @@ def _step(node: Node, parts: list[str], done: int, value: Node, origin: Place) -
     missing = entry is None or (isinstance(entry.node, ScalarNode) and entry.node.value is None)
     if last or entry is None or missing:
         entry = MappingEntry(origin, value if last else MappingNode(origin))
-    node.entries[key] = MappingEntry(entry.place, entry.node if last else _own(entry.node))
+    node.entries[key] = MappingEntry(entry.location, entry.node if last else _own(entry.node))
     return node.entries[key].node, upto
 
 
@@ -558,13 +560,13 @@ def _key_end(node: MappingNode, parts: list[str], done: int) -> int:
 def _own(node: Node) -> Node:
     """Return a shallow copy of a node, so that other aliases of it do not change."""
     if isinstance(node, SequenceNode):
-        return SequenceNode(node.place, list(node.items))
+        return SequenceNode(node.location, list(node.items))
     if isinstance(node, MappingNode):
-        return MappingNode(node.place, dict(node.entries))
+        return MappingNode(node.location, dict(node.entries))
     return node
 
 
-def _item(node: SequenceNode, parts: list[str], done: int, origin: Place) -> tuple[int, int]:
+def _item(node: SequenceNode, parts: list[str], done: int, origin: Location) -> tuple[int, int]:
     """Return the index of the next item in the path, and the number of parts in its name."""
     part, here = parts[done], ".".join(parts[:done])
     if part.isascii() and part.isdigit() and len(part) < 10:
@@ -595,5 +597,5 @@ def _name(item: Node) -> str | None:
     return entry.node.text if entry is not None and isinstance(entry.node, ScalarNode) else None
 
 
-def _refused(origin: Place, path: str, says: str) -> ScenarioError:
+def _refused(origin: Location, path: str, says: str) -> ScenarioError:
     return ScenarioError([Problem(origin.file, None, None, path, says)])

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dialsim.scenario.campaign import RecipientsFile
-from dialsim.scenario.document import Cursor, Place, planted
+from dialsim.scenario.document import Cursor, Location, planted
 from dialsim.scenario.fields import PHONE_PATTERN, kind_of_number, number_meant, phone_normalized
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.recipients import (
@@ -91,16 +91,16 @@ def preview(content: bytes, shown: str, file: RecipientsFile) -> ListPreview:
         problems.raise_if_any()
     # Problems of cells are dropped: a preview accepts any list.
     sheet.load(range(len(sheet.header)), Problems(shown))
-    places, guessed = _places(sheet, file, problems)
-    if "tel" not in places and not len(problems):
+    indices, guessed = _places(sheet, file, problems)
+    if "tel" not in indices and not len(problems):
         says = "no column holds phone numbers; --column tel=NAME says which one is meant"
         problems.note(Problem(shown, sheet.header_line, 1, "tel", says))
     problems.raise_if_any()
-    numbers = _Numbers(sheet, sheet.column(places["tel"]))
-    segments = sheet.column(places["segment"]) if "segment" in places else []
-    named = {index: ours for ours, index in places.items()}
+    numbers = _Numbers(sheet, sheet.column(indices["tel"]))
+    segments = sheet.column(indices["segment"]) if "segment" in indices else []
+    named = {index: ours for ours, index in indices.items()}
     return ListPreview(
-        file=_advised(file, sheet, places, guessed, bool(numbers.respelled)),
+        file=_advised(file, sheet, indices, guessed, bool(numbers.respelled)),
         sheet=sheet.name,
         rows=len(sheet.lines),
         columns=tuple(_column(sheet, index, named) for index in range(len(sheet.header))),
@@ -122,13 +122,13 @@ def _places(
     sheet: Sheet, file: RecipientsFile, problems: Problems
 ) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return the used columns by their names in dialsim, and the guessed ones among them."""
-    block = Cursor.root(planted({"columns": file.columns or {}}, Place("--column")))
-    places = columns_by_names(sheet, _KNOWN, file.columns or {}, block, problems)
+    block = Cursor.root(planted({"columns": file.columns or {}}, Location("--column")))
+    indices = columns_by_names(sheet, _KNOWN, file.columns or {}, block, problems)
     guessed: list[str] = []
 
     def guess(ours: str, index: int | None) -> None:
-        if index is not None and ours not in places and index not in places.values():
-            places[ours] = index
+        if index is not None and ours not in indices and index not in indices.values():
+            indices[ours] = index
             guessed.append(ours)
 
     if "tel" not in (file.columns or {}):
@@ -138,8 +138,8 @@ def _places(
         if near not in {None, "tel", "id"}:
             guess(str(near), index)
     named = (index for index, name in enumerate(sheet.header) if _NAMES.search(name))
-    guess("customerName", next((i for i in named if i not in places.values()), None))
-    return places, tuple(guessed)
+    guess("customerName", next((i for i in named if i not in indices.values()), None))
+    return indices, tuple(guessed)
 
 
 def _most_numbers(sheet: Sheet) -> int | None:
@@ -158,12 +158,12 @@ def _most_numbers(sheet: Sheet) -> int | None:
 def _advised(
     file: RecipientsFile,
     sheet: Sheet,
-    places: Mapping[str, int],
+    indices: Mapping[str, int],
     guessed: Sequence[str],
     respelled: bool,
 ) -> RecipientsFile:
     """Return the recipients block for reading the list."""
-    names = {ours: sheet.header[index] for ours, index in places.items()}
+    names = {ours: sheet.header[index] for ours, index in indices.items()}
     strange = any(
         name and name not in _KNOWN and not name.startswith(PARAM) for name in sheet.header
     )

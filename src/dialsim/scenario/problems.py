@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from dialsim.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from dialsim.scenario.document import Cursor, Place
+    from dialsim.scenario.document import Cursor, Location
 
 MOST_PER_FILE = 100
 """Problems reported per file; further ones are only counted."""
@@ -30,8 +30,8 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        place = [self.file, *(str(at) for at in (self.line, self.column) if at is not None)]
-        return f"{':'.join(place)}: {self.message}"
+        location = [self.file, *(str(at) for at in (self.line, self.column) if at is not None)]
+        return f"{':'.join(location)}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Problems:
 
     def add(self, culprit: Cursor, says: str) -> None:
         """Add a problem of a part of the file; `says` follows the path."""
-        self.note(told(culprit.place, culprit.path, says))
+        self.note(told(culprit.location, culprit.path, says))
 
     def fail(self, problem: Problem) -> NoReturn:
         """Add a problem that ends the reading, and raise ScenarioError with all of them."""
@@ -121,8 +121,8 @@ def seen_from(path: tuple[str | int, ...], problem: Problem) -> Problem:
     )
 
 
-def told(place: Place, path: tuple[str | int, ...], says: str) -> Problem:
+def told(location: Location, path: tuple[str | int, ...], says: str) -> Problem:
     """Build a problem whose message is the dotted path and `says`."""
     dotted = ".".join(map(str, path))
     message = f"{dotted} {says}" if dotted else says
-    return Problem(place.file, place.line, place.column, dotted, message)
+    return Problem(location.file, location.line, location.column, dotted, message)

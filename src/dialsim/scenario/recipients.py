@@ -60,21 +60,21 @@ _Value = TypeVar("_Value")
 class _Columns:
     """Used columns of a file, by their names in dialsim."""
 
-    def __init__(self, sheet: Sheet, places: Mapping[str, int], problems: Problems) -> None:
+    def __init__(self, sheet: Sheet, indices: Mapping[str, int], problems: Problems) -> None:
         self.sheet = sheet
-        self.places = places
+        self.indices = indices
         self.normalized: dict[str, Normalized] = {}
         self._problems = problems
 
     def cells(self, name: str) -> list[str]:
         """Return the cells of a column; empty cells for a missing column."""
-        if name not in self.places:
+        if name not in self.indices:
             return [""] * len(self.sheet.lines)
-        return self.sheet.column(self.places[name])
+        return self.sheet.column(self.indices[name])
 
     def wrong(self, name: str, row: int, says: str) -> None:
         """Report a problem of a cell, possibly of a missing column."""
-        index = self.places.get(name)
+        index = self.indices.get(name)
         if index is None:
             line = self.sheet.lines[row]
             self.sheet.note(self._problems, line, 0, name, f"{name} {says}")
@@ -83,7 +83,7 @@ class _Columns:
 
     def wrong_as_a_whole(self, name: str, says: str) -> None:
         """Report a problem of a column at its header."""
-        line, index = self.sheet.header_line, self.places[name]
+        line, index = self.sheet.header_line, self.indices[name]
         self.sheet.note(self._problems, line, index, name, f"{name} {says}")
 
     def changed(self, name: str, row: int, written: str, read: str) -> None:
@@ -102,7 +102,7 @@ def _read_history(columns: _Columns, start: Beginning, normalize: bool) -> dict[
     """
     found: dict[int, Past] = {}
     # Most lists have no history; their rows need not be looked at.
-    if columns.places.keys().isdisjoint(HISTORY_COLUMNS):
+    if columns.indices.keys().isdisjoint(HISTORY_COLUMNS):
         return found
     faults: list[tuple[str, str]] = []
     cells = [columns.cells(name) for name in HISTORY_COLUMNS]
@@ -204,21 +204,21 @@ def read_people(
     """
     known = [*COLUMNS, *HISTORY_COLUMNS, *(PARAM + name for name in schema)]
     if file.columns is None:
-        places = _by_header(sheet, known, problems)
+        indices = _by_header(sheet, known, problems)
     else:
-        places = columns_by_names(sheet, known, file.columns, block, problems)
-    if places is None:
+        indices = columns_by_names(sheet, known, file.columns, block, problems)
+    if indices is None:
         return PeopleTable()
     if sheet.header:
         needed = ["tel", *(PARAM + name for name, entry in schema.items() if entry.required)]
         for name in needed:
-            if name not in places and name not in (file.columns or ()):
+            if name not in indices and name not in (file.columns or ()):
                 hint = f"; if it has another name, say so beside file: columns: {{{name}: NAME}}"
                 hint = "" if block is None else hint
                 says = f"the column {name} is missing{hint}"
                 problems.note(Problem(sheet.file, sheet.header_line, 1, name, says))
-    sheet.load(list(places.values()), problems)
-    return _table(_Columns(sheet, places, problems), schema, start, file)
+    sheet.load(list(indices.values()), problems)
+    return _table(_Columns(sheet, indices, problems), schema, start, file)
 
 
 def _table(
@@ -232,7 +232,7 @@ def _table(
     table.lines = _compact(sheet.lines)
     table.segments.codes = table.scripts.codes = [-1] * rows
     table.history = _read_history(columns, start, file.normalize)
-    for name in columns.places:
+    for name in columns.indices:
         cells = _Cells(columns, name, file.normalize)
         if name.startswith(PARAM):
             param = name.removeprefix(PARAM)
@@ -247,7 +247,7 @@ def _table(
             table.segments = cells.segments()
         elif name == "script":
             table.scripts = cells.scripts()
-    table.normalized = [columns.normalized[n] for n in columns.places if n in columns.normalized]
+    table.normalized = [columns.normalized[n] for n in columns.indices if n in columns.normalized]
     return table
 
 
@@ -298,7 +298,7 @@ def columns_by_names(
     dialsim.
     """
     taken: dict[str, str] = {}
-    places = {
+    indices = {
         name: index
         for index, name in enumerate(sheet.header)
         if (name in known or name.startswith(PARAM))
@@ -323,11 +323,11 @@ def columns_by_names(
         elif theirs in taken:
             fault(ours, f'"{theirs}" is {taken[theirs]} already: a column can be one thing only')
         else:
-            places[ours] = sheet.header.index(theirs)
+            indices[ours] = sheet.header.index(theirs)
             if sheet.header.count(theirs) > 1:
                 fault(ours, f'"{theirs}" is the name of several columns of {sheet.file}')
         taken.setdefault(theirs, ours)
-    return dict(sorted(places.items(), key=itemgetter(1)))
+    return dict(sorted(indices.items(), key=itemgetter(1)))
 
 
 def _check_known(sheet: Sheet, known: Sequence[str], problems: Problems) -> None:
@@ -599,15 +599,15 @@ def check_ids(
 
     Each campaign comes with its position; `taken` are ids in use elsewhere.
     """
-    own = [(place, [*_ids(campaign)]) for place, campaign in campaigns]
+    own = [(entry, [*_ids(campaign)]) for entry, campaign in campaigns]
     if not any(ids for _, ids in own):
         return
     seen = {fixed.lower() for fixed in taken}
-    for place, ids in own:
+    for entry, ids in own:
         for fixed in ids:
             if fixed in seen:
                 says = f"have the id {fixed} twice; ids must be unique"
-                problems.add(place.at("recipients"), says)
+                problems.add(entry.at("recipients"), says)
             seen.add(fixed)
 
 

@@ -143,9 +143,9 @@ class Sheet:
 
     def note(self, problems: Problems, line: int, index: int, path: str, message: str) -> None:
         """Report a problem of a cell, given by the line of its record and its index from 0."""
-        place, column = self._source.place(line, index)
+        location, column = self._source.location(line, index)
         message = self._source.cell(line, index) + message
-        problems.note(Problem(self.file, place, column, path, message))
+        problems.note(Problem(self.file, location, column, path, message))
 
     def note_cell(
         self, problems: Problems, row: int, index: int, says: str, name: str | None = None
@@ -171,7 +171,7 @@ class _Source(ABC):
         """Yield each record that is not blank: its first line, and its cells without margins."""
 
     @abstractmethod
-    def place(self, line: int, index: int) -> tuple[int, int]:
+    def location(self, line: int, index: int) -> tuple[int, int]:
         """Return line and column, from 1, of the beginning of a cell."""
 
     @abstractmethod
@@ -265,7 +265,7 @@ class _Text(_Source):
         self.fail("columns are separated by commas, not by ; or tabs")
 
     @override
-    def place(self, line: int, index: int) -> tuple[int, int]:
+    def location(self, line: int, index: int) -> tuple[int, int]:
         inside, column = False, 1
         # The reader tells the line of a record only; the column of a cell is found by scanning the
         # record again.
@@ -466,7 +466,7 @@ class _Workbook(_Source):
 
     @override
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        line, width = self._header_place()
+        line, width = self._header_location()
         if not width:
             return
         # One column more than the header has, to notice cells beyond it.
@@ -498,7 +498,7 @@ class _Workbook(_Source):
             rows = enumerate(islice(self._rows(width), _LAST_ROW), 1)
             yield name, ((line, [_text(value) for value in row]) for line, row in rows)
 
-    def _header_place(self) -> tuple[int, int]:
+    def _header_location(self) -> tuple[int, int]:
         """Return the first line with content, and the number of columns up to its last cell."""
         for number, values in enumerate(islice(self._rows(None), _LAST_ROW), 1):
             filled = [index for index, value in enumerate(values, 1) if _text(value)]
@@ -507,7 +507,7 @@ class _Workbook(_Source):
         return 1, 0
 
     @override
-    def place(self, line: int, index: int) -> tuple[int, int]:
+    def location(self, line: int, index: int) -> tuple[int, int]:
         return line, index + 1
 
     @override

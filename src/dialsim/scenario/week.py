@@ -156,9 +156,9 @@ def _meant(time: str) -> str:
 def _named(word: str, names: Sequence[str], short: Sequence[str]) -> int | None:
     """Return the index of a name, written out or abbreviated to three letters or more."""
     word = word.capitalize()
-    for place, pair in enumerate(zip(names, short, strict=True)):
+    for index, pair in enumerate(zip(names, short, strict=True)):
         if word in pair or (len(word) > 3 and pair[0].startswith(word)):
-            return place
+            return index
     return None
 
 
