@@ -337,9 +337,9 @@ class Chances:
         self._ensure_slot(attempt)
         reactions = self._reactions[reaction]
         columns, draws = reactions.columns(attempt), reactions.draws
-        place = reaction, self.slots[attempt], block
-        if self.entry_of[place] == _MISSING:
-            self.entry_of[place] = entry = self._new_entry()
+        cell = reaction, self.slots[attempt], block
+        if self.entry_of[cell] == _MISSING:
+            self.entry_of[cell] = entry = self._new_entry()
             once: list[tuple[ColumnKind, Values[float]]] = [
                 (ColumnKind.OWN, reactions.own_chance),
                 (ColumnKind.SEGMENT, reactions.segment_odds),
@@ -355,7 +355,7 @@ class Chances:
             for number, column in each:
                 self.entries[entry, number] = self._row(column, block, draws)
         for kind in choices:
-            entry = self.entry_of[place]
+            entry = self.entry_of[cell]
             if self.entries[entry, kind] == _MISSING:
                 drawn = draws.column(_CHOICES[kind], attempt)
                 key = (draws, kind, attempt)

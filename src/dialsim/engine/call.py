@@ -113,10 +113,10 @@ class ScriptedNumbers:
         steps = self.waiting.get(tel)
         if steps is None:
             return None
-        place, step = steps.pop(0)
+        index, step = steps.pop(0)
         if not steps:
             del self.waiting[tel]
-        self.taken[call] = tel, place, step
+        self.taken[call] = tel, index, step
         return step
 
     def rings(self, call: Call) -> None:
@@ -126,10 +126,10 @@ class ScriptedNumbers:
     def withdrawn(self, call: Call) -> None:
         """Return the step of a withdrawn dial to its number."""
         if call in self.taken:
-            tel, place, step = self.taken.pop(call)
+            tel, index, step = self.taken.pop(call)
             # Sorted by index: dials to one number may be withdrawn in another order than they were
             # made.
-            insort(self.waiting.setdefault(tel, []), (place, step))
+            insort(self.waiting.setdefault(tel, []), (index, step))
 
     def left(self) -> dict[str, Script]:
         """Return the remaining steps by number."""

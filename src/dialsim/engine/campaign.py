@@ -464,8 +464,8 @@ class Campaign:
 
     def _reanalyze(self, share: float, only: tuple[int, int] | None) -> None:
         self._require_existing()
-        place, turn = (self.block.organization, self.block.position), self._trace.turn
-        self._trace.reanalyses.append(Reanalysis(self.clock.now, *place, share, turn, only))
+        position, turn = (self.block.organization, self.block.position), self._trace.turn
+        self._trace.reanalyses.append(Reanalysis(self.clock.now, *position, share, turn, only))
 
     def _run(self) -> None:
         self._started = True

@@ -331,10 +331,10 @@ def _interpolated(table: Floats, uniforms: Floats) -> Floats:
     """Evaluate a table at uniforms in [0, 1)."""
     # 0 has no log odds; callers replace its value.
     inside = np.maximum(uniforms, 2.0**-54)
-    place = (np.log(inside) - np.log1p(-inside) + _REACH) / _WIDTH
-    cell = place.astype(np.intp)
-    place -= cell
+    position = (np.log(inside) - np.log1p(-inside) + _REACH) / _WIDTH
+    cell = position.astype(np.intp)
+    position -= cell
     value: Floats = table[5].take(cell)
     for power in (4, 3, 2, 1, 0):
-        value = value * place + table[power].take(cell)
+        value = value * position + table[power].take(cell)
     return value

@@ -452,15 +452,15 @@ class Calls:
         They are sorted by instant (ms); each is inserted behind the rows of its instant. The log
         must not be growing.
         """
-        place = np.searchsorted(self.rows.at, at, side="right")
+        index = np.searchsorted(self.rows.at, at, side="right")
         other = copy(self)
         other.rows = CallRows(
-            at=np.insert(self.rows.at, place, at),
-            recipient=np.insert(self.rows.recipient, place, self.recipient[call]),
-            call=np.insert(self.rows.call, place, self.call[call]),
-            kind=np.insert(self.rows.kind, place, kind),
+            at=np.insert(self.rows.at, index, at),
+            recipient=np.insert(self.rows.recipient, index, self.recipient[call]),
+            call=np.insert(self.rows.call, index, self.call[call]),
+            kind=np.insert(self.rows.kind, index, kind),
         )
-        other.row_call = np.insert(self.row_call, place, call)
+        other.row_call = np.insert(self.row_call, index, call)
         other.changed_at, other.final_kind = self.changed_at.copy(), self.final_kind.copy()
         # Of several changes of one call numpy keeps the last.
         other.changed_at[call], other.final_kind[call] = at, kind

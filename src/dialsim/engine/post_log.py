@@ -155,8 +155,8 @@ class PostLog:
 
     def rows(self, organization: int, campaign: int) -> PostRows:
         """Return copies of the rows of one campaign; the log may grow."""
-        owner, place = np.array(self._organization), np.array(self._campaign)
-        chosen = np.flatnonzero((owner == organization) & (place == campaign))
+        owner, part = np.array(self._organization), np.array(self._campaign)
+        chosen = np.flatnonzero((owner == organization) & (part == campaign))
         return PostRows(
             recipient=np.array(self._recipient, dtype=np.int32)[chosen],
             call=np.array(self._call, dtype=np.int32)[chosen],

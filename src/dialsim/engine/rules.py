@@ -201,8 +201,8 @@ def chosen(count: int, avoided: int, draw: float) -> int:
         return 0
     if avoided < 0:
         return int(draw * count)
-    place = int(draw * (count - 1))
-    return place + 1 if place >= avoided else place
+    index = int(draw * (count - 1))
+    return index + 1 if index >= avoided else index
 
 
 def with_odds(chance: float, factor: float) -> float:

@@ -258,21 +258,21 @@ class World:
     ) -> None:
         from dialsim.scenario.people import people
 
-        place = owner.position, len(owner.campaigns)
+        position = owner.position, len(owner.campaigns)
         agent = next(agent for agent in owner.settings.agents if agent.name == campaign.agent)
-        twin = self._twin(like, place, campaign.recipients, agent)
+        twin = self._twin(like, position, campaign.recipients, agent)
         if twin is None:
-            listed = people(campaign.recipients, self.seed, self.replication, *place)
+            listed = people(campaign.recipients, self.seed, self.replication, *position)
         else:
             listed = twin.people
-        draws = Draws(self.seed, self.replication, place, listed.count)
+        draws = Draws(self.seed, self.replication, position, listed.count)
         if twin is not None and like is not None and like.replication == self.replication:
             draws = twin.draws
         block = CampaignBlock(
             organization=owner.position,
-            position=place[1],
+            position=position[1],
             name=campaign.name,
-            id=campaign.id or campaign_id(self.seed, *place),
+            id=campaign.id or campaign_id(self.seed, *position),
             created_at=created_at,
             agent=agent,
             people=listed,
@@ -286,7 +286,7 @@ class World:
         owner.campaigns.append(block)
 
     def _twin(
-        self, like: World | None, place: tuple[int, int], recipients: Recipients, agent: Agent
+        self, like: World | None, position: tuple[int, int], recipients: Recipients, agent: Agent
     ) -> CampaignBlock | None:
         """Return the campaign of another world whose recipients would be equal to this one's, or
         None.
@@ -294,7 +294,7 @@ class World:
         from dialsim.scenario.campaign import GeneratedRecipients
         from dialsim.scenario.people import same_people
 
-        organization, campaign = place
+        organization, campaign = position
         if like is None or like.seed != self.seed or organization >= len(like.organizations):
             return None
         owner = like.organizations[organization]

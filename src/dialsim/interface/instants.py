@@ -210,7 +210,7 @@ def duration_text(ms: float) -> str:
     if ms < MINUTE:
         return f"{round(ms / 1000, 3):g} s"
     rounded = round(ms / 1000) * 1000
-    largest = next(place for place, (unit, _) in enumerate(_UNITS) if rounded >= unit)
+    largest = next(index for index, (unit, _) in enumerate(_UNITS) if rounded >= unit)
     (unit, name), (smaller, smaller_name) = _UNITS[largest : largest + 2]
     whole, rest = divmod(rounded, unit)
     more = rest // smaller

@@ -892,8 +892,8 @@ def _answering(
     errors = np.sqrt(variance)
     calls = len(seen)
     estimates = [
-        PointEstimate(float(value), float(error), calls if place < 4 else people)
-        for place, (value, error) in enumerate(zip(values, errors, strict=True))
+        PointEstimate(float(value), float(error), calls if index < 4 else people)
+        for index, (value, error) in enumerate(zip(values, errors, strict=True))
     ]
     effects = layout.effects @ parameters[_MIXTURE:]
     spread = layout.effects @ covariance[_MIXTURE:, _MIXTURE:] @ layout.effects.T

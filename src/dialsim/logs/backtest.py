@@ -44,7 +44,7 @@ class Backtest:
     def widening(self) -> Widening:
         """Factors by which intervals have to be wider to have held."""
         finish, reach = (
-            factor([one.comparisons[place].score for one in self.forecasts]) for place in range(2)
+            factor([one.comparisons[index].score for one in self.forecasts]) for index in range(2)
         )
         return Widening(finish, reach)
 

@@ -391,10 +391,10 @@ def _unseen(columns: NDArray[np.int64]) -> NDArray[np.int64]:
     before = np.where(same, np.concatenate([[0], attempt[:-1]]), 0)
     missing = np.maximum(attempt - before - 1, 0)
     rows = np.repeat(np.arange(len(person)), missing)
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(missing) - missing, missing)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(missing) - missing, missing)
     nothing = np.full(len(rows), -1)
     return np.stack(
-        [person[rows], before[rows] + 1 + place, nothing, nothing, segment[rows],
+        [person[rows], before[rows] + 1 + nth, nothing, nothing, segment[rows],
          np.full(len(rows), UNSEEN), nothing, np.zeros(len(rows), dtype=np.int64)]
     )  # fmt: skip
 

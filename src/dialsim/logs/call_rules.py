@@ -221,7 +221,7 @@ def _people(view: LogColumns) -> Iterator[Finding]:
     _, until = first_dial(view)
     begins = np.where(until[two] != FAR, until[two], ended[two])
     due = retry_due(ended[one], interval, view.status[one])
-    place = dict(zip(two.tolist(), range(len(two)), strict=True))
+    nth = dict(zip(two.tolist(), range(len(two)), strict=True))
 
     def those(wrong: Mask) -> Mask:
         mask = np.zeros(len(who), dtype=bool)
@@ -229,7 +229,7 @@ def _people(view: LogColumns) -> Iterator[Finding]:
         return mask
 
     def early(row: int) -> str:
-        index = place[row]
+        index = nth[row]
         return (
             f"dialled or lost by {instant(begins[index])}, but the call before ended at "
             f"{instant(ended[one[index]])} and retryInterval is {interval[index]} ms"
@@ -241,8 +241,8 @@ def _people(view: LogColumns) -> Iterator[Finding]:
     yield from view.of_calls(
         "R3", those(was_reached), ended,
         lambda row: f"called again, but answered the call "
-        f"{view.call_id(int(one[place[row]]))}"
-        f" at {instant(started[one[place[row]]])}",
+        f"{view.call_id(int(one[nth[row]]))}"
+        f" at {instant(started[one[nth[row]]])}",
     )  # fmt: skip
     number = attempts_so_far(who[rows], counted[rows])
     most = view.setting(lambda settings: settings.max_attempts or None, FAR)
@@ -376,8 +376,8 @@ def _dials(view: LogColumns) -> Iterator[Finding]:
     steps = {"created_at": created, "queued_at": queued, "initiated_at": initiated,
              "ringing_at": ringing, "started_at": started, "ended_at": ended}  # fmt: skip
     names = list(steps)
-    for place, name in enumerate(names):
-        for later in names[place + 1 :]:
+    for index, name in enumerate(names):
+        for later in names[index + 1 :]:
             one, two = steps[name], steps[later]
             wrong = (one != NO_INSTANT) & (two != NO_INSTANT) & (two < one)
             if later in {"started_at", "ended_at", "ringing_at"} and name == "initiated_at":

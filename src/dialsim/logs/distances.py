@@ -213,7 +213,7 @@ def _histogram(values: Instants) -> Histogram:
 
 def gram_text(code: int) -> str:
     """Format a sequence of outcomes, by its index in `Profile.grams`."""
-    signs = [code // _SIGNS**place % _SIGNS for place in reversed(range(_GRAM))]
+    signs = [code // _SIGNS**index % _SIGNS for index in reversed(range(_GRAM))]
     said = [OUTCOMES[sign - 1] for sign in signs if sign]
     before = "first " if signs[0] == 0 else ""
     return f"{before}{', then '.join(said)}{', and no more' if signs[-1] == 0 else ''}"

@@ -176,16 +176,16 @@ def _line_chunks(path: Path, size: int, progress: Progress | None) -> Iterator[C
                 progress(stop, size)
 
 
-def _line_end(raw: BinaryIO, place: int, size: int) -> int:
+def _line_end(raw: BinaryIO, offset: int, size: int) -> int:
     """Return the position after the line that the byte at `place` is part of."""
     # One byte back: if it is a line end already, the range ends here.
-    raw.seek(place - 1)
+    raw.seek(offset - 1)
     # In bounded blocks: a file without any line end would be read as one line.
-    while place < size and (block := raw.readline(2**16)):
-        place = raw.tell()
+    while offset < size and (block := raw.readline(2**16)):
+        offset = raw.tell()
         if block.endswith(b"\n"):
             break
-    return min(place, size)
+    return min(offset, size)
 
 
 def _is_csv(path: Path) -> bool:
@@ -343,7 +343,7 @@ def _csv_entries(path: Path, column: str | None, notify: _Notify) -> Iterator[En
                 yield rows.line_num, Damaged(f"is no CSV ({error})")
                 continue
             if any(values):
-                found = [values[place] for place in places if place < len(values)]
+                found = [values[index] for index in places if index < len(values)]
                 yield rows.line_num, _body_in(found)
             count += 1
             if count % CHUNK == 0:

@@ -210,8 +210,8 @@ class LogColumns:
 
     def of_texts(self, rule: str, texts: Sequence[tuple[int, str]]) -> Iterator[Finding]:
         """Yield a finding per body and text, up to the limit per rule."""
-        for place in self._listed(rule, range(len(texts))):
-            row, text = texts[place]
+        for index in self._listed(rule, range(len(texts))):
+            row, text = texts[index]
             yield from self.of_bodies(rule, [row], text)
 
     def of_bodies(

@@ -465,8 +465,8 @@ def _people(calls: pd.DataFrame, cut: int, without: Sequence[int]) -> pd.DataFra
     """
     known = calls[calls["recipient"].notna()]
     counted = known[known["status"].isin(_COUNTED) & known["attempt"].notna()]
-    place = known.groupby("recipient")["position"].min()
-    people = pd.DataFrame(index=place.sort_values(kind="stable").index)
+    first = known.groupby("recipient")["position"].min()
+    people = pd.DataFrame(index=first.sort_values(kind="stable").index)
     people["segment"] = known.groupby("recipient")["segment"].first()
     reached = known.loc[known["status"].isin(_REACHED), "recipient"]
     people["reached"] = people.index.isin(reached)
@@ -510,7 +510,7 @@ def _write(
     document["engine"] = {**document.get("engine", {}), **_order(campaigns)}
     numbers = count(1)
     listed: dict[str, dict[str, Any]] = {}
-    for place, one in enumerate(campaigns, 1):
+    for number, one in enumerate(campaigns, 1):
         owner = listed.setdefault(
             one.organization,
             {"name": one.organization, "agents": [], **owners.get(one.organization, {}),
@@ -520,7 +520,7 @@ def _write(
             owner["maxConcurrentCalls"] = one.lines
             shown = one.block["schedule"].get("callerIds", [])
             owner["callerIds"] = [*dict.fromkeys([*owner.get("callerIds", []), *shown])]
-        file = folder / f"people-{place}.csv"
+        file = folder / f"people-{number}.csv"
         _write_people(file, one, numbers)
         owner["agents"].append(one.agent)
         owner["campaigns"].append({**one.block, "recipients": {"file": file.name}})

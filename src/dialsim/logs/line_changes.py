@@ -51,7 +51,7 @@ def line_changes(record: RecordedCalls) -> list[LineChange]:
 
 def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
     calls, owner = record.calls, record.scenario.organizations[position]
-    places = [place for place, one in enumerate(record.blocks) if one.organization == position]
+    places = [index for index, one in enumerate(record.blocks) if one.organization == position]
     begins = _dials(record)
     rows = np.flatnonzero(
         np.isin(calls.campaign, places) & (begins != NO_INSTANT) & (calls.ended != NO_INSTANT)
@@ -68,8 +68,8 @@ def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
     busy = np.searchsorted(begin, end, side="left") - np.arange(len(end))
     used = np.array([np.mean(part) for part in np.array_split(busy, PARTS)])
     starts = [int(part[0]) for part in np.array_split(end, PARTS)]
-    for place in range(2, PARTS - 1):
-        before, after = used[:place], used[place + 1 :]  # the change may be within a part
+    for index in range(2, PARTS - 1):
+        before, after = used[:index], used[index + 1 :]  # the change may be within a part
         few, many = sorted((before, after), key=np.mean)
         if few.max() <= _OTHER * many.min() and many.min() >= _SAME * many.max():
             # Estimated dials are all early or all late: the side that has the scenario's lines
@@ -78,7 +78,7 @@ def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
             near = means[np.argmin(np.abs(np.log(means / lines)))]
             usual = lines / near if abs(near - lines) < 1 else 1.0
             counts = np.round(means * usual).astype(int).tolist()
-            return LineChange(starts[place], owner.name, *counts)
+            return LineChange(starts[index], owner.name, *counts)
     return None
 
 

@@ -528,9 +528,9 @@ def _attempts(
     order = known[np.lexsort((ended_at[known], recipient[known]))]
     who, number = recipient[order], attempt[order].astype(np.int64)
     # min over later calls j of number[j] + place[j], per person, in one pass from the end
-    place = np.arange(len(order))
-    bound = pd.Series((number - place)[::-1]).groupby(who[::-1], sort=False).cummin().to_numpy()
-    attempt[order] = np.maximum(bound[::-1] + place, 1) if len(order) else 0
+    index = np.arange(len(order))
+    bound = pd.Series((number - index)[::-1]).groupby(who[::-1], sort=False).cummin().to_numpy()
+    attempt[order] = np.maximum(bound[::-1] + index, 1) if len(order) else 0
     return attempt
 
 

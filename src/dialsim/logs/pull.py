@@ -255,19 +255,20 @@ def _kept(file: Path) -> ServiceAnswer | None:
     return None
 
 
-def _checked_page(data: object, place: str) -> _Page:
+def _checked_page(data: object, source: str) -> _Page:
     try:
         return _Page.model_validate(data)
     except ValidationError as error:
-        raise _not_as_specified(place, error) from None
+        raise _not_as_specified(source, error) from None
 
 
-def _not_as_specified(place: str, error: ValidationError) -> ServiceError:
+def _not_as_specified(source: str, error: ValidationError) -> ServiceError:
     """Return the first fault by its path, without the value, which may be personal data."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     path = ".".join(map(str, first["loc"]))
     return ServiceError(
-        f"{place}: data.{path} is not as the interface has it: {first['msg']}; is this the service?"
+        f"{source}: data.{path} is not as the interface has it: {first['msg']}; is this the "
+        "service?"
     )
 
 

@@ -139,9 +139,9 @@ class LoggedCampaign:
         ids = [campaign.id and campaign.id.lower() for campaign in log.campaigns]
         if identifier not in ids:
             return None
-        place = ids.index(identifier)
-        calls = log.calls[log.calls["campaign"] == place]
-        shown = log.bodies.loc[log.bodies["campaign"] == place, "setting"]
+        index = ids.index(identifier)
+        calls = log.calls[log.calls["campaign"] == index]
+        shown = log.bodies.loc[log.bodies["campaign"] == index, "setting"]
         settings = log.settings[int(shown.iloc[-1])] if len(shown) else None
         counted = calls[calls["attempt"].notna() & calls["ended_at"].notna() & calls["tel"].notna()]
         last = counted.sort_values("ended_at", kind="stable").groupby("tel").last()
@@ -156,8 +156,8 @@ class LoggedCampaign:
         }
         numbers = sorted({dial.caller_id for dial in dials.values() if dial.caller_id})
         return cls(
-            name=log.campaigns[place].name,
-            agent=log.campaigns[place].agent_id or log.campaigns[place].agent,
+            name=log.campaigns[index].name,
+            agent=log.campaigns[index].agent_id or log.campaigns[index].agent,
             lines=settings.max_concurrent_calls if settings else None,
             schedule=_schedule_of(settings, numbers) if settings else None,
             dials=dials,

@@ -145,14 +145,14 @@ class RecordedCalls:
                     f"which are {names}: give the scenario that the calls were made by"
                 )
         places = [self.blocks.index(block) for block in expected.blocks if block is not None]
-        for place, count in Counter(places).items():
+        for index, count in Counter(places).items():
             if count > 1:
                 raise ReplayError(
                     f"{log.source}: {count} campaigns of the log are called "
-                    f"{self.blocks[place].name}; give them their ids in the scenario"
+                    f"{self.blocks[index].name}; give them their ids in the scenario"
                 )
-        for place, block in enumerate(self.blocks):
-            if place not in places and block.schedule is not None:
+        for index, block in enumerate(self.blocks):
+            if index not in places and block.schedule is not None:
                 self.notes.append(f"the log has no call of campaign {block.name}")
         return np.array(places, dtype=np.int64)
 
@@ -321,10 +321,10 @@ class RecordedCalls:
 
     def _scheduled(self) -> Iterator[tuple[int, CallTimes]]:
         """Yield the startAt (ms) and the calls of each campaign that is scheduled."""
-        for place, block in enumerate(self.blocks):
+        for index, block in enumerate(self.blocks):
             if block.schedule is not None:
                 begins = max(block.schedule.start_date_time, block.scheduled_at or 0)
-                yield begins, self.calls.only(self.calls.campaign == place)
+                yield begins, self.calls.only(self.calls.campaign == index)
 
     def longest_queue(self, organization: int) -> int:
         """Return the largest number of calls queued at once, after the events of an instant
@@ -376,9 +376,9 @@ class RecordedCalls:
             world = World(self.scenario)
             blocks = [block for owner in world.organizations for block in owner.campaigns]
             of_campaign = self._scripts()
-            for place, block in enumerate(blocks):
+            for index, block in enumerate(blocks):
                 people = copy(block.people)
-                scripts = of_campaign.get(place, {})
+                scripts = of_campaign.get(index, {})
                 unknown, following = self.typical, self._next
                 codes = np.zeros(people.count, dtype=np.int32)
                 listed: list[Script] = [(following,)]
@@ -432,7 +432,7 @@ class RecordedCalls:
         # `like` shares people and scripts, which are most of the cost of a world.
         trace = run_world(World(scenario, like=self.world), which)
         parts = []
-        for place, block in enumerate(self.blocks):
+        for index, block in enumerate(self.blocks):
             calls = Calls(trace.campaign(block.organization, block.position))
             lost = TIMES_OUT[calls.last_kind]
             times = {
@@ -445,7 +445,7 @@ class RecordedCalls:
                 "ending": np.full(len(calls), NO_ENDING, dtype=np.int64),
             }
             attempt = calls.attempts_before.astype(np.int64) + 1
-            where = np.full(len(calls), place, dtype=np.int64)
+            where = np.full(len(calls), index, dtype=np.int64)
             recipient = calls.recipient.astype(np.int64)
             parts.append(
                 _numbered(where, recipient, calls.counted, lost, attempt, self._past, times)[0]
@@ -499,10 +499,10 @@ def _numbered(
     number = np.where(own > 0, own, start + before + 1)
     # A lost call belongs to the attempt that it was to be: the one after the last that counted
     following = np.where(counts & (own > 0), own + 1, 0)
-    for place in np.flatnonzero(lost[order] & (own == 0) & ~begins).tolist():
-        before_it = following[first[place] : place]
+    for index in np.flatnonzero(lost[order] & (own == 0) & ~begins).tolist():
+        before_it = following[first[index] : index]
         if before_it.any():
-            number[place] = before_it.max()
+            number[index] = before_it.max()
     group = (who[order] << _ATTEMPT_BITS) | np.minimum(number, 2**_ATTEMPT_BITS - 1)
     fresh = np.diff(group, prepend=-1) != 0
     since = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))

@@ -458,7 +458,7 @@ class _Scene:
             mine = _at(getattr(self._calls, _COLUMNS[event]), rows)
         theirs = _at(getattr(self._model, _COLUMNS[event]), others)
         places = [
-            place for place, other in enumerate(self._record.blocks)
+            index for index, other in enumerate(self._record.blocks)
             if other.organization == block.organization
         ]  # fmt: skip
         campaign = np.where(

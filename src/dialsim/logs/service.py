@@ -39,27 +39,27 @@ def read_api_key(file: Path | None) -> str:
     Raises ServiceError if it is missing or malformed; no message contains any part of it.
     """
     if file is None:
-        text, place = os.environ.get(KEY_VARIABLE, ""), f"environment variable {KEY_VARIABLE}"
+        text, source = os.environ.get(KEY_VARIABLE, ""), f"environment variable {KEY_VARIABLE}"
         if not text.strip():
             raise ServiceError(
                 f"no API key: name a file that holds it (--api-key-file), or set {KEY_VARIABLE}; "
                 "it is shown in the dashboard under System, Developers, API Key"
             )
     else:
-        place = f"API key file {file}"
+        source = f"API key file {file}"
         try:
             # Editors on Windows add a byte order mark, which no header may contain.
             text = file.read_text(encoding="utf-8-sig")
         except OSError as error:
-            raise ServiceError(f"{place} can't be read: {error.strerror}") from None
+            raise ServiceError(f"{source} can't be read: {error.strerror}") from None
         except UnicodeDecodeError:
             raise ServiceError(
-                f"{place} is no text: it must hold the key and nothing else"
+                f"{source} is no text: it must hold the key and nothing else"
             ) from None
     key = text.strip()
     if not _PRINTABLE.fullmatch(key):
         what = "is empty" if not key else "must hold one key on one line and nothing else"
-        raise ServiceError(f"{place} {what}")
+        raise ServiceError(f"{source} {what}")
     return key
 
 

@@ -218,7 +218,7 @@ def _people(campaigns: Sequence[CampaignResult]) -> list[Integers]:
 def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:
     """Return True for dials in a contact time, whose end is excluded (T3)."""
     # Each day is classified once, not each dial.
-    numbers, place = np.unique(dials.day, return_inverse=True)
+    numbers, of_day = np.unique(dials.day, return_inverse=True)
     alike = defaultdict(list)
     for index, number in enumerate(numbers.tolist()):
         # Days of one class share their contact times, so one comparison serves all of them.
@@ -226,7 +226,7 @@ def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:
     time = (dials.at + THAI_OFFSET) % DAY
     inside = np.zeros(len(dials.at), dtype=np.bool_)
     for spans, indexes in alike.items():
-        on_these = np.isin(place, indexes)
+        on_these = np.isin(of_day, indexes)
         for start, end in spans:
             inside |= on_these & (time >= start * MINUTE) & (time < end * MINUTE)
     return inside

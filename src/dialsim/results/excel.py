@@ -67,7 +67,7 @@ def for_excel(frame: pd.DataFrame) -> pd.DataFrame:
             return values.where(np.isfinite(values))
         return values
 
-    columns = [column(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    columns = [column(frame.iloc[:, index]) for index in range(frame.shape[1])]
     made = pd.concat(columns, axis=1) if columns else frame.copy()
     made.columns = frame.columns
     return made
@@ -135,25 +135,25 @@ def write_workbook(
     return path
 
 
-def replace_file(place: Path, write: Callable[[BinaryIO], object]) -> None:
+def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file beside its final path, and move it there when it is complete.
 
     Raises OutputError for errors of the file system.
     """
     try:
-        _replace(place, write)
+        _replace(path, write)
     except OSError as error:
-        raise OutputError(f"{place} cannot be written: {error.strerror or error}") from error
+        raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def _replace(place: Path, write: Callable[[BinaryIO], object]) -> None:
-    descriptor, draft = mkstemp(prefix=f".{place.name}.", dir=place.parent)
+def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    descriptor, draft = mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(descriptor, "wb") as file:
             write(file)
         # mkstemp creates files that only the owner may read.
         os.chmod(draft, 0o666 & ~_umask())
-        os.replace(draft, place)
+        os.replace(draft, path)
     # Ctrl-C included: no draft may remain beside the result.
     except BaseException:
         os.unlink(draft)
@@ -216,8 +216,8 @@ class _Writer:
         """Write a sheet of texts and counts."""
         sheet = self._sheet(name, header, widths, len(rows))
         for number, cells in enumerate(rows, 1):
-            for place, cell in enumerate(cells):
-                self._cell(sheet, _COUNT)(number, place, cell)
+            for index, cell in enumerate(cells):
+                self._cell(sheet, _COUNT)(number, index, cell)
 
     def table(self, name: str, frame: pd.DataFrame) -> None:
         """Write a table prepared for Excel, to as many sheets as needed."""
@@ -233,8 +233,8 @@ class _Writer:
             writers = [self._cell(sheet, form) for form in forms]
             # Row by row: with `constant_memory` earlier rows can no longer be written.
             for number, cells in enumerate(_rows(shown), 1):
-                for place, cell in enumerate(cells):
-                    writers[place](number, place, cell)
+                for index, cell in enumerate(cells):
+                    writers[index](number, index, cell)
 
     def _form(self, column: str, dtype: Any) -> str:
         """Return the number format of a column."""
@@ -250,11 +250,11 @@ class _Writer:
         sheet: Worksheet = self.book.add_worksheet(name)
         sheet.freeze_panes(1, 0)
         sheet.autofilter(0, 0, rows, len(header) - 1)
-        for place, width in enumerate(widths):
-            sheet.set_column(place, place, width)
+        for index, width in enumerate(widths):
+            sheet.set_column(index, index, width)
         head = self.book.add_format({"bold": True, "bottom": 1})
-        for place, title in enumerate(header):
-            sheet.write_string(0, place, title, head)
+        for index, title in enumerate(header):
+            sheet.write_string(0, index, title, head)
         return sheet
 
     def _cell(self, sheet: Worksheet, form: str) -> Callable[[int, int, Any], None]:
@@ -281,8 +281,8 @@ def _rows(frame: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     for first in range(0, len(frame), _CHUNK):
         part = frame.iloc[first : first + _CHUNK]
         columns = []
-        for place in range(part.shape[1]):
-            values = part.iloc[:, place]
+        for index in range(part.shape[1]):
+            values = part.iloc[:, index]
             plain = values.astype("object").where(values.notna(), None)
             columns.append([_plain(value) for value in plain])
         yield from zip(*columns, strict=True)

@@ -268,9 +268,9 @@ def write_result(
     the manifest. Raises ExistingOutput if the folder exists, unless `force` replaces the result in
     it.
     """
-    place = Path(folder)
+    path = Path(folder)
     check_parts(without)
-    with replacing(place, force) as draft:
+    with replacing(path, force) as draft:
         for name in TABLES:
             if name not in without:
                 _write_table(getattr(result, name), draft / f"{name}.parquet")
@@ -283,7 +283,7 @@ def write_result(
         left_out = [name for name in PARTS if name in without]
         content = manifest_json(result.trace, result.wall_seconds, left_out)
         (draft / MANIFEST).write_bytes(content)
-    return place
+    return path
 
 
 def _write_webhooks(result: Result, folder: Path) -> None:

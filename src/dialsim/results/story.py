@@ -81,9 +81,9 @@ def _codes(calls: Calls) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     # A `|` goes before each call but a person's first: such rows take two bytes.
     parted = CREATES[kinds] & (calls.rows.call[order] > 1)
     width = 1 + parted.astype(np.int64)
-    place = np.cumsum(width) - 1
+    index = np.cumsum(width) - 1
     codes = np.full(int(width.sum()), _NEXT_CALL, dtype=np.uint8)
-    codes[place] = TO_STATUS[kinds]
+    codes[index] = TO_STATUS[kinds]
     first = np.zeros(calls.people + 1, dtype=np.int64)
     np.cumsum(np.bincount(people, weights=width, minlength=calls.people), out=first[1:])
     return codes, first

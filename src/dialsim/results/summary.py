@@ -121,7 +121,7 @@ class Summary(Figures):
         """
         import pandas as pd
 
-        frame = pd.DataFrame([place._asdict() | _row(part) for place, part in self.parts()])
+        frame = pd.DataFrame([position._asdict() | _row(part) for position, part in self.parts()])
         frame = frame.astype(dict.fromkeys(INSTANTS, pd.DatetimeTZDtype("ms", "UTC")))
         frame["currency"] = frame["currency"].astype("str")
         return frame.astype({figure.name: "float64" for figure in FIGURES if figure.is_float})

@@ -160,8 +160,8 @@ def call_columns(world: World, catalog: Catalog, parts: Sequence[ChosenCalls]) -
 
     def ids(make: Callable[..., NDArray[np.bytes_]]) -> ExtensionArray:
         def own(part: ChosenCalls) -> NDArray[np.bytes_]:
-            place = part.calls.organization, part.calls.campaign
-            return make(world.seed, *place, part.column("recipient"), part.column("call"))
+            position = part.calls.organization, part.calls.campaign
+            return make(world.seed, *position, part.column("recipient"), part.column("call"))
 
         return texts(joined(parts, "S36", own))
 
@@ -483,8 +483,8 @@ class PayloadArray(ExtensionArray):
         objects = np.full(len(self), None, dtype=object)
         # All bodies in one call: the stream walks through its campaigns once for many rows.
         known = np.flatnonzero(self._rows >= 0)
-        for place, body in zip(known, self._stream.bodies(self._rows[known]), strict=True):
-            objects[place] = _own(body)
+        for index, body in zip(known, self._stream.bodies(self._rows[known]), strict=True):
+            objects[index] = _own(body)
         return objects
 
     def __arrow_array__(self, type: Any = None) -> NoReturn:

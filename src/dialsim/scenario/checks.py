@@ -146,7 +146,7 @@ def check_calling_hours(root: Cursor, problems: Problems) -> None:
                     campaign.at("callingHours"), "needs a schedule beside it, for what it changes"
                 )
             elif schedule.at("timeWindows").exists:
-                says = "can't stand beside callingHours, which are in their setting"
+                says = "can't stand beside callingHours, which are in their place"
                 problems.add(schedule.at("timeWindows"), says)
             name = campaign.at("name").text
             for action in actions:

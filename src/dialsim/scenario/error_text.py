@@ -56,8 +56,8 @@ def validated(
             problems.note(problem)
         problems.raise_if_any()
         # Reached only if `problems_of` described nothing: the error must not get lost.
-        place = root.at(*part)
-        problems.fail(told(place.place, place.path, str(error)))
+        block = root.at(*part)
+        problems.fail(told(block.location, block.path, str(error)))
 
 
 def problems_of(error: ValidationError, root: Cursor, part: NodePath = ()) -> Iterator[Problem]:

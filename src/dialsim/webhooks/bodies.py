@@ -272,8 +272,8 @@ class Bodies:
             calls.started_at[told],
             calls.ended_at[told],
         )
-        place = seed, block.organization, block.position, who, calls.call[told]
-        ids = call_ids(*place)
+        address = seed, block.organization, block.position, who, calls.call[told]
+        ids = call_ids(*address)
         is_masked = (state.expired & PERSONAL_DATA) != 0
         has_output = (state.expired & OUTPUT) == 0
         has_recording = (started_at != NOT_HAPPENED) & ((state.expired & AUDIO) == 0)
@@ -284,7 +284,7 @@ class Bodies:
         rows = zip(
             messages.result.tolist(),
             ids.astype(str).tolist(),
-            session_ids(*place).astype(str).tolist(),
+            session_ids(*address).astype(str).tolist(),
             calls.last_kind[told].tolist(),
             instants_json(started_at),
             instants_json(ended_at),

@@ -24,8 +24,8 @@ def folder() -> Path:
     from platformdirs import user_cache_path
 
     given = os.environ.get("NUMBA_CACHE_DIR")
-    place = Path(given) if given else user_cache_path("dialsim", appauthor=False)
-    return place / f"compiled-{source_digest([*_ENGINE.rglob('*.py')])[:16]}"
+    path = Path(given) if given else user_cache_path("dialsim", appauthor=False)
+    return path / f"compiled-{source_digest([*_ENGINE.rglob('*.py')])[:16]}"
 
 
 def source_digest(files: Iterable[Path]) -> str:
@@ -52,16 +52,16 @@ def numba_keeps_code() -> Iterator[bool]:
     """
     import numba
 
-    place, before = folder(), numba.config.CACHE_DIR
+    path, before = folder(), numba.config.CACHE_DIR
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     except OSError:
         yield False
         return
-    if not os.access(place, os.W_OK):
+    if not os.access(path, os.W_OK):
         yield False
         return
-    numba.config.CACHE_DIR = str(place)
+    numba.config.CACHE_DIR = str(path)
     try:
         yield True
     finally:

@@ -119,7 +119,7 @@ def initiate(s: State, person: int, drawn: int) -> None:
     dialler = s.dialler
     c = int(s.people[person].campaign)
     campaign = s.campaigns[c]
-    place = (person - campaign.first_person) & (BLOCK - 1)
+    index = (person - campaign.first_person) & (BLOCK - 1)
     due = s.queue[dialler.queue_first].due
     take_first_in_queue(s)
     line = s.free_lines[dialler.lines_in_use]
@@ -129,14 +129,14 @@ def initiate(s: State, person: int, drawn: int) -> None:
     call.due = due
     call.dialled_at = dialler.now
     call.phase = DIALLING
-    call.number = caller_id(s, person, drawn, place)
+    call.number = caller_id(s, person, drawn, index)
     write(s, person, DIALLED)
     noted = s.dials[dialler.dials]
     dialler.dials += 1
     noted.number = call.number
-    noted.voice = voice(s, campaign, drawn, place)
+    noted.voice = voice(s, campaign, drawn, index)
     noted.behaviour = s.reactions[campaign.reaction].behaviour
-    setup = decide(s, call, drawn, place)
+    setup = decide(s, call, drawn, index)
     for r in range(len(s.recoveries)):
         s.uses[r, call.number] = uses_of(s, r, call.number) + ONE_DIAL
         s.used_at[r, call.number] = dialler.now
@@ -150,7 +150,7 @@ def initiate(s: State, person: int, drawn: int) -> None:
 
 
 @rule
-def caller_id(s: State, person: int, drawn: int, place: int) -> int:
+def caller_id(s: State, person: int, drawn: int, index: int) -> int:
     """Return the caller ID of a dial (P3)."""
     campaign = s.campaigns[int(s.people[person].campaign)]
     first, count = campaign.first_number, campaign.numbers
@@ -160,7 +160,7 @@ def caller_id(s: State, person: int, drawn: int, place: int) -> int:
     for k in range(count):
         if s.numbers[first + k] == last:
             avoided = k
-    draw = s.values[s.entries[drawn, NUMBER], place]
+    draw = s.values[s.entries[drawn, NUMBER], index]
     return s.numbers[first + chosen(count, avoided, draw)]
 
 
@@ -171,11 +171,11 @@ def uses_of(s: State, r: int, number: int) -> int:
 
 
 @rule
-def voice(s: State, campaign: Record, drawn: int, place: int) -> int:
+def voice(s: State, campaign: Record, drawn: int, index: int) -> int:
     """Return the voice of a dial (P4)."""
     if campaign.voices == 1:
         return s.voices[campaign.first_voice]
-    draw = s.values[s.entries[drawn, VOICE], place]
+    draw = s.values[s.entries[drawn, VOICE], index]
     return s.voices[campaign.first_voice + int(draw * campaign.voices)]
 
 
@@ -183,12 +183,12 @@ def voice(s: State, campaign: Record, drawn: int, place: int) -> int:
 
 
 @rule
-def decide(s: State, call: Record, drawn: int, place: int) -> int:
+def decide(s: State, call: Record, drawn: int, index: int) -> int:
     """Set a call's end and the duration of its phases, by script or by chance (P1, P2).
 
     Returns the time of setting up its line.
     """
-    setup = max(1, int(s.values[s.entries[drawn, SETUP], place]))  # P1: at least 1 ms
+    setup = max(1, int(s.values[s.entries[drawn, SETUP], index]))  # P1: at least 1 ms
     person = s.people[call.person]
     attempt = int(person.attempts) + 1
     if person.script >= 0:
@@ -207,13 +207,13 @@ def decide(s: State, call: Record, drawn: int, place: int) -> int:
     hour = week_position(s.dialler.now) // HOUR
     odds = s.week_odds[reaction, hour] * on_holiday(s.holidays, reacts.on_holiday, s.dialler.now)
     odds *= s.attempt_odds[reaction, s.slots[attempt]]
-    odds *= s.values[s.entries[drawn, SEGMENT], place]
+    odds *= s.values[s.entries[drawn, SEGMENT], index]
     if reacts.recovery >= 0:
         odds *= fatigue(reacts.per1000, dials(uses_of(s, reacts.recovery, call.number)))
-    own, draw = s.values[s.entries[drawn, OWN], place], s.values[s.entries[drawn, OUTCOME], place]
+    own, draw = s.values[s.entries[drawn, OWN], index], s.values[s.entries[drawn, OUTCOME], index]
     call.ending = ending(own, odds, draw, reacts.no_answer, reacts.busy)
-    call.ring = int(s.values[s.entries[drawn, RING + call.ending], place])
-    call.talk = int(s.values[s.entries[drawn, TALK], place])
+    call.ring = int(s.values[s.entries[drawn, RING + call.ending], index])
+    call.talk = int(s.values[s.entries[drawn, TALK], index])
     return setup
 
 
@@ -317,8 +317,8 @@ def withdraw_dials(s: State, c: int, kind: int, waits: bool) -> None:
     if s.campaigns[c].dialling == 0:
         return
     kept, lines = 0, dialler.lines_in_use
-    for place in range(lines):
-        line = s.line_numbers[place]
+    for index in range(lines):
+        line = s.line_numbers[index]
         call = s.lines[line]
         if call.campaign == c and call.phase == DIALLING:
             write(s, call.person, kind)
@@ -331,7 +331,7 @@ def withdraw_dials(s: State, c: int, kind: int, waits: bool) -> None:
                 wait(s, call.person, call.due)
             free_line(s, line)
         else:
-            s.line_at[kept] = s.line_at[place]
+            s.line_at[kept] = s.line_at[index]
             s.line_numbers[kept] = line
             kept += 1
     restore(s.line_at, s.line_numbers, 0, kept)

@@ -171,10 +171,10 @@ def drop_waiting(s: State, c: int, cause: int) -> None:
     campaign.settled += waiting(campaign) + campaign.queued + campaign.dialling + campaign.retries
     leave_queue(s, c, queued_kind, False)
     withdraw_dials(s, c, dialling_kind, False)
-    for place in range(campaign.fresh_next, campaign.fresh_end):
-        write(s, s.fresh[place], waiting_kind)
-    for place in range(campaign.first_person, campaign.first_person + campaign.heaped):
-        write(s, s.waiting_people[place], waiting_kind)
+    for index in range(campaign.fresh_next, campaign.fresh_end):
+        write(s, s.fresh[index], waiting_kind)
+    for index in range(campaign.first_person, campaign.first_person + campaign.heaped):
+        write(s, s.waiting_people[index], waiting_kind)
     campaign.fresh_next = campaign.fresh_end
     campaign.heaped = 0
     drop_retries(s, c)

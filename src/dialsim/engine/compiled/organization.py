@@ -153,7 +153,7 @@ class Organization:
         campaign.retry_interval = request.retry_interval
         self._set_windows(campaign, request)
         self._set_numbers_and_voices(c, request)
-        self._trace.requests[self._place(c)] = ScheduledCampaign(
+        self._trace.requests[self._position(c)] = ScheduledCampaign(
             request, now, int(campaign.start_at), tuple(removed.tolist())
         )
         self._set_reaction(c)
@@ -222,7 +222,7 @@ class Organization:
         for c, block in enumerate(self._blocks):
             if block.agent.name == agent:
                 self._behaviours[c] = behaviour
-                if self._place(c) in self._trace.requests:
+                if self._position(c) in self._trace.requests:
                     self._set_reaction(c)
 
     # -- what came of it --------------------------------------------------------------------------
@@ -542,7 +542,7 @@ class Organization:
 
     def _set_reaction(self, c: int) -> None:
         """Set the reactions of a scheduled campaign by its current behaviour."""
-        request = self._trace.requests[self._place(c)].request  # P8
+        request = self._trace.requests[self._position(c)].request  # P8
         reactions = self._world.reactions(self._blocks[c], self._behaviours[c], request)
         number = self._chances.reaction(reactions)
         if number >= len(self.state.reactions):
@@ -567,7 +567,7 @@ class Organization:
 
     # -- the rest ---------------------------------------------------------------------------------
 
-    def _place(self, c: int) -> tuple[int, int]:
+    def _position(self, c: int) -> tuple[int, int]:
         return self.block.position, c
 
     def _status(self, c: int) -> CampaignStatus:

@@ -33,17 +33,17 @@ Integers = NDArray[np.int64]
 def push(keys: Integers, items: Integers, base: int, size: int, key: int, item: int) -> None:
     """Insert an entry into a heap of `size` entries."""
     # numba also compiles Python's heapq, but a heap of tuples in a list takes three times as long.
-    place = size
-    while place > 0:
-        parent = (place - 1) >> 1
+    index = size
+    while index > 0:
+        parent = (index - 1) >> 1
         above = keys[base + parent]
         if above < key or (above == key and items[base + parent] <= item):
             break
-        keys[base + place] = above
-        items[base + place] = items[base + parent]
-        place = parent
-    keys[base + place] = key
-    items[base + place] = item
+        keys[base + index] = above
+        items[base + index] = items[base + parent]
+        index = parent
+    keys[base + index] = key
+    items[base + index] = item
 
 
 @rule
@@ -51,9 +51,9 @@ def replace_first(
     keys: Integers, items: Integers, base: int, size: int, key: int, item: int
 ) -> None:
     """Replace the first of `size` entries by another one."""
-    place = 0
+    index = 0
     while True:
-        child = 2 * place + 1
+        child = 2 * index + 1
         if child >= size:
             break
         least = keys[base + child]
@@ -64,11 +64,11 @@ def replace_first(
                 least = other
         if key < least or (key == least and item <= items[base + child]):
             break
-        keys[base + place] = least
-        items[base + place] = items[base + child]
-        place = child
-    keys[base + place] = key
-    items[base + place] = item
+        keys[base + index] = least
+        items[base + index] = items[base + child]
+        index = child
+    keys[base + index] = key
+    items[base + index] = item
 
 
 @rule
@@ -146,10 +146,10 @@ def drop_retries(s: State, c: int) -> None:
     if s.campaigns[c].retries == 0:
         return
     kept = 0
-    for place in range(dialler.retries):
-        person = s.retry_people[place]
+    for index in range(dialler.retries):
+        person = s.retry_people[index]
         if s.people[person].campaign != c:
-            s.retry_due[kept] = s.retry_due[place]
+            s.retry_due[kept] = s.retry_due[index]
             s.retry_people[kept] = person
             kept += 1
     restore(s.retry_due, s.retry_people, 0, kept)
@@ -257,10 +257,10 @@ def release(s: State) -> bool:
             return False
         campaign = s.campaigns[c]
         due, person = take_waiting(s, campaign)
-        place = dialler.queue_first + dialler.queue_length
-        if place >= len(s.queue):
-            place -= len(s.queue)
-        call = s.queue[place]
+        index = dialler.queue_first + dialler.queue_length
+        if index >= len(s.queue):
+            index -= len(s.queue)
+        call = s.queue[index]
         call.person = person
         call.due = due
         call.queued_at = dialler.now
@@ -423,8 +423,8 @@ def leave_queue(s: State, c: int, kind: int, waits: bool) -> None:
     if campaign.queued == 0:
         return
     kept, size = 0, len(s.queue)
-    for place in range(dialler.queue_length):
-        call = s.queue[(dialler.queue_first + place) % size]
+    for index in range(dialler.queue_length):
+        call = s.queue[(dialler.queue_first + index) % size]
         if int(s.people[call.person].campaign) == c:
             write(s, call.person, kind)
             if waits:
@@ -456,11 +456,11 @@ def is_open(s: State, campaign: Record) -> bool:
         return True
     starts, ends = windows(s, campaign)
     position = week_position(now)
-    place = range_at(starts, ends, position)
-    if place < 0:
+    index = range_at(starts, ends, position)
+    if index < 0:
         return False
-    campaign.opened = now + starts[place] - position
-    campaign.shuts = now + ends[place] - position
+    campaign.opened = now + starts[index] - position
+    campaign.shuts = now + ends[index] - position
     return True
 
 

@@ -551,7 +551,7 @@ class ValueAreas(Artist):
     def __init__(self, listed: Sequence[tuple[Extent, Extent, str]]) -> None:
         """`listed` has extents along x and y, and a text; entries without text are left out."""
         super().__init__()
-        self.listed = [place for place in listed if place[2]]
+        self.listed = [area for area in listed if area[2]]
         # Otherwise the layout would make room for the invisible areas.
         self.set_in_layout(False)
         self.set_zorder(100)  # above all other elements, which would receive the pointer instead
@@ -569,9 +569,9 @@ class ValueAreas(Artist):
             bottom, top = _extent(ax, 1, y)
             if right <= left or top <= bottom:
                 continue
-            place = (left, height - top, right - left, top - bottom)
+            area = (left, height - top, right - left, top - bottom)
             names = ("x", "y", "width", "height")
-            attributes = {name: f"{value:.1f}" for name, value in zip(names, place, strict=True)}
+            attributes = {name: f"{value:.1f}" for name, value in zip(names, area, strict=True)}
             writer.start("rect", attrib={"fill": "none", "pointer-events": "all"} | attributes)
             writer.element("title", text)
             writer.end("rect")
@@ -585,7 +585,7 @@ def _extent(ax: Axes, axis: int, extent: Extent) -> tuple[float, float]:
     ends = extent if isinstance(extent, tuple) else (extent, extent)
     near = 0.0 if isinstance(extent, tuple) else _NEAR
     corners = [(end, ax.get_ylim()[0]) if axis == 0 else (ax.get_xlim()[0], end) for end in ends]
-    low, high = sorted(float(place) for place in ax.transData.transform(corners)[:, axis])
+    low, high = sorted(float(end) for end in ax.transData.transform(corners)[:, axis])
     if not (isfinite(low) and isfinite(high)):
         return 0.0, 0.0
     return max(low - near, float(least)), min(high + near, float(most))

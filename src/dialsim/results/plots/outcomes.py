@@ -74,7 +74,7 @@ def funnels(campaigns: Iterable[CampaignSummary]) -> list[FunnelCounts]:
         if campaign.analyses.funnel:
             agent = campaign.analyses.funnel[0].agent
             by_agent.setdefault((campaign.organization, agent), []).append(campaign)
-    return [FunnelCounts(*place, _steps(parts)) for place, parts in by_agent.items()]
+    return [FunnelCounts(*position, _steps(parts)) for position, parts in by_agent.items()]
 
 
 def _steps(campaigns: Sequence[CampaignSummary]) -> tuple[tuple[str, int], ...]:
@@ -90,23 +90,23 @@ def draw_funnel(shown: Sequence[FunnelCounts], name: str, ax: Axes | None = None
     """Draw bars from the people of each agent down to its last step; `name` ends the title."""
     ax = canvas(ax)
     most = max((count for funnel in shown for _, count in funnel.steps), default=1) or 1
-    place, ticks = 0.0, {}
+    y, ticks = 0.0, {}
     said: list[tuple[Extent, Extent, str]] = []
     for funnel in shown:
         if len(shown) > 1:
-            _write(ax, 0, place, f"{funnel.organization}, {funnel.agent}", weight="bold")
-            place += 1
+            _write(ax, 0, y, f"{funnel.organization}, {funnel.agent}", weight="bold")
+            y += 1
         people = funnel.steps[0][1]
         for number, (step, count) in enumerate(funnel.steps):
-            ax.barh(place, count, 0.7, color=(GREY, BLUE, ORANGE)[min(number, 2)])
+            ax.barh(y, count, 0.7, color=(GREY, BLUE, ORANGE)[min(number, 2)])
             share = f" ({percent(count / people)})" if people else ""
-            _write(ax, count + most * 0.01, place, f"{count:,}{share}")
-            ticks[place] = step
-            said.append((None, (place - 0.5, place + 0.5), f"{step}: {count:,} of {people:,}"))
-            place += 1
-        place += _GAP
+            _write(ax, count + most * 0.01, y, f"{count:,}{share}")
+            ticks[y] = step
+            said.append((None, (y - 0.5, y + 0.5), f"{step}: {count:,} of {people:,}"))
+            y += 1
+        y += _GAP
     ax.set_yticks([*ticks], [*ticks.values()])
-    ax.set_ylim(max(place - _GAP, 1) - 0.4, -0.6)
+    ax.set_ylim(max(y - _GAP, 1) - 0.4, -0.6)
     ax.grid(visible=False)
     ax.set_xlim(0, most * 1.25)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

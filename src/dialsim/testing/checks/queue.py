@@ -173,9 +173,9 @@ def _lines(organization: OrganizationRun, tally: Tally, lines: Lines) -> Iterato
     """Check that no campaign takes more lines than allowed (Q10), or a kept line (Q11)."""
     for campaign, used in zip(organization.campaigns, lines.used, strict=True):
         most = campaign.block.share.at_most
-        for place in np.flatnonzero(used > most).tolist():
-            text = f"{used[place]} calls queued or under way, of at most {most}"
-            yield campaign.breach("Q10", int(tally.at[place]), text)
+        for moment in np.flatnonzero(used > most).tolist():
+            text = f"{used[moment]} calls queued or under way, of at most {most}"
+            yield campaign.breach("Q10", int(tally.at[moment]), text)
     if lines.since is None:
         return
     limits = organization.limits_in(tally.at)
@@ -323,12 +323,12 @@ def order_violations(campaign: CampaignRun) -> Iterator[Violation]:
     begins = _WAITS[rows.kind]
     ends = np.roll(begins, 1) & ~rows.first & ~begins  # next row of the same call
     in_turn = _in_turn(campaign, np.flatnonzero(begins))
-    place = np.empty(len(begins), dtype=np.int64)
-    place[in_turn] = np.arange(len(in_turn))
-    place[ends] = place[np.flatnonzero(ends) - 1]
+    rank = np.empty(len(begins), dtype=np.int64)
+    rank[in_turn] = np.arange(len(in_turn))
+    rank[ends] = rank[np.flatnonzero(ends) - 1]
     moves = np.flatnonzero(begins | ends)
     moves = moves[np.argsort(rows.order[moves])]  # in order of occurrence
-    columns = (moves, place[moves], begins[moves], _RELEASES[rows.kind[moves]])
+    columns = (moves, rank[moves], begins[moves], _RELEASES[rows.kind[moves]])
     for row, ahead in _overtaking(*(column.tolist() for column in columns)):
         text = f"released while recipient {rows.recipient[in_turn[ahead]]} waits, who goes first"
         yield campaign.breach_at(row, "Q3", int(rows.at[row]), text)
@@ -362,7 +362,7 @@ def _attempts(campaign: CampaignRun) -> NDArray[np.int64]:
 
 
 def _overtaking(
-    rows: list[int], places: list[int], begins: list[bool], released: list[bool]
+    rows: list[int], ranks: list[int], begins: list[bool], released: list[bool]
 ) -> Iterator[tuple[int, int]]:
     """Yield each row that releases a call out of turn, and the index of the call that goes
     first.
@@ -370,13 +370,13 @@ def _overtaking(
     waiting: list[int] = []
     # Entries of a heap can't be removed from its middle; they are marked, and dropped at the top.
     over = bytearray(len(rows))
-    for row, place, begin, release in zip(rows, places, begins, released, strict=True):
+    for row, rank, begin, release in zip(rows, ranks, begins, released, strict=True):
         if begin:
-            heappush(waiting, place)
+            heappush(waiting, rank)
             continue
-        over[place] = True
+        over[rank] = True
         # The heap still holds the released call itself, so that it is never empty here.
-        while release and waiting[0] < place and over[waiting[0]]:
+        while release and waiting[0] < rank and over[waiting[0]]:
             heappop(waiting)
-        if release and waiting[0] < place:
+        if release and waiting[0] < rank:
             yield row, waiting[0]
