@@ -511,31 +511,19 @@ def remarks_on_campaign(
     if isinstance(recipients, GeneratedRecipients):
         table, params = PeopleTable(), [*recipients.agent_params]
     else:
-<<<<<<< HEAD
         table = table_of(recipients)
         params = [*table.params]
     yield from _on_params(where, params, agent)
     yield from _on_segments(where, scenario, organization, campaign, table)
-    tels, place = table.tels, _places(campaign)
-    yield from _on_duplicates(where, tels)
-    yield from _on_spellings(where, tels, place)
-    is_file = isinstance(recipients, RecipientsFile)
-    if is_file:
-        yield from _on_normalized(where, table.normalized, place)
-        yield from _on_dropped_zeros(where, tels)
-        yield from _on_curly_cells(where, table, place)
-    yield from _on_numbers(where, tels, is_file, place)
-=======
-        tels = [person.tel for person in recipients]
-    location = _places(campaign)
+    tels, location = table.tels, _places(campaign)
     yield from _on_duplicates(where, tels)
     yield from _on_spellings(where, tels, location)
-    if isinstance(recipients, RecipientsFile):
-        yield from _on_normalized(where, recipients.table.normalized, location)
+    is_file = isinstance(recipients, RecipientsFile)
+    if is_file:
+        yield from _on_normalized(where, table.normalized, location)
         yield from _on_dropped_zeros(where, tels)
-        yield from _on_curly_cells(where, recipients.table, location)
-    yield from _on_numbers(where, tels, isinstance(recipients, RecipientsFile), location)
->>>>>>> e2f0fd1 (Scenario files: locations, indices and entries in place of places)
+        yield from _on_curly_cells(where, table, location)
+    yield from _on_numbers(where, tels, is_file, location)
 
 
 # -- the document ---------------------------------------------------------------------------------

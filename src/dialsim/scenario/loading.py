@@ -150,20 +150,8 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     # Each stage adds its problems, and errors are raised late: people correct a file once instead
     # of fault by fault.
     check_references(root, problems)
-<<<<<<< HEAD
-    check_plans(root, problems)
-    scenario = validated(Scenario, values, root, problems)
-=======
     check_calling_hours(root, problems)
-    try:
-        scenario = Scenario.model_validate(values, by_alias=True, by_name=False)
-    except ValidationError as error:
-        for problem in problems_of(error, root):
-            problems.note(problem)
-        problems.raise_if_any()
-        # Reached only if `problems_of` described nothing: the error must not get lost.
-        problems.fail(told(root.location, (), str(error)))
->>>>>>> e2f0fd1 (Scenario files: locations, indices and entries in place of places)
+    scenario = validated(Scenario, values, root, problems)
     check_ids(_campaigns(scenario, root), problems)
     problems.raise_if_any()
     scenario = with_compiled_hours(scenario, root, problems)
