@@ -12,6 +12,7 @@ import pytest
 import dialsim
 from dialsim.errors import ExperimentError
 from dialsim.experiments.plan_text import optimum_headline, optimum_sentences, optimum_tables
+from dialsim.results.figures import COST_PARTS
 from dialsim.testing import Sketch
 
 LINES = "organizations.Acme.maxConcurrentCalls"
@@ -211,5 +212,5 @@ def test_runs_have_the_figures_that_are_asked_for_and_no_others() -> None:
     answer = found(CHANCY, {LINES: "1..2"}, "mean(finish) <= 9h", minimize="mean(talk_minutes)")
     assert {run.asked for run in answer.best.estimate.runs} == {
         frozenset({"cost", "finish", "people", "people_lost", "people_reached", "reach_share",
-                   "talk_minutes"})
+                   "talk_minutes", *COST_PARTS})
     }  # fmt: skip

@@ -299,7 +299,7 @@ def test_runs_that_kill_their_workers_again_and_again_are_given_up(
     assert [outcome.index for outcome in outcomes] == [0]
     assert str(lost.value) == (
         "worker processes were killed 3 times without a result, perhaps for want of memory; "
-        "1 runs are missing, the first of them replication 7 of seed 1; "
+        "1 run is missing, the first of them replication 7 of seed 1; "
         "fewer jobs need less memory"
     )
 

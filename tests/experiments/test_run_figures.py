@@ -13,7 +13,7 @@ from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import plan_report
 from dialsim.results.compliance import COMPLIANCE
-from dialsim.results.figures import COST_PER, FIELD, FUNNEL, REACH
+from dialsim.results.figures import COST_PARTS, COST_PER, FIELD, FUNNEL, REACH
 from dialsim.results.result import Result
 from engine.breadth import broad_scenario
 from engine.readings import loaded
@@ -67,7 +67,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> list[Plan]:
 def test_a_plan_without_a_store_makes_only_the_figures_that_it_tells(plans: list[Plan]) -> None:
     few, kept = plans
     assert few.to_dict() == kept.to_dict()
-    told = {"finish", "calls_busy", "cost", "people", "people_lost", "reach_share"}
+    told = {"finish", "calls_busy", "cost", "people", "people_lost", "reach_share", *COST_PARTS}
     assert {*few.estimate.runs[0].scopes[0].values} == told
     assert {"dials", "queue_wait_mean_seconds"} < {*kept.estimate.runs[0].scopes[0].values}
     busy, dials = (FigureName(name, None, None) for name in ("calls_busy", "dials"))
