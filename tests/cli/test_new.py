@@ -98,6 +98,20 @@ def test_an_export_as_it_is_becomes_a_scenario_that_runs(tmp_path: Path) -> None
     assert dialsim("run", "campaign.yaml", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ("phone\n", "no row has a usable phone number"),
+        ("phone\nabc\n12\n", "none of 2 rows has a usable phone number: 2 with no possible number"),
+    ],
+)
+def test_a_list_with_nobody_to_call_is_refused(rows: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text(rows, encoding="utf-8")
+    done = dialsim("new", "--list", "empty.csv", "--yes", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"Error: empty.csv: {reason}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["empty.csv"]
+
+
 def test_a_cleaned_list_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
     export, beside = an_export(tmp_path), tmp_path / "campaign-people.xlsx"
     beside.write_text("mine", encoding="utf-8")

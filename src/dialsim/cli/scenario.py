@@ -585,6 +585,7 @@ def new(out: Path, yes: bool, force: bool, listed: Path | None, **given: Any) ->
     beside: Path | None = None
     if listed is not None:
         found = clean_list(read_bytes(listed, str(listed)), str(listed))
+        found.require_people()
         if not found.is_as_written:
             beside = listed = out.with_name(f"{out.stem}-people.xlsx")
             _refuse_existing(beside, force)

@@ -102,6 +102,19 @@ class CleanList:
         index = self.columns.index("segment")
         return Counter(dict(Counter(row[index] for row in self.cells if row[index]).most_common()))
 
+    def require_people(self) -> None:
+        """Raise ScenarioError if the list has nobody to call."""
+        if not self.cells:
+            if not self.aside:
+                _fail(self.file, "no row has a usable phone number")
+            rows = f"none of {_counted(len(self.aside), 'row')} has a usable phone number"
+            _fail(self.file, f"{rows}: {self._reasons()}")
+
+    def _reasons(self) -> str:
+        """Return how many rows were set aside for each reason."""
+        reasons = Counter(_kind(reason) for _, reason in self.aside).most_common()
+        return ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+
     def summary(self) -> list[str]:
         """Return at most ten lines on what was read, set aside, merged and left out."""
         rows = len(self.cells) + len(self.aside) + len(self.merged) + self.totals
@@ -111,9 +124,7 @@ class CleanList:
             f"{len(self.cells):,} people to call",
         ]
         if self.aside:
-            reasons = Counter(_kind(reason) for _, reason in self.aside).most_common()
-            listed = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
-            lines.append(f"{_counted(len(self.aside), 'row')} set aside: {listed}")
+            lines.append(f"{_counted(len(self.aside), 'row')} set aside: {self._reasons()}")
         if self.merged:
             lines.append(f"{_counted(len(self.merged), 'duplicate')} merged")
         if self.totals:

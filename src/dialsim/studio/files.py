@@ -158,8 +158,7 @@ def unpacked(name: str, content: bytes) -> dict[str, bytes]:
 def looked_at(name: str, content: bytes) -> str:
     """Describe a list in some sentences. Raises DialsimError for one that cannot be used."""
     found = clean_list(content, name)
-    if not found.cells:
-        raise DialsimError(f"{name} has no row with a phone number")
+    found.require_people()
     return ". ".join(found.summary()) + "."
 
 
