@@ -281,7 +281,7 @@ def test_a_list_is_dropped_and_what_is_saved_is_opened_again(
     tab.open("people.csv", "tel,customerName\n")
     tab.sees(tab.page.locator(".notice"), "no row has a usable phone number")
     tab.open("people.csv", LIST)
-    tab.sees(tab.page.locator(".begin"), "80 people with a phone number")
+    tab.sees(tab.page.locator(".begin"), "80 people to call")
     tab.button("Begin").click()
     tab.settled()
     tab.set("Lines", "2", "maxConcurrentCalls=2$")
