@@ -77,7 +77,7 @@ class FigureName:
         return next(part for part in run.scopes if self.fits(part))
 
     def fits(self, part: ScopeFigures) -> bool:
-        """Whether figures are of its organization and campaign."""
+        """Return True if figures are of its organization and campaign."""
         return (part.organization, part.campaign) == (self.organization, self.campaign)
 
 

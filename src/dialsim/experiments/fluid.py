@@ -214,7 +214,7 @@ class _Flow:
         again, answered = people - reached, float(reached.sum())
         self.reached[cohort.attempt] += answered
         self.left -= answered
-        # Where everybody answers nobody is left for another attempt.
+        # A cohort in which all people answer leaves none for another attempt.
         if again.any() and calls_again(NO_ANSWER, cohort.attempt, self.request.max_attempts):
             due: float = retry_due(
                 round(at + self.unanswered), self.request.retry_interval, NO_ANSWER

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
 from dialsim.errors import ScenarioError
-from dialsim.interface.phrases import few
+from dialsim.interface.phrases import counted, few
 from dialsim.scenario.campaign import MOST_SEGMENTS
 from dialsim.scenario.fields import kind_of_number, number_meant, phone_normalized
 from dialsim.scenario.problems import Problem
@@ -103,11 +103,11 @@ class CleanList:
         return Counter(dict(Counter(row[index] for row in self.cells if row[index]).most_common()))
 
     def require_people(self) -> None:
-        """Raise ScenarioError if the list has nobody to call."""
+        """Raise ScenarioError if no row of the list can be called."""
         if not self.cells:
             if not self.aside:
                 _fail(self.file, "no row has a usable phone number")
-            rows = f"none of {_counted(len(self.aside), 'row')} has a usable phone number"
+            rows = f"none of {counted(len(self.aside), 'row')} has a usable phone number"
             _fail(self.file, f"{rows}: {self._reasons()}")
 
     def _reasons(self) -> str:
@@ -118,28 +118,28 @@ class CleanList:
     def summary(self) -> list[str]:
         """Return at most ten lines on what was read, set aside, merged and left out."""
         rows = len(self.cells) + len(self.aside) + len(self.merged) + self.totals
-        sheets = _counted(len(self.sheets), "sheet")
+        sheets = counted(len(self.sheets), "sheet")
         lines = [
-            f"{self.file}: {sheets}, {_counted(rows, 'row')}",
+            f"{self.file}: {sheets}, {counted(rows, 'row')}",
             f"{len(self.cells):,} people to call",
         ]
         if self.aside:
-            lines.append(f"{_counted(len(self.aside), 'row')} set aside: {self._reasons()}")
+            lines.append(f"{counted(len(self.aside), 'row')} set aside: {self._reasons()}")
         if self.merged:
-            lines.append(f"{_counted(len(self.merged), 'duplicate')} merged")
+            lines.append(f"{counted(len(self.merged), 'duplicate')} merged")
         if self.totals:
-            lines.append(f"{_counted(self.totals, 'row')} of totals or repeated heads left out")
+            lines.append(f"{counted(self.totals, 'row')} of totals or repeated heads left out")
         if self.respelled:
-            lines.append(f"{_counted(self.respelled, 'number')} of another spelling rewritten")
+            lines.append(f"{counted(self.respelled, 'number')} of another spelling rewritten")
         if self.further:
             taken = "both are called" if self.both else "the first is called"
-            lines.append(f"{_counted(self.further, 'row')} with two numbers: {taken}")
+            lines.append(f"{counted(self.further, 'row')} with two numbers: {taken}")
         if self.emptied:
             columns = ", ".join(f"{count:,} of {head}" for head, count in self.emptied.items())
             lines.append(f"cells emptied that are no numbers: {columns}")
         if segments := self.segments:
             shown = [f"{name} {count:,}" for name, count in islice(segments.items(), 5)]
-            lines.append(f"{_counted(len(segments), 'segment')}: {few(shown, len(segments))}")
+            lines.append(f"{counted(len(segments), 'segment')}: {few(shown, len(segments))}")
         pairs = zip(self.columns, self.heads, strict=True)
         read = [
             ours if ours == theirs else f"{theirs} as {ours}"
@@ -504,10 +504,6 @@ def _reason(written: str) -> str:
 
 def _kind(reason: str) -> str:
     return reason.partition(":")[0]
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _write_source(sheet: Any, line: int, source: Row, note: str) -> None:
