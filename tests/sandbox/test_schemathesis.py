@@ -112,7 +112,8 @@ def schemathesis(core: SandboxCore, folder: Path, *options: str) -> str:
             [
                 *(sys.executable, "-m", "schemathesis.cli", "run", f"{sandbox.url}/openapi.json"),
                 # an export takes its time on a busy machine
-                *("--checks", "all", "--no-color", "--request-timeout", "60", *options),
+                *("--request-timeout", "60", "--max-response-time", "60"),
+                *("--checks", "all", "--no-color", *options),
             ],
             cwd=folder,
             capture_output=True,

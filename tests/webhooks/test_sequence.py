@@ -221,15 +221,15 @@ def test_a_log_that_is_made_after_some_turns_knows_the_turns_of_its_rows() -> No
     trace = simulation.trace
     for _ in range(2):
         simulation.set_calling_allowed(True)
-    late = CallLog()
+    late = CallLog(trace.turns)
     trace.calls[0].append(late)
     late.append(NINE, 0)
     simulation.set_calling_allowed(True)
     late.append(NINE, 0)
     late.append(NINE, 0)
     assert trace.turn == 3
-    assert late.turns(3, trace.turn).tolist() == [2, 3, 3]
-    assert trace.calls[0][0].turns(1, trace.turn).tolist() == [0]
+    assert late.turns(3).tolist() == [2, 3, 3]
+    assert trace.calls[0][0].turns(1).tolist() == [0]
 
 
 def random_command(simulation: dialsim.Simulation, rng: random.Random) -> None:

@@ -74,7 +74,7 @@ class Dialler:
 
     def add(self, block: CampaignBlock) -> Campaign:
         """Add the organization's next campaign, a DRAFT."""
-        self.trace.calls[self.block.position].append(CallLog())
+        self.trace.calls[self.block.position].append(CallLog(self.trace.turns))
         campaign = Campaign(self.clock, block, self)
         self.campaigns.append(campaign)
         self.reached.add(block)

@@ -322,13 +322,13 @@ class Simulation:
 
         A refused one leaves no trace.
         """
-        self._trace.begin_turn(self._clock.now)
+        self._trace.turns.append(self._clock.now)
         try:
             outcome = command()
         except DialsimError:
             # A refused command has no effect, so that it must not take a place in the sequence of
             # turns.
-            self._trace.drop_turn()
+            self._trace.turns.pop()
             raise
         self._clock.work_off(self._clock.now)
         return outcome

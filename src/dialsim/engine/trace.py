@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from dialsim.interface.status import CallStatus, CampaignStatus, Phase
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dialsim.engine.post_log import PostLog, PostRows
     from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
     from dialsim.interface.schedule import ScheduleRequest
@@ -145,7 +147,9 @@ class CallLog:
 
     __slots__ = (
         "_at",
+        "_begun",
         "_keys",
+        "_turn_rows",
         "_turns",
         "dial_behaviours",
         "dial_numbers",
@@ -153,10 +157,13 @@ class CallLog:
         "scripted",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, begun: Sequence[int] = ()) -> None:
+        """`begun` grows by an entry with each turn: `Trace.turns`."""
         self._at = array("q")
         self._keys = array("q")
-        self._turns = array("q")  # number of rows at the beginning of each turn
+        self._begun = begun
+        self._turns = array("q", [0])  # turns in which rows were written
+        self._turn_rows = array("q", [0])  # the first row of each
         self.dial_numbers = array("i")
         self.dial_voices = array("i")
         self.dial_behaviours = array("h")
@@ -177,20 +184,25 @@ class CallLog:
     def __len__(self) -> int:
         return len(self._at)
 
-    def copy(self) -> CallLog:
-        """Return a copy of the rows written so far; the log may grow."""
-        log = CallLog()
+    def copy(self, begun: Sequence[int]) -> CallLog:
+        """Return a copy of the rows written so far, with its own turns; the log may grow."""
+        log = CallLog(begun)
         for column in self.__slots__:
-            setattr(log, column, copy(getattr(self, column)))
+            if column != "_begun":
+                setattr(log, column, copy(getattr(self, column)))
         return log
 
     def append(self, at: int, key: int) -> None:
         """Append one change; `key` is `call_key(…) | kind`."""
+        if len(self._begun) != self._turns[-1]:
+            self._begin_turn()
         self._at.append(at)
         self._keys.append(key)
 
     def extend(self, at: int, recipients: NDArray[np.int64], call: int, kind: int) -> None:
         """Append the same change of call number `call` of many recipients at one instant."""
+        if len(self._begun) != self._turns[-1]:
+            self._begin_turn()
         self._at.frombytes(np.full(len(recipients), at, dtype=np.int64).tobytes())
         self._keys.frombytes((call_keys(recipients, call) | kind).tobytes())
 
@@ -199,22 +211,15 @@ class CallLog:
         # For the few new rows a loop is faster than creating a numpy array.
         return any(key & 0xFF in kinds for key in self._keys[since:])
 
-    def begin_turn(self) -> None:
-        """Mark the beginning of the next command from outside."""
-        self._turns.append(len(self._at))
+    def _begin_turn(self) -> None:
+        # By the first row of a turn, not by the command: most commands write to few of the logs.
+        self._turns.append(len(self._begun))
+        self._turn_rows.append(len(self._at))
 
-    def drop_turn(self) -> None:
-        """Remove the last mark after a refused command, which wrote nothing."""
-        self._turns.pop()
-
-    def turns(self, rows: int, begun: int) -> NDArray[np.int64]:
-        """Return the turn in which each of the first `rows` rows was written; `begun` is
-        `Trace.turn`.
-
-        Turns before the creation of the log count as well.
-        """
-        before = begun - len(self._turns)
-        return before + np.searchsorted(self._turns, np.arange(rows), side="right")
+    def turns(self, rows: int) -> NDArray[np.int64]:
+        """Return the turn in which each of the first `rows` rows was written."""
+        entry = np.searchsorted(self._turn_rows, np.arange(rows), side="right") - 1
+        return np.array(self._turns, dtype=np.int64)[entry]
 
     def count_until(self, at: int) -> int:
         """Return the number of rows up to and including an instant."""
@@ -378,17 +383,18 @@ class Trace:
 
     def snapshot(self) -> Trace:
         """Return a copy of the trace so far, for reading while the run goes on."""
+        turns = self.turns[:]
         return replace(
             self,
             world=self.world.snapshot(),
-            calls=[[log.copy() for log in organization] for organization in self.calls],
+            calls=[[log.copy(turns) for log in organization] for organization in self.calls],
             campaigns=[*self.campaigns],
             requests={**self.requests},
             limits=[*self.limits],
             urls=[*self.urls],
             reanalyses=[*self.reanalyses],
             refused=[*self.refused],
-            turns=self.turns[:],
+            turns=turns,
             posts=None if self.posts is None else self.posts.copy(),
         )
 
@@ -400,20 +406,6 @@ class Trace:
         only for events of the same instant and turn.
         """
         return len(self.turns)
-
-    def begin_turn(self, at: int) -> None:
-        """Register that a command from outside is about to run, at a completed instant (T4)."""
-        self.turns.append(at)
-        for organization in self.calls:
-            for log in organization:
-                log.begin_turn()
-
-    def drop_turn(self) -> None:
-        """Remove the last turn after a refused command."""
-        self.turns.pop()
-        for organization in self.calls:
-            for log in organization:
-                log.drop_turn()
 
     def campaign(self, organization: int, campaign: int) -> CampaignTrace:
         """Return one campaign's part of the trace, given by its positions in the scenario."""
@@ -429,8 +421,11 @@ class Trace:
 
     def size(self) -> int:
         """Return the number of changes of calls, campaigns and limits, plus refusals."""
-        logs = sum(len(log) for organization in self.calls for log in organization)
-        return logs + len(self.campaigns) + len(self.limits) + len(self.refused)
+        return self.call_changes() + len(self.campaigns) + len(self.limits) + len(self.refused)
+
+    def call_changes(self) -> int:
+        """Return the number of changes of calls."""
+        return sum(len(log) for organization in self.calls for log in organization)
 
 
 @dataclass(frozen=True, slots=True)

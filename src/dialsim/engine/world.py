@@ -181,15 +181,13 @@ class World:
         """Return the context against which a campaign added now (ms) is checked."""
         from dialsim.scenario.additions import Surroundings
 
-        blocks = [campaign for owner in self.organizations for campaign in owner.campaigns]
+        campaigns = [(*owner.campaigns,) for owner in self.organizations]
+        blocks = (block for there in campaigns for block in there)
         present = tuple(owner.settings for owner in self.organizations)
         return Surroundings(
             scenario=self.scenario.model_copy(update={"organizations": present}),
             organization=organization,
-            campaigns=[
-                [(campaign.name, campaign.id) for campaign in owner.campaigns]
-                for owner in self.organizations
-            ],
+            campaigns=campaigns,
             recipient_ids=(fixed for block in blocks for fixed in block.people.fixed_ids.values()),
             now=now,
         )

@@ -480,7 +480,6 @@ class Account:
         self._simulation = simulation
         self._by_campaign_id: dict[str, CampaignView] = {}
         self._agents: list[dict[str, object]] = []
-        self._size = (0, 0)  # of the logs that were taken in
 
     @property
     def views(self) -> list[CampaignView]:
@@ -535,9 +534,5 @@ class Account:
 
     def catch_up(self) -> None:
         """Update all views with new events, so that later requests need not wait for it."""
-        log = self._simulation.log
-        size = sum(map(len, log.calls[self.block.position])), len(log.reanalyses)
-        if size != self._size:  # a thousand idle campaigns are not looked at one by one
-            self._size = size
-            for view in self.views:
-                view.catch_up()
+        for view in self.views:
+            view.catch_up()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -132,7 +133,7 @@ class CallTable:
         )
         who = view.calls.recipient[chosen]
         columns = {
-            "recipient_id": view.recipient_ids(who).astype(str),
+            "recipient_id": view.recipient_ids(who).astype(str).tolist(),
             "tel": [view.part.block.people.tel(recipient) for recipient in who.tolist()],
             **call_columns(world, Catalog.of(world), [part]),
         }
@@ -142,9 +143,12 @@ class CallTable:
 def _json_rows(columns: dict[str, Any]) -> list[Row]:
     """Return the rows of a table as in JSON: instants as texts, null for missing values."""
     # Plain values: to validate each row with its model takes longer than to answer the request.
-    names = [to_camel(name) for name in columns]
+    names = [*map(_camel, columns)]
     values = map(_json_column, columns.values())
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+_camel = cache(to_camel)
 
 
 def _json_column(column: Any) -> list[Any]:
@@ -154,11 +158,13 @@ def _json_column(column: Any) -> list[Any]:
         known = [*map(str, column.categories), None]  # code -1 is a missing value
         return [known[code] for code in column.codes.tolist()]
     if isinstance(column, pd.arrays.DatetimeArray):
-        return [*instants_json(column.tz_localize(None).to_numpy().view(np.int64))]
-    values = column if isinstance(column, list) else column.tolist()
-    if isinstance(column, np.ndarray) and column.dtype.kind != "f":
-        return [*values]
-    return [None if pd.isna(value) else value for value in values]
+        return [*instants_json(np.asarray(column, "datetime64[ms]").view(np.int64))]
+    if isinstance(column, list):
+        return column
+    values: list[Any] = column.tolist()
+    for row in np.flatnonzero(pd.isna(column)).tolist():
+        values[row] = None
+    return values
 
 
 class TransitionRow(WireModel):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import Field, WithJsonSchema, field_validator
 
@@ -35,18 +35,24 @@ CSV_NAME = "recipients.csv"
 _NO_HOURS = "can't come with a campaign that is added: give schedule.timeWindows"
 
 
+class PresentCampaign(Protocol):
+    """Campaign to which another one is added."""
+
+    name: str
+    id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """Scenario to which a campaign is added.
 
-    `organization` is the position of the campaign's organization. `campaigns` has, by organization,
-    name and id of each present campaign. `recipient_ids` are the fixed ids of their recipients.
-    `now` is in ms.
+    `organization` is the position of the campaign's organization. `campaigns` are the present ones
+    by organization. `recipient_ids` are the fixed ids of their recipients. `now` is in ms.
     """
 
     scenario: Scenario
     organization: int
-    campaigns: Sequence[Sequence[tuple[str, str]]]
+    campaigns: Sequence[Sequence[PresentCampaign]]
     recipient_ids: Iterable[str]
     now: int
 
@@ -72,9 +78,9 @@ class Surroundings:
         That is its organization alone, so that adding takes as long in a large scenario as in a
         small one. Only an error about a name or id in use needs the position of the other campaign.
         """
-        names = {known.lower() for known, _ in self.campaigns[self.organization]}
-        ids = {fixed.lower() for there in self.campaigns for _, fixed in there}
-        if _in_use([name], names) or _in_use([identifier], ids):
+        names = (known.name for known in self.campaigns[self.organization])
+        ids = (known.id for there in self.campaigns for known in there)
+        if _is_among(name, names) or _is_among(identifier, ids):
             return self
         own = self.scenario.organizations[self.organization]
         scenario = self.scenario.model_copy(update={"organizations": (own,)})
@@ -87,7 +93,7 @@ class Surroundings:
         # Only names and ids of the other campaigns: the checks need no more, and people would make
         # the document as large as the run.
         campaigns: list[list[object]] = [
-            [{"name": name, "id": fixed} for name, fixed in there] for there in self.campaigns
+            [{"name": known.name, "id": known.id} for known in there] for there in self.campaigns
         ]
         campaigns[self.organization].append(campaign)
         settings = self.scenario.organizations
@@ -99,6 +105,11 @@ class Surroundings:
         voices = [{"voiceKey": voice.voice_key} for voice in self.scenario.voices]
         content = {"voices": voices, "organizations": organizations}
         return Cursor.root(planted(content, Location(NAME)))
+
+
+def _is_among(text: object, known: Iterable[str]) -> bool:
+    """Return True if a text is one of the known texts, ignoring case."""
+    return isinstance(text, str) and text.lower() in map(str.lower, known)
 
 
 def _in_use(texts: Iterable[object], taken: Collection[str]) -> bool:

@@ -54,8 +54,7 @@ def row_sequence(trace: Trace, calls: Calls) -> NDArray[np.int64]:
     # Rows by analyses are not in the engine's log, which has the turns.
     written = ~np.isin(calls.rows.kind, (ANALYSIS_FAILED, LATE_RESULT))
     point = sequence(trace, calls.rows.at)
-    turn = log.turns(int(np.count_nonzero(written)), trace.turn)
-    point[written] = calls.rows.at[written] + turn
+    point[written] = calls.rows.at[written] + log.turns(int(np.count_nonzero(written)))
     return point
 
 
