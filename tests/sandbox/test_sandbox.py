@@ -20,8 +20,8 @@ from tests.sandbox.asking import NOW, WORLD, key
 import dialsim
 from dialsim.results.folder import read_source
 from dialsim.sandbox import access, server
-from dialsim.sandbox.client.records import WebhookRecord
 from dialsim.sandbox.http.service import InterfaceOperations
+from dialsim.sandbox.tables import WebhookRow
 from dialsim.testing import Answer, Receiver, Sketch
 
 START = datetime(2026, 1, 5, 2, tzinfo=UTC)
@@ -406,7 +406,7 @@ def test_a_webhook_that_is_sent_again_when_it_is_stopped_was_commanded_all_the_s
             sandbox.clock.advance(until="idle")
             receiver.answer(Answer(delay=60))
             sent = len(receiver.requests)
-            again = list[WebhookRecord]()
+            again = list[WebhookRow]()
             asking, raised = meanwhile(lambda: again.append(sandbox.resend_webhook(1)))
             receiver.wait_for(sent + 1)
         asking.join()

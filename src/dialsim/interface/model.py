@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, Self, TypeGuard, TypeVar
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     GetJsonSchemaHandler,
+    PlainSerializer,
     ValidationError,
     WithJsonSchema,
     model_validator,
@@ -24,6 +27,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
 from dialsim.errors import ValidationFailed
+from dialsim.interface.instants import format_instant, ms_of, parse_instant, utc
 
 UUID_PATTERN = r"^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 """Pattern of a UUID in either case; any version and variant is accepted."""
@@ -52,18 +56,23 @@ UuidText = Annotated[
     str, WithJsonSchema({"type": "string", "format": "uuid", "pattern": UUID_PATTERN})
 ]
 """UUID in an answer."""
-InstantText = Annotated[
-    str,
-    WithJsonSchema(
-        {
-            "type": "string",
-            "format": "date-time",
-            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
-            "examples": ["2026-01-05T02:00:06.000Z"],
-        }
-    ),
-]
+_INSTANT = WithJsonSchema(
+    {
+        "type": "string",
+        "format": "date-time",
+        "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
+        "examples": ["2026-01-05T02:00:06.000Z"],
+    }
+)
+InstantText = Annotated[str, _INSTANT]
 """Instant in an answer: UTC, to the millisecond."""
+Moment = Annotated[
+    datetime,
+    BeforeValidator(lambda at: utc(parse_instant(at)) if isinstance(at, str) else at),
+    PlainSerializer(lambda at: format_instant(ms_of(at))),
+    _INSTANT,
+]
+"""Instant in an answer that Python reads as a datetime."""
 
 
 @dataclass(frozen=True, slots=True)

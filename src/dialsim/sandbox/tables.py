@@ -18,7 +18,7 @@ from dialsim.engine.identity import call_ids
 from dialsim.engine.log_reader import CALL_STATUSES, TO_STATUS
 from dialsim.engine.post_log import Post, PostKey
 from dialsim.engine.trace import CallRows
-from dialsim.interface.model import InstantText, UuidText, WireModel
+from dialsim.interface.model import InstantText, Moment, UuidText, WireModel
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, accepted, response_json
 from dialsim.interface.status import AgentStatus, CallStatus, Phase
 from dialsim.results.campaigns import Position
@@ -246,7 +246,7 @@ class WebhookRow(WireModel):
     """A POST of the webhook, or a payload that was kept, not sent."""
 
     n: int = Field(description="Its place in the list, from 1; it stays.")
-    at: InstantText
+    at: Moment
     organization: str = Field(description="Its name.")
     campaign: str = Field(description="Its name.")
     campaign_id: UuidText

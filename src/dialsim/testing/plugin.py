@@ -18,8 +18,8 @@ import pytest
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
     from dialsim.results.result import Result
-    from dialsim.sandbox.client.records import OrganizationRecord
     from dialsim.sandbox.client.sandbox import Sandbox
+    from dialsim.sandbox.control.organizations import CreatedOrganization
     from dialsim.scenario.scenario import Scenario
     from dialsim.testing.assertions import GoldenOutcome, GoldenTraces
     from dialsim.testing.receiver import Receiver
@@ -397,7 +397,7 @@ class Tenants:
 
     def __call__(
         self, sandbox: Sandbox, like: str | None = None, **settings: object
-    ) -> OrganizationRecord:
+    ) -> CreatedOrganization:
         """Add the organization as a copy of an existing one, by default the first.
 
         `settings` are keys of an organization in a scenario file, such as `maxConcurrentCalls=5`.

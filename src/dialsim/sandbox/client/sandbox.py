@@ -16,14 +16,6 @@ from dialsim.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
 from dialsim.sandbox.access import PREFIX, require_extra, with_webhook_url
-from dialsim.sandbox.client.records import (
-    CampaignRecord,
-    OrganizationRecord,
-    RemoteWebhooks,
-    TriggeredRecord,
-    WebhookRecord,
-    find,
-)
 from dialsim.sandbox.destinations import KEEP, Destinations
 from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Scenario, override_texts
@@ -31,7 +23,11 @@ from dialsim.scenario.scenario import Scenario, override_texts
 if TYPE_CHECKING:
     from dialsim.experiments.forecast import Forecast
     from dialsim.sandbox.client.session import RemoteClock, RemoteFaults, RemoteRequests, Session
+    from dialsim.sandbox.control.campaigns import CampaignState
+    from dialsim.sandbox.control.organizations import CreatedOrganization
+    from dialsim.sandbox.control.traffic import TriggeredResult
     from dialsim.sandbox.core import Snapshot
+    from dialsim.sandbox.tables import WebhookRow
 
 
 Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
@@ -159,26 +155,35 @@ class Sandbox:
         return {left["tel"]: left["script"] for left in self._ask("GET", _PEOPLE)}
 
     @property
-    def campaigns(self) -> list[CampaignRecord]:
+    def campaigns(self) -> list[CampaignState]:
         """Return the state of every campaign, also deleted ones, in the order of the scenario."""
-        return [CampaignRecord.read(state) for state in self._ask("GET", _CAMPAIGNS)]
+        from dialsim.sandbox.control.campaigns import CampaignState
 
-    def campaign(self, name: str) -> CampaignRecord:
+        return [CampaignState.model_validate(state) for state in self._ask("GET", _CAMPAIGNS)]
+
+    def campaign(self, name: str) -> CampaignState:
         """Return the state of a campaign; raises DialsimError unless exactly one has the name."""
+        from dialsim.sandbox.client.records import find
+
         return find(self.campaigns, name)
 
-    def organization(self, name: str | None = None) -> OrganizationRecord:
+    def organization(self, name: str | None = None) -> CreatedOrganization:
         """Return the state of an organization; the name of the only one may be omitted."""
+        from dialsim.sandbox.control.organizations import CreatedOrganization
+
         known = self._organization(name)
-        return OrganizationRecord.read(self._ask("GET", self._path(known)), self.api_keys[known])
+        state = self._ask("GET", self._path(known))
+        return CreatedOrganization(**state, api_key=self.api_keys[known])
 
     @property
-    def webhooks(self) -> Sequence[WebhookRecord]:
+    def webhooks(self) -> Sequence[WebhookRow]:
         """POSTs made so far and payloads kept, in the order in which they left.
 
         Only the required pages of a long list are requested: its length, `webhooks[-1]` and
         `webhooks[:10]` take as long as for a short list.
         """
+        from dialsim.sandbox.client.records import RemoteWebhooks
+
         return RemoteWebhooks(self._running.client)
 
     @property
@@ -237,15 +242,16 @@ class Sandbox:
 
     def add_organization(
         self, organization: Mapping[str, object], like: str | None = None
-    ) -> OrganizationRecord:
+    ) -> CreatedOrganization:
         """Add an organization, a separate tenant with a new key, until this sandbox stops.
 
         `organization` is a block as in a scenario file, without campaigns. Omitted settings are
         taken from the organization `like`, if given: agents, numbers, limit.
         """
+        from dialsim.sandbox.control.organizations import CreatedOrganization
+
         block = {**organization, **({} if like is None else {"like": like})}
-        added = self._ask("POST", _ORGANIZATIONS, block)
-        return OrganizationRecord.read(added, added["apiKey"])
+        return CreatedOrganization.model_validate(self._ask("POST", _ORGANIZATIONS, block))
 
     def add_agent(self, agent: Mapping[str, object], organization: str | None = None) -> str:
         """Add an agent, a block as in a scenario file, to an organization; returns its id."""
@@ -297,9 +303,11 @@ class Sandbox:
         """Analyze a delivered call again, named by its id (A5)."""
         self._ask("POST", f"{PREFIX}/calls/{call}/reanalyze")
 
-    def resend_webhook(self, n: int) -> WebhookRecord:
+    def resend_webhook(self, n: int) -> WebhookRow:
         """Send a webhook again, given its number (`webhooks[…].n`), and return its record."""
-        return WebhookRecord.read(self._running.client.wait(f"{_WEBHOOKS}/{n}/resend"))
+        from dialsim.sandbox.tables import WebhookRow
+
+        return WebhookRow.model_validate(self._running.client.wait(f"{_WEBHOOKS}/{n}/resend"))
 
     def trigger(
         self,
@@ -311,13 +319,15 @@ class Sandbox:
         recipient: Mapping[str, object] | None = None,
         re_analysis: bool = False,
         url: str | None = None,
-    ) -> TriggeredRecord:
+    ) -> TriggeredResult:
         """Send one result now, to the organization's URL or another, and return its record.
 
         `status` ("NO_ANSWER") sets the end of its call; the first step of a `script` ("answered 5s
         60s silent") sets it in more detail. The call is outside the simulation: the interface shows
         the call by its id, but nowhere else.
         """
+        from dialsim.sandbox.control.traffic import TriggeredResult
+
         order = {
             "status": status,
             "script": script,
@@ -327,7 +337,7 @@ class Sandbox:
             "isReAnalysis": re_analysis or None,
             "url": url,
         }
-        return TriggeredRecord.read(self._running.client.wait(f"{PREFIX}/trigger", order))
+        return TriggeredResult.model_validate(self._running.client.wait(f"{PREFIX}/trigger", order))
 
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
         """Set maxConcurrentCalls of an organization; the name of the only one may be omitted."""

@@ -17,7 +17,9 @@ from dialsim.engine.trace import Trace
 from dialsim.errors import DialsimError, Refused
 from dialsim.interface.instants import format_instant, parse_instant, utc
 from dialsim.sandbox.access import PREFIX, hostname, is_loopback, with_public_url
-from dialsim.sandbox.client.records import CampaignRecord, by_field, find
+from dialsim.sandbox.client.records import find
+from dialsim.sandbox.control.campaigns import CampaignState
+from dialsim.sandbox.control.traffic import RequestRow
 from dialsim.sandbox.core import SandboxCore, Snapshot
 from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.live_engine import remaining_run
@@ -351,7 +353,7 @@ class RemoteFaults:
 
     def _campaign(self, name: str) -> str:
         listed = self._client.ask("GET", f"{PREFIX}/campaigns")
-        return find([CampaignRecord.read(state) for state in listed], name).id
+        return find([CampaignState.model_validate(state) for state in listed], name).id
 
 
 def _times(times: int | None, lasts: str | None) -> int | None:
@@ -363,47 +365,7 @@ _REQUESTS = f"{PREFIX}/requests"
 _NEAREST = 3  # near misses in an error message
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRecord:
-    """A request of a client, and what it was answered; API keys and other secrets are masked.
-
-    `at` is in virtual time, `received_at` in real time. `organization` is the name of the one whose
-    key came along. `body` and `answer` are decoded JSON, or texts where they are none or are `cut`;
-    None where there is nothing, or no text. `status` is None while the request is under way, and
-    where the connection was dropped. `fault` is the id of the fault that struck it.
-    """
-
-    n: int
-    at: datetime
-    received_at: datetime
-    took_ms: float | None
-    organization: str | None
-    method: str
-    path: str
-    query: str
-    headers: Mapping[str, str]
-    body: Any
-    body_bytes: int
-    body_cut: bool
-    status: int | None
-    answer: Any
-    answer_bytes: int
-    answer_cut: bool
-    fault: int | None
-
-    @classmethod
-    def read(cls, row: dict[str, Any]) -> Self:
-        """Read a row of the list as it is on the wire."""
-        return cls(**by_field(row))
-
-    def __str__(self) -> str:
-        query = f"?{self.query}" if self.query else ""
-        said = "not answered" if self.status is None else f"answered {self.status}"
-        fault = "" if self.fault is None else f" by fault {self.fault}"
-        return f"#{self.n} {self.method} {self.path}{query}, {said}{fault}"
-
-
-class RemoteRequests(Sequence[RequestRecord]):
+class RemoteRequests(Sequence[RequestRow]):
     """The log of requests, oldest first; every access asks the server again."""
 
     def __init__(self, client: ControlClient) -> None:
@@ -418,7 +380,7 @@ class RemoteRequests(Sequence[RequestRecord]):
         organization: str | None = None,
         body: object = None,
         after: int = 0,
-    ) -> list[RequestRecord]:
+    ) -> list[RequestRow]:
         """Return the requests that match; an omitted argument matches everything."""
         wanted = {
             "method": method,
@@ -437,14 +399,14 @@ class RemoteRequests(Sequence[RequestRecord]):
     def __len__(self) -> int:
         return int(self._client.ask("GET", _REQUESTS)["total"])
 
-    def __iter__(self) -> Iterator[RequestRecord]:
+    def __iter__(self) -> Iterator[RequestRow]:
         return iter(self._read({}))
 
     @overload
-    def __getitem__(self, place: int) -> RequestRecord: ...
+    def __getitem__(self, place: int) -> RequestRow: ...
     @overload
-    def __getitem__(self, place: slice) -> list[RequestRecord]: ...
-    def __getitem__(self, place: int | slice) -> RequestRecord | list[RequestRecord]:
+    def __getitem__(self, place: slice) -> list[RequestRow]: ...
+    def __getitem__(self, place: int | slice) -> RequestRow | list[RequestRow]:
         return self._read({})[place]
 
     def __repr__(self) -> str:
@@ -457,13 +419,13 @@ class RemoteRequests(Sequence[RequestRecord]):
         if (times is None and not found) or (times is not None and len(found) != times):
             raise AssertionError(_failure(wanted, times, found, everything))
 
-    def _read(self, query: Mapping[str, object]) -> list[RequestRecord]:
-        rows: list[RequestRecord] = []
+    def _read(self, query: Mapping[str, object]) -> list[RequestRow]:
+        rows: list[RequestRow] = []
         page = last = 1
         while page <= last:
             asked = urlencode({**query, "page": page})
             shown = self._client.ask("GET", f"{_REQUESTS}?{asked}")
-            rows += map(RequestRecord.read, shown["requests"])
+            rows += map(RequestRow.model_validate, shown["requests"])
             page, last = page + 1, shown["totalPages"]
         return rows
 
@@ -487,7 +449,7 @@ class Wanted(NamedTuple):
             lines.append(f"organization: {self.organization}")
         return "\n".join(f"  {line}" for line in lines)
 
-    def misses(self, request: RequestRecord) -> Iterator[str]:
+    def misses(self, request: RequestRow) -> Iterator[str]:
         """Yield the differences of a request from the requirement, as texts."""
         if request.method != self.method.upper():
             yield f"method is {request.method}, not {self.method.upper()}"
@@ -501,7 +463,7 @@ class Wanted(NamedTuple):
             cut = " (only its beginning is kept)" if request.body_cut else ""
             yield from (f"{one}{cut}" for one in differences(self.body, request.body))
 
-    def distance(self, request: RequestRecord) -> float:
+    def distance(self, request: RequestRow) -> float:
         """Return the distance of a request from the requirement; a wrong path weighs most."""
         likeness = SequenceMatcher(None, self.path, request.path).ratio()
         path = 0 if path_pattern(self.path).fullmatch(request.path) else 2 + 6 * (1 - likeness)
@@ -540,7 +502,7 @@ def _shown(value: object) -> str:
 
 
 def _failure(
-    wanted: Wanted, times: int | None, found: list[RequestRecord], everything: list[RequestRecord]
+    wanted: Wanted, times: int | None, found: list[RequestRow], everything: list[RequestRow]
 ) -> str:
     """Return the text of a failed assertion: the requirement, the requests, and near misses."""
     expected = "at least 1" if times is None else str(times)

@@ -12,10 +12,10 @@ from pydantic import Field, WithJsonSchema
 from starlette.requests import Request
 
 from dialsim.errors import Refused
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import utc
 from dialsim.interface.model import (
     UUID_PATTERN,
-    InstantText,
+    Moment,
     UuidText,
     WireModel,
     invalid,
@@ -122,8 +122,13 @@ class CampaignState(WireModel):
     agent: str = Field(description="Its name.")
     status: CampaignStatus
     deleted: bool = Field(description="Whether it is missing in the interface itself.")
-    created_at: InstantText
+    created_at: Moment
     total_recipients: int
+
+    @property
+    def full_name(self) -> str:
+        """The name with the organization's: `Acme/January`."""
+        return f"{self.organization}/{self.name}"
 
     @classmethod
     def of(cls, account: Account, view: CampaignView) -> CampaignState:
@@ -136,7 +141,7 @@ class CampaignState(WireModel):
             agent=campaign.block.agent.name,
             status=campaign.status,
             deleted=campaign.deleted,
-            created_at=format_instant(view.created_at),
+            created_at=utc(view.created_at),
             total_recipients=view.total_recipients,
         )
 

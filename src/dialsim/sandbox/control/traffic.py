@@ -10,8 +10,8 @@ import orjson
 from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema
 
 from dialsim.errors import Refused
-from dialsim.interface.instants import format_instant
-from dialsim.interface.model import InstantText, UuidText, WireModel, invalid, wrong
+from dialsim.interface.instants import format_instant, utc
+from dialsim.interface.model import InstantText, Moment, UuidText, WireModel, invalid, wrong
 from dialsim.interface.payload import accepted, response_json
 from dialsim.results.campaigns import Position
 from dialsim.sandbox import failures as fail
@@ -51,8 +51,8 @@ class RequestRow(WireModel):
     """A request of a client, and what it was answered. Secrets are masked."""
 
     n: int = Field(description="Its number, from 1; it stays.")
-    at: InstantText = Field(description="When it came, in virtual time.")
-    received_at: InstantText = Field(description="When it came, in real time.")
+    at: Moment = Field(description="When it came, in virtual time.")
+    received_at: Moment = Field(description="When it came, in real time.")
     took_ms: float | None = Field(description="How long it took; null while it is under way.")
     organization: str | None = Field(description="Whose key came along, by name; null: nobody's.")
     method: str
@@ -79,8 +79,8 @@ class RequestRow(WireModel):
         plain = {name: getattr(request, name) for name in _AS_LOGGED}
         return cls(
             **plain,
-            at=format_instant(request.at),
-            received_at=format_instant(request.received_at),
+            at=utc(request.at),
+            received_at=utc(request.received_at),
             took_ms=None if request.took is None else round(request.took * 1000, 3),
             body=request.body.shown(),
             body_bytes=request.body.size,
@@ -89,6 +89,12 @@ class RequestRow(WireModel):
             answer_bytes=request.answer.size,
             answer_cut=request.answer.cut,
         )
+
+    def __str__(self) -> str:
+        query = f"?{self.query}" if self.query else ""
+        said = "not answered" if self.status is None else f"answered {self.status}"
+        fault = "" if self.fault is None else f" by fault {self.fault}"
+        return f"#{self.n} {self.method} {self.path}{query}, {said}{fault}"
 
 
 _AS_LOGGED = ("n", "organization", "method", "path", "query", "headers", "status", "fault")
@@ -185,7 +191,7 @@ class TriggeredResult(WireModel):
     """Triggered result and the outcome of its POST."""
 
     n: int = Field(description="1, 2, … of the sandbox.")
-    at: InstantText
+    at: Moment
     call_id: UuidText
     url: str
     response: int | str = Field(description="An HTTP status, or timeout, refused or broken.")
@@ -389,7 +395,7 @@ class TrafficOperations(Operations):
         response = await core.sender.post(delivery)
         return TriggeredResult(
             n=made.n,
-            at=format_instant(made.at),
+            at=utc(made.at),
             call_id=made.call_id,
             url=url,
             response=response_json(response) or 0,
