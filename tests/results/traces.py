@@ -44,6 +44,7 @@ class HandPeople:
     scripts: tuple[Any, ...] = ()
     script = None
     history: Mapping[int, Any] = MappingProxyType({})
+    params: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, count: int, segments: bool = False) -> None:
         self.count = count

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 BLOCK_BITS = 12
 BLOCK = 1 << BLOCK_BITS
 _WORD = 1 << 32
+_KEPT_COLUMNS = 8
 
 
 class Purpose(IntEnum):
@@ -153,16 +154,28 @@ def rows_by_pair(
 class Draws:
     """Uniform draws of one campaign's recipients, in one replication of one seed."""
 
-    __slots__ = ("_columns", "_latest", "_position", "_replication", "_seed", "count")
+    __slots__ = (
+        "_columns", "_latest", "_position", "_replication", "_rows", "_seed", "_wholes", "count",
+    )  # fmt: skip
 
-    def __init__(self, seed: int, replication: int, position: tuple[int, int], count: int) -> None:
+    def __init__(
+        self,
+        seed: int,
+        replication: int,
+        position: tuple[int, int],
+        count: int,
+        rows: NDArray[np.int64] | None = None,
+    ) -> None:
         """`position` is (organization, campaign) in the scenario; `count` is the number of
-        recipients.
+        recipients. `rows` are their positions in the list that they were chosen from: draws belong
+        to these (C12).
         """
         self._seed = seed
         self._replication = replication
         self._position = position
         self.count = count
+        self._rows = rows
+        self._wholes: dict[tuple[int, ...], NDArray[np.float64]] = {}
         self._columns: dict[tuple[Purpose, int], Column[float]] = {}
         self._latest: tuple[tuple[int, ...], NDArray[np.float64]] = (), np.empty(0)
 
@@ -174,6 +187,32 @@ class Draws:
         `attempt` is 0 for draws that a recipient keeps over all attempts. `detail` distinguishes
         several draws of one purpose (which field, which result, which POST).
         """
+        if self._rows is not None:
+            first = block << BLOCK_BITS
+            return self._of_list(purpose, attempt, detail)[self._rows[first : first + size]]
+        return self._drawn(purpose, attempt, block, size, detail)
+
+    def _of_list(
+        self, purpose: Purpose, attempt: int, detail: tuple[int, ...]
+    ) -> NDArray[np.float64]:
+        """Return the uniforms of the list that the recipients were chosen from."""
+        assert self._rows is not None
+        key = (attempt, purpose, *detail)
+        if key not in self._wholes:
+            # A block of chosen recipients comes from all blocks of the list. A few columns are
+            # kept, for the next block that asks for them.
+            if len(self._wholes) == _KEPT_COLUMNS:
+                del self._wholes[next(iter(self._wholes))]
+            whole = np.empty((int(self._rows.max(initial=0)) >> BLOCK_BITS) + 1 << BLOCK_BITS)
+            for block in np.unique(self._rows >> BLOCK_BITS).tolist():
+                drawn = self._drawn(purpose, attempt, block, BLOCK, detail)
+                whole[block << BLOCK_BITS : block + 1 << BLOCK_BITS] = drawn
+            self._wholes[key] = whole
+        return self._wholes[key]
+
+    def _drawn(
+        self, purpose: Purpose, attempt: int, block: int, size: int, detail: tuple[int, ...]
+    ) -> NDArray[np.float64]:
         key = (self._replication, *self._position, attempt, purpose, block, *detail)
         known, drawn = self._latest
         if known != key or len(drawn) != size:  # ring times of the four ends use the same draws

@@ -17,6 +17,9 @@ from dialsim.errors import DialsimError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dialsim.interface.schedule import ScheduleRequest
     from dialsim.scenario.additions import Surroundings
     from dialsim.scenario.campaign import Campaign, Recipients
@@ -57,7 +60,8 @@ class CampaignBlock:
     `id` is fixed or derived from the seed. `created_at` is the instant (ms) of the upload:
     clock.start for the scenario's campaigns (F2). `continues` is True where first calls may be due
     before the scenario begins: this campaign, or another one of the file in its organization, has
-    histories (C1). `value` is the worth of results by outcome, if given. `remarks` are the warnings
+    histories (C1). `value` is the worth of results by outcome, if given; `worth` that of reaching
+    each recipient, if it is a formula. `remarks` are the warnings
     about a campaign that was added; those about the others are in the scenario.
     """
 
@@ -73,7 +77,8 @@ class CampaignBlock:
     scheduled_at: int | None
     share: CampaignShare
     continues: bool
-    value: Mapping[str, float] | None = None
+    value: Mapping[str, float | str] | None = None
+    worth: NDArray[np.float64] | None = None
     remarks: tuple[Remark, ...] = ()
 
 
@@ -254,7 +259,8 @@ class World:
         created_at: int,
         like: World | None = None,
     ) -> None:
-        from dialsim.scenario.people import people
+        from dialsim.scenario.formula import Attributes
+        from dialsim.scenario.people import people, worth_of_people
 
         position = owner.position, len(owner.campaigns)
         agent = next(agent for agent in owner.settings.agents if agent.name == campaign.agent)
@@ -263,9 +269,15 @@ class World:
             listed = people(campaign.recipients, self.seed, self.replication, *position)
         else:
             listed = twin.people
-        draws = Draws(self.seed, self.replication, position, listed.count)
+        draws = Draws(self.seed, self.replication, position, listed.count, listed.rows)
         if twin is not None and like is not None and like.replication == self.replication:
             draws = twin.draws
+        value = self.scenario.value if campaign.value is None else campaign.value
+        if twin is not None and twin.value == value:
+            worth = twin.worth
+        else:
+            attributes = Attributes.of_people(listed, agent.params_schema)
+            worth = worth_of_people(value, attributes, "recipients.{}".format)
         block = CampaignBlock(
             organization=owner.position,
             position=position[1],
@@ -279,7 +291,8 @@ class World:
             scheduled_at=campaign.scheduled_at,
             share=CampaignShare.of(campaign),
             continues=bool(listed.history),
-            value=self.scenario.value if campaign.value is None else campaign.value,
+            value=value,
+            worth=worth,
         )
         owner.campaigns.append(block)
 

@@ -21,14 +21,22 @@ from dialsim.experiments.intervals import Jump, Known, Values
 from dialsim.experiments.known_bounds import Finishes
 from dialsim.experiments.run_figures import ATTEMPTS
 from dialsim.interface.instants import DAY
-from dialsim.results.figures import COST_PER, REACH, Unit, is_instant, unit_of
+from dialsim.results.figures import (
+    COST_PER,
+    REACH,
+    VALUE_BY_DAY,
+    Unit,
+    is_instant,
+    is_worth,
+    unit_of,
+)
 
 if TYPE_CHECKING:
     from dialsim.experiments.known_bounds import KnownBounds, Place
     from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 
 _DAYS, _NET_VALUE = "calling_days", "net_value"
-_BY_ANSWERS = ("attempts", "attempts_per_person_mean", "reach_share", "value")
+_BY_ANSWERS = ("attempts", "attempts_per_person_mean", "reach_share", "value", VALUE_BY_DAY)
 _PRICED = ("cost", "cost_per_reached", _NET_VALUE)
 
 
@@ -85,12 +93,12 @@ def follows_answers(figure: FigureName, bounds: KnownBounds) -> bool:
     """True if talk times cannot change a figure, because it counts people or their answers."""
     unit, name = unit_of(figure.name), figure.name
     counts = unit in (Unit.PEOPLE, Unit.CONVERSATIONS) or name.startswith(REACH)
-    return bounds.certain(name) or (bounds.steady and (counts or name in _BY_ANSWERS))
+    return bounds.certain(name) or (bounds.steady and (counts or name.startswith(_BY_ANSWERS)))
 
 
 def range_of(figure: FigureName) -> tuple[float, float]:
     """Return the smallest and the greatest possible value; of an instant, since the start."""
-    least = -inf if figure.name in ("value", _NET_VALUE) else 0.0
+    least = -inf if is_worth(figure.name) else 0.0
     return least, 1.0 if unit_of(figure.name) is Unit.SHARE else inf
 
 

@@ -1,10 +1,10 @@
 """Names of figures in goals and expressions: `January.finish`, `funnel.Promised`.
 
-Names are those of summary.json: `finish`, `webhooks.lost`, `reach_by_attempt_2`. A funnel step is
-`funnel.STEP`, the cost per conversation that reached it `cost_per_funnel.STEP`, a field value
-`field.NAME.VALUE`; the agent's name may precede the step or field. A count of a compliance
-rule is `compliance.RULE.repeated`. A campaign or organization as prefix selects its figure, no
-prefix the whole run's. Parts may be quoted.
+Names are those of summary.json: `finish`, `webhooks.lost`, `reach_by_attempt_2`, `value_by_day_3`.
+A funnel step is `funnel.STEP`, the cost per conversation that reached it `cost_per_funnel.STEP`, a
+field value `field.NAME.VALUE`; the agent's name may precede the step or field. A count of a
+compliance rule is `compliance.RULE.repeated`. A campaign or organization as prefix selects its
+figure, no prefix the whole run's. Parts may be quoted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from dialsim.results.compliance import COUNTS, compliance_figure
 from dialsim.results.figures import (
     BLOCKS,
     COST_PER,
+    CUMULATIVE,
     FIELD,
     FUNNEL,
     NUMBERS,
-    REACH,
     Unit,
     is_instant,
+    is_worth,
     unit_of,
 )
 
@@ -152,9 +153,10 @@ class FigureNames:
         return sorted(found, key=lambda each: -each.end)
 
     def _figures(self, text: str, start: int, end: int, place: Place) -> Iterator[FoundName]:
-        reach = re.compile(rf"{REACH}[1-9][0-9]*").match(text, start, end)
-        if reach is not None:
-            yield FoundName(reach.end(), (FigureName(reach[0], *place),))
+        ordinal = _ORDINAL.match(text, start, end)
+        if ordinal is not None:
+            name = ordinal[0]
+            yield FoundName(ordinal.end(), (FigureName(name, *place),), self._fault(name))
         for key in self._columns:
             after = _match(text, start, end, key)
             if after is not None and (own := self._own(place, key)):
@@ -181,7 +183,7 @@ class FigureNames:
     def _fault(self, column: str) -> str | None:
         if not self._priced and column.startswith("cost"):
             return f"there is no figure {column}: the scenario names no costs"
-        if not self._valued and column in ("value", "net_value"):
+        if not self._valued and is_worth(column):
             return f"there is no figure {column}: the scenario names no value"
         return None
 
@@ -244,6 +246,9 @@ def _of_agent(agent: Agent) -> Iterator[tuple[tuple[str, ...], str]]:
     for name, field in (analysis.fields if analysis else {}).items():
         for value in field.values:
             yield ("field", name, value), f"{FIELD}{agent.name}_{name}_{value}"
+
+
+_ORDINAL = re.compile(rf"(?:{'|'.join(CUMULATIVE)})[1-9][0-9]*")
 
 
 def _dotted(parts: Sequence[str]) -> tuple[str, ...]:

@@ -25,11 +25,11 @@ from dialsim.results.compliance import COMPLIANCE, compliance_figures
 from dialsim.results.figures import (
     CHARGED,
     COST_PER,
+    CUMULATIVE,
     INSTANTS,
     OF_AGENTS,
-    REACH,
-    attempt_of,
     number_values,
+    ordinal_of,
 )
 from dialsim.results.run_view import ProgressCurve
 
@@ -73,16 +73,14 @@ class ScopeFigures:
     def number(self, name: str) -> Number:
         """Return a figure. Raises DialsimError if the run was made without it.
 
-        For attempts that were never made, it is the share reached by the last attempt made.
+        Cumulative figures keep their value beyond the last attempt or day of the run.
         """
-        # The figure is cumulative: beyond a run's last attempt it keeps its value.
-        for attempt in range(attempt_of(name) or 0, 0, -1):
-            if f"{REACH}{attempt}" in self.values:
-                return self.values[f"{REACH}{attempt}"]
         if name in self.values:
             return self.values[name]
-        if name.startswith(REACH):
-            return 0
+        for prefix in CUMULATIVE:
+            if (ordinal := ordinal_of(name, prefix)) is not None:
+                earlier = (f"{prefix}{k}" for k in range(ordinal, 0, -1))
+                return next((self.values[one] for one in earlier if one in self.values), 0)
         raise DialsimError(
             f"there is a run without the figure {name}: it was made for other figures, or by "
             "another version of the program"
@@ -256,11 +254,14 @@ def figure_frame(
 
 
 def _names(parts: Sequence[ScopeFigures]) -> list[str]:
-    """Return all figures of some parts, with attempts in ascending order at the end."""
+    """Return all figures of some parts, with attempts and days in ascending order at the end."""
     names = dict.fromkeys(name for part in parts for name in part.values)
-    reach = sorted((n for n in names if n.startswith(REACH)), key=lambda n: int(n[len(REACH) :]))
-    rest = [name for name in names if not name.startswith(REACH)]
-    return [*rest, *reach]
+    rest = [name for name in names if not name.startswith(CUMULATIVE)]
+    series = [
+        sorted((ordinal, name) for name in names if (ordinal := ordinal_of(name, prefix)))
+        for prefix in CUMULATIVE
+    ]
+    return [*rest, *(name for part in series for _, name in part)]
 
 
 def _row(

@@ -431,6 +431,10 @@ def _progress(
         plot.progress,
         f"People reached and done with over time: {reach_text(summary)}.",
     )
+    if summary.value_by_day:
+        days = [f"{summary.value_by_day[day]:,.0f}" for day in range(len(summary.value_by_day))[:3]]
+        caption = f"until the end of day 1, 2, …: {', '.join(days)}"
+        yield "value", plot.value, f"Value of results by day; {caption} {summary.currency or ''}."
     for name, part in campaigns:
         draw = partial(plot.progress, f"{part.organization}/{part.name}")
         yield "progress", draw, f"Progress of {name}: {reach_text(part)}."

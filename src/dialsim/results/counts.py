@@ -8,7 +8,7 @@ among the scheduled campaigns by their people. So the costs of campaigns add up 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
@@ -403,13 +403,3 @@ def fixed_shares(
 def _shares(weights: Sequence[int]) -> NDArray[np.float64]:
     weighed = np.array(weights, dtype=np.float64)
     return weighed / (weighed.sum() or 1.0)
-
-
-def value_of(worth: Mapping[str, float], reached: int, analyses: AnalysisCounts) -> float:
-    """Return the value of a campaign's results, `reached` people among them."""
-    found = {"reached": reached}
-    for (_, step), count in analyses.steps.items():
-        found[f"funnel.{step}"] = count
-    for (_, name, value), count in analyses.values.items():
-        found[f"field.{name}.{value}"] = count
-    return float(sum(amount * found.get(key, 0) for key, amount in worth.items()))

@@ -21,9 +21,11 @@ import numpy as np
 import pandas as pd
 
 from dialsim.errors import OutputError
+from dialsim.interface.instants import DAY, thai
 from dialsim.interface.status import CallStatus
-from dialsim.results.figures import NUMBERS, REACH, Unit, unit_of
+from dialsim.results.figures import CUMULATIVE, NUMBERS, Unit, unit_of
 from dialsim.results.summary_text import answers, headline
+from dialsim.results.worth import first_day, value_by_day
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
@@ -94,6 +96,8 @@ def write_excel(result: Result, path: str | os.PathLike[str]) -> Path:
         "recipients": result.recipients,
         "calls by hour": calls_by_hour(result),
     }
+    if summary.value is not None:
+        sheets["value by day"] = value_table(result)
     return write_workbook(Path(path), world.scenario.name, rows, sheets)
 
 
@@ -198,6 +202,19 @@ def calls_by_hour(result: Result) -> pd.DataFrame:
     return made
 
 
+def value_table(result: Result) -> pd.DataFrame:
+    """Return the value of each campaign's results by day, and the value so far."""
+    begin, rows = first_day(result.trace.world.scenario), []
+    for own in result.reading.campaigns.values():
+        worth = value_by_day(own)
+        for day, value in enumerate(() if worth is None else worth.tolist()):
+            date = thai(begin + DAY * day).replace(tzinfo=None)
+            rows.append((own.life.organization, own.life.name, day + 1, date, value))
+    table = pd.DataFrame(rows, columns=["organization", "campaign", "day", "date", "value"])
+    keys = ["organization", "campaign"]
+    return table.assign(value_so_far=table.groupby(keys, sort=False)["value"].cumsum())
+
+
 @dataclass(slots=True)
 class _Writer:
     """Writer of tables to the sheets of a workbook."""
@@ -240,7 +257,7 @@ class _Writer:
         """Return the number format of a column."""
         if dtype.kind == "M":
             return _INSTANT
-        is_figure = column in NUMBERS or column.startswith(REACH)
+        is_figure = column in NUMBERS or column.startswith(CUMULATIVE)
         unit = unit_of(column) if is_figure else self.units.get(column)
         return _UNIT_FORMATS.get(unit) or _KIND_FORMATS.get(dtype.kind, "General")
 

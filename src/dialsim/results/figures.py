@@ -194,6 +194,11 @@ def _reach_by_attempt(part: Part) -> tuple[float, ...]:
     return tuple(int(count) / part.people.people for count in np.cumsum(reached))
 
 
+def _value_by_day(part: Part) -> tuple[float, ...]:
+    days = part.value_by_day
+    return () if days is None else tuple(np.cumsum(days).tolist())
+
+
 @dataclass(frozen=True, slots=True)
 class StepCount:
     """Number of an agent's analyzed conversations that reached a funnel step.
@@ -409,6 +414,9 @@ class Figures(_Made):
     value: float | None = figure(lambda p: p.value, Unit.CURRENCY,
         "what the results are worth by `value`, see [below](#money); null if the scenario names "
         "none", Printed(Table.MONEY, "value", _money), label="value")
+    value_by_day: tuple[float, ...] = figure(_value_by_day, Unit.NO_NUMBER,
+        "the value of results until the end of day 1, of day 2, … up to the last day that brought "
+        "any; day 1 is the Thai date on which calling begins, or the run if that is later")
     net_value: float | None = figure(_net_value, Unit.CURRENCY,
         "value − cost; null if the scenario names no `value`",
         Printed(Table.MONEY, "net value", _money), label="net value")
@@ -484,6 +492,10 @@ MAIN = {
 
 REACH = "reach_by_attempt_"
 """Prefix of the figures of single attempts: `reach_by_attempt_2`."""
+VALUE_BY_DAY = "value_by_day_"
+"""Prefix of the figures of single days: `value_by_day_3`."""
+CUMULATIVE = (REACH, VALUE_BY_DAY)
+"""Prefixes of the figures that keep their value beyond the last attempt or day of a run."""
 FUNNEL = "funnel_"
 """Prefix of the figures of a funnel's steps: `funnel_<agent>_<step>`."""
 COST_PARTS = {
@@ -506,19 +518,27 @@ DONE_BY = "_by_"
 """Infix of the share of runs that are done by the end of a day: `finish_by_2026-01-05`."""
 _COUNTS_OF_PEOPLE = tuple(f"_{name}" for name in COUNTS if name.startswith("people"))
 _AFTER_CALLS = (*OF_AGENTS, *(f"{block}_" for block in BLOCKS if block))
-_BY_RESULTS = ("value", "net_value")
 
 
-def attempt_of(name: str) -> int | None:
-    """Return the attempt in `reach_by_attempt_…`; None for any other name."""
-    match = re.fullmatch(rf"{REACH}([1-9][0-9]*)", name)
+def ordinal_of(name: str, prefix: str) -> int | None:
+    """Return the attempt in `reach_by_attempt_…` or the day in `value_by_day_…`; None for any
+    other name.
+    """
+    match = re.fullmatch(rf"{prefix}([1-9][0-9]*)", name)
     return int(match[1]) if match else None
+
+
+def is_worth(column: str) -> bool:
+    """True for a figure of the value of results, which may be negative."""
+    return column in ("value", "net_value") or column.startswith(VALUE_BY_DAY)
 
 
 def unit_of(column: str) -> Unit:
     """Return the unit of a figure, by its name or its column in a table of experiments."""
     if column.startswith(REACH) or is_done_by(column):
         return Unit.SHARE
+    if column.startswith(VALUE_BY_DAY):
+        return Unit.CURRENCY
     if column.startswith(COMPLIANCE):
         return Unit.PEOPLE if column.endswith(_COUNTS_OF_PEOPLE) else Unit.DIALS
     if column.startswith((FUNNEL, FIELD)):
@@ -543,7 +563,7 @@ def follows_calls(column: str) -> bool:
     """Return True if analyses or webhooks determine the figure; they never influence calls
     (rules A, W).
     """
-    return column.startswith(_AFTER_CALLS) or column in _BY_RESULTS
+    return column.startswith(_AFTER_CALLS) or is_worth(column)
 
 
 def number_values(
@@ -569,12 +589,16 @@ def number_values(
         found: tuple[Any, ...] = value(_BY_NAME[name]) if wanted else ()
         return found
 
-    shares = enumerate(listed("reach_by_attempt", REACH), 1)
+    series = {prefix: listed(prefix.rstrip("_"), prefix) for prefix in CUMULATIVE}
     steps = listed("analyses_funnel", FUNNEL, COST_PER)
     fields = listed("analyses_fields", FIELD)
     return (
         plain(in_block=False)
-        | {f"{REACH}{attempt}": share for attempt, share in shares}
+        | {
+            f"{prefix}{k}": part
+            for prefix, all_ in series.items()
+            for k, part in enumerate(all_, 1)
+        }
         | plain(in_block=True)
         | {f"{FUNNEL}{step.agent}_{step.step}": step.reached for step in steps}
         | {f"{COST_PER}{step.agent}_{step.step}": step.cost_per for step in steps}

@@ -21,11 +21,11 @@ from dialsim.results.counts import (
     Durations,
     attempts_of_exhausted,
     queue_waits,
-    value_of,
 )
 from dialsim.results.expected_talk import Expected
 from dialsim.results.run_view import CampaignResult, RunView
 from dialsim.results.time_use import Occupancy, TimeUse
+from dialsim.results.worth import total_by_day, value_by_day
 from dialsim.scenario.service import Costs
 
 T = TypeVar("T")
@@ -141,10 +141,16 @@ class Part:
         return sum(part.fixed_cost for part in self.parts)
 
     @cached_property
+    def value_by_day(self) -> NDArray[np.float64] | None:
+        """Value of the results of each Thai date from the first day of calling on; None if the
+        scenario gives no values.
+        """
+        return total_by_day(part.value_by_day for part in self.parts)
+
+    @property
     def value(self) -> float | None:
         """Value of the results; None if the scenario gives no values."""
-        values = [part.value for part in self.parts if part.value is not None]
-        return sum(values) if values else None
+        return None if self.value_by_day is None else float(self.value_by_day.sum())
 
 
 def _costs(reading: RunView) -> Costs | None:
@@ -223,12 +229,9 @@ class CampaignPart(Part):
         return self.reading.fixed_costs[self.campaign.life.position]
 
     @cached_property
-    def value(self) -> float | None:
-        """Value of the campaign's results; None if the scenario gives no values."""
-        worth = self.campaign.block.value
-        if worth is None:
-            return None
-        return value_of(worth, self.charges.answered, self.analyses)
+    def value_by_day(self) -> NDArray[np.float64] | None:
+        """Value of the campaign's results by day; None if the scenario gives no values."""
+        return value_by_day(self.campaign)
 
 
 class OrganizationPart(Part):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from dialsim.interface.instants import in_thai_time, utc
 from dialsim.results.compliance import Compliance, compliance
 from dialsim.results.figures import (
+    CUMULATIVE,
     FIGURES,
     INSTANTS,
-    REACH,
     Figures,
     follows_calls,
     number_values,
@@ -137,9 +137,9 @@ def _row(part: Figures) -> dict[str, Any]:
     numbers, held = number_values(lambda figure: figure.of(part)), part.held_back
     calls = {name: numbers.pop(name) for name in [*numbers] if not follows_calls(name)}
     return {
-        **{name: value for name, value in calls.items() if not name.startswith(REACH)},
+        **{name: value for name, value in calls.items() if not name.startswith(CUMULATIVE)},
         "currency": part.currency,
-        **{name: value for name, value in calls.items() if name.startswith(REACH)},
+        **{name: value for name, value in calls.items() if name.startswith(CUMULATIVE)},
         "held_back": held.reason.value if held else None,
         "held_back_sentence": held.sentence if held else None,
         **numbers,

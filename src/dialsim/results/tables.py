@@ -7,6 +7,7 @@ page (`call_columns`, `change_columns`) during a run.
 from __future__ import annotations
 
 import builtins
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,6 +32,8 @@ from dialsim.interface.status import CampaignStatus, Phase
 from dialsim.results.campaigns import PERSON_STATES, listed
 from dialsim.results.counts import billed_increments, cost_of
 from dialsim.results.run_view import CampaignResult, Catalog, RunView
+from dialsim.scenario.fields import ParamValue
+from dialsim.scenario.recipients import PARAM
 from dialsim.webhooks.analysis import AGENT_STATUSES, Analyses, agent_statuses
 from dialsim.webhooks.call_results import Body
 from dialsim.webhooks.deliveries import Stream
@@ -290,7 +293,8 @@ def recipients_table(reading: RunView) -> pd.DataFrame:
     campaign is scheduled. `reached_at` is the instant of the answer (R3); for people reached before
     the scenario begins, the end of that call. `state` is a `PersonState`. `created_at` is the
     instant of the upload, `updated_at` the last change of a call (F2). All columns include the
-    history. Recipients removed as duplicates (D3) have no row.
+    history. Parameters are columns `agentParams.NAME`, as in a list of people. Recipients removed
+    as duplicates (D3) have no row.
     """
     campaigns = [*reading.campaigns.values()]
     blocks, calls = reading.blocks, [own.calls for own in campaigns]
@@ -313,6 +317,7 @@ def recipients_table(reading: RunView) -> pd.DataFrame:
             "customer_name": _strings([block.people.customer_names() for block in blocks]),
             "tel": _strings([block.people.tels() for block in blocks]),
             "segment": names(joined(campaigns, np.int16, segments), reading.catalog.segments),
+            **_params(blocks),
             "call_attempt": joined(calls, np.int32, lambda part: part.attempts.astype(np.int32)),
             "latest_call_status": names(joined(calls, np.int8, latest_status), CALL_STATUSES),
             "reached_at": instants(joined(calls, np.int64, reached_at)),
@@ -343,6 +348,28 @@ def latest_status(calls: Calls) -> NDArray[np.int8]:
     """
     status: NDArray[np.int8] = calls.of_newest(calls.status, calls.past_status)
     return status
+
+
+def _params(blocks: Sequence[CampaignBlock]) -> dict[str, Any]:
+    """Return a column per parameter of the recipients; null for one without it."""
+    columns: dict[str, Any] = {}
+    for name in dict.fromkeys(name for block in blocks for name in block.people.params):
+        values: Any = []
+        for block in blocks:
+            own, count = block.people.params.get(name, (None,)), block.people.count
+            values += own if len(own) == count else [*own] * count
+        kinds = {type(value) for value in values} - {type(None)}
+        if kinds <= {int, float}:
+            columns[f"{PARAM}{name}"] = pd.array(values, dtype="Float64")
+        elif kinds == {bool}:
+            columns[f"{PARAM}{name}"] = pd.array(values, dtype="boolean")
+        else:
+            columns[f"{PARAM}{name}"] = _strings([[_text(value) for value in values]])
+    return columns
+
+
+def _text(value: ParamValue | None) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def _ids(own: CampaignResult) -> NDArray[np.bytes_]:

@@ -16,7 +16,7 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.model import broken
 from dialsim.scenario.calendar import Lines
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, PeopleTable, RecipientsFile
-from dialsim.scenario.checks import check_references, read_schedules
+from dialsim.scenario.checks import check_references, check_worth, read_schedules
 from dialsim.scenario.document import Cursor, Location, NodePath, SourceFolder, planted, put
 from dialsim.scenario.error_text import validated
 from dialsim.scenario.fields import Model
@@ -163,6 +163,7 @@ def read_campaign(
         entry = root.at(*around.path)
         campaign = validated(Campaign, values, root, problems, around.path)
         _check_lines(campaign, around, entry, problems)
+        _check_worth(campaign, around, entry, problems)
         check_ids([(entry, campaign)], problems, around.recipient_ids)
         problems.raise_if_any()
     return campaign
@@ -188,8 +189,18 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
         for path, says in _misfits(campaign, around):
             problems.add(entry.at("recipients", *path), says)
         _check_lines(campaign, around, entry, problems)
+        _check_worth(campaign, around, entry, problems)
         check_ids([(entry, campaign)], problems, around.recipient_ids)
         problems.raise_if_any()
+
+
+def _check_worth(
+    campaign: Campaign, around: Surroundings, entry: Cursor, problems: Problems
+) -> None:
+    """Report recipients for which value.reached, possibly that of the scenario, has no value."""
+    culprit = entry.at("recipients") if campaign.value is None else entry.at("value", "reached")
+    schema = around.schema(campaign.agent)
+    check_worth(campaign, schema, around.scenario.value, culprit, problems)
 
 
 def _check_lines(

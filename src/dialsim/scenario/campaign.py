@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     BeforeValidator,
     Discriminator,
@@ -130,16 +132,23 @@ class Codes:
         """Append a row; None has code -1."""
         self.codes.append(-1 if text is None else self.texts.setdefault(text, len(self.texts)))
 
+    def of(self, rows: Sequence[int]) -> Codes:
+        """Return the texts of some rows."""
+        texts, made = [*self.texts, None], Codes()
+        for row in rows:
+            made.append(texts[self.codes[row]])
+        return made
+
 
 @dataclass(slots=True)
 class Normalized:
-    """Number of normalized cells of a column, and the first of them: row, text written and text
-    read.
+    """Number of normalized cells of a column, and the first of them: line of the file, text written
+    and text read.
     """
 
     column: str
     count: int
-    row: int
+    line: int
     written: str
     read: str
 
@@ -151,7 +160,8 @@ class PeopleTable:
     `params` has a column per parameter, None where a recipient lacks it. `history` maps recipients
     to histories. `lines` are the lines of the file at which the recipients start. `digest` is a
     SHA-256 of the file and of the settings for reading it, empty for a list. `normalized` describes
-    the columns in which cells were normalized.
+    the columns in which cells were normalized. `rows` are the indices of chosen recipients in the
+    whole list, None if it was left as it is.
     """
 
     tels: list[str] = field(default_factory=list)
@@ -164,6 +174,27 @@ class PeopleTable:
     lines: Sequence[int] = ()
     digest: bytes = b""
     normalized: list[Normalized] = field(default_factory=list)
+    rows: NDArray[np.int64] | None = None
+
+    def of(self, rows: NDArray[np.int64]) -> PeopleTable:
+        """Return the recipients of some rows, in this order."""
+        chosen = rows.tolist()
+        made = PeopleTable(
+            tels=[self.tels[row] for row in chosen],
+            names=[self.names[row] for row in chosen],
+            ids=[self.ids[row] for row in chosen],
+            segments=self.segments.of(chosen),
+            scripts=self.scripts.of(chosen),
+            params={name: [column[row] for row in chosen] for name, column in self.params.items()},
+            lines=[self.lines[row] for row in chosen],
+            normalized=self.normalized,
+            rows=rows,
+        )
+        if self.history:
+            made.history = {
+                new: self.history[row] for new, row in enumerate(chosen) if row in self.history
+            }
+        return made
 
 
 AgentParams = dict[Text, ParamValue]
@@ -223,6 +254,19 @@ _ENCODING = "must be the name of an encoding, such as cp874 (Thai Windows) or ut
 _DELIMITER = 'must be one sign, such as ";", or tab'
 
 
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _is_absent(value: object) -> bool:
+    # Journals hold digests of scenarios: a new key must not change those of scenarios without it.
+    return value is None
+
+
+CHOICES = ("where", "sort", "first")
+"""Keys that choose recipients from a file."""
+
+
 class RecipientsFile(Model):
     """Recipients in a CSV or a workbook, which is read when the scenario is loaded."""
 
@@ -256,6 +300,26 @@ class RecipientsFile(Model):
         "081-234-5678 as 0812345678; changes are counted.",
         examples=[True],
     )
+    where: Text | None = Field(
+        default=None,
+        description="Condition on segment and parameters: whom of the list to call.",
+        examples=["segment == 'gold' and amount > 5000"],
+        exclude_if=_is_absent,
+    )
+    sort: Annotated[tuple[Text, ...], BeforeValidator(_listed)] | None = Field(
+        default=None,
+        description="Formula, or several: who comes first in the list, the smallest value or text; "
+        "-amount puts the highest amount first. Left out: the order of the file.",
+        examples=["-amount"],
+        exclude_if=_is_absent,
+        json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array"}]},
+    )
+    first: Annotated[Whole, Field(ge=1)] | None = Field(
+        default=None,
+        description="How many of them to call, from the beginning.",
+        examples=[15000],
+        exclude_if=_is_absent,
+    )
     _table: PeopleTable | None = PrivateAttr(default=None)
 
     @property
@@ -270,6 +334,11 @@ class RecipientsFile(Model):
     def form(self) -> FileForm:
         """Settings for reading the file."""
         return FileForm(self.sheet, self.encoding, self.delimiter)
+
+    @property
+    def whole(self) -> RecipientsFile:
+        """Settings for reading everybody in the file."""
+        return self.model_copy(update=dict.fromkeys(CHOICES))
 
     def holding(self, table: PeopleTable) -> RecipientsFile:
         """Return a copy that contains the table read from the file."""
@@ -304,6 +373,9 @@ def _recipients(value: Any) -> Any:
         return value
     if value.get("file") is None and value.get("count") is None:
         raise broken("needs file or count: {file: people.csv} or {count: 1000}")
+    for key in CHOICES:
+        if value.get("file") is None and value.get(key) is not None:
+            raise broken("chooses from the people of a file; made-up people have a count only", key)
     for key in ("count", "agentParams", "segments"):
         if value.get("file") is not None and value.get(key) is not None:
             raise broken("can't stand beside file: the rows of the file tell it", key)

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 
 from dialsim.errors import ValidationFailed
-from dialsim.interface.agent import DEFAULT_VOICES
+from dialsim.interface.agent import DEFAULT_VOICES, ParamSchema
 from dialsim.interface.instants import (
     DAY,
     LAST_INSTANT,
@@ -57,7 +57,7 @@ from dialsim.scenario.fields import (
     national,
 )
 from dialsim.scenario.organization import Agent, Organization, check_fields
-from dialsim.scenario.people import table_of
+from dialsim.scenario.people import attributes_of, table_of, worth_of_people
 from dialsim.scenario.problems import Problem, Problems, Remark, told
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import (
@@ -241,6 +241,22 @@ def _check_value(
         else:
             hint = f"is nothing that {whose} brings; known here: {', '.join(dict.fromkeys(known))}"
         problems.add(amount, hint)
+
+
+def check_worth(
+    campaign: Campaign,
+    schema: Mapping[str, ParamSchema] | None,
+    default: Mapping[str, float | str] | None,
+    culprit: Cursor,
+    problems: Problems,
+) -> None:
+    """Report a formula of `value.reached` that has no value for a recipient of a campaign.
+
+    `schema` is the agent's paramsSchema, `default` the scenario's value.
+    """
+    with problems.at(culprit):
+        people, value = attributes_of(campaign, schema), campaign.value or default
+        worth_of_people(value, people, _places(campaign))
 
 
 _VALUES = "write reached, funnel.STEP or field.NAME.VALUE, each with what it is worth"
@@ -519,8 +535,8 @@ def remarks_on_campaign(
     yield from _on_duplicates(where, tels)
     yield from _on_spellings(where, tels, location)
     is_file = isinstance(recipients, RecipientsFile)
-    if is_file:
-        yield from _on_normalized(where, table.normalized, location)
+    if isinstance(recipients, RecipientsFile):
+        yield from _on_normalized(where, table.normalized, recipients.file)
         yield from _on_dropped_zeros(where, tels)
         yield from _on_curly_cells(where, table, location)
     yield from _on_numbers(where, tels, is_file, location)
@@ -723,6 +739,8 @@ def _places(campaign: Campaign) -> Callable[[int], str]:
     `recipients.3`.
     """
     recipients = campaign.recipients
+    if isinstance(recipients, GeneratedRecipients):
+        return lambda _: "count"
     if isinstance(recipients, RecipientsFile):
         file, lines = recipients.file, recipients.table.lines
         return lambda row: f"{file}:{lines[row]}"
@@ -763,9 +781,7 @@ def _on_spellings(where: str, tels: Sequence[str], location: Callable[[int], str
     )
 
 
-def _on_normalized(
-    where: str, normalized: Sequence[Normalized], location: Callable[[int], str]
-) -> Iterator[str]:
+def _on_normalized(where: str, normalized: Sequence[Normalized], place: str) -> Iterator[str]:
     """Report normalized cells with their number, so that no change is silent."""
     if normalized:
         counts = [f"{column.count:,} of {column.column}" for column in normalized]
@@ -777,7 +793,7 @@ def _on_normalized(
         yield (
             f"{where}: {cells} (normalize): "
             f"{joined(counts)}, such as {first.written} as {first.read} "
-            f"({location(first.row)})."
+            f"({place}:{first.line})."
         )
 
 

@@ -196,7 +196,8 @@ def _whole(value: object) -> int:
     return value
 
 
-def _number(value: object) -> float:
+def number(value: object) -> float:
+    """Validate a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise wrong("must be a number")
     if not math.isfinite(value):
@@ -238,7 +239,7 @@ ParamValue = Annotated[str | int | float | bool, BeforeValidator(_param)]
 """Value in a recipient's `agentParams`."""
 Switch = Annotated[bool, BeforeValidator(_switch)]
 Whole = Annotated[int, BeforeValidator(_whole)]
-Number = Annotated[float, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(number)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Amount = Annotated[Number, Field(ge=0)]
 Limit = Annotated[Whole, Field(ge=0, le=1_000_000)]

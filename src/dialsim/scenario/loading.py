@@ -15,6 +15,7 @@ from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.checks import (
     check_calling_hours,
     check_references,
+    check_worth,
     read_schedules,
     remarks_on,
 )
@@ -153,6 +154,12 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     check_calling_hours(root, problems)
     scenario = validated(Scenario, values, root, problems)
     check_ids(_campaigns(scenario, root), problems)
+    for o, organization in enumerate(scenario.organizations):
+        schemas = {agent.name: agent.params_schema for agent in organization.agents}
+        for c, campaign in enumerate(organization.campaigns):
+            own = root.at("organizations", o, "campaigns", c, "value", "reached")
+            culprit = root.at("value", "reached") if campaign.value is None else own
+            check_worth(campaign, schemas.get(campaign.agent), scenario.value, culprit, problems)
     problems.raise_if_any()
     scenario = with_compiled_hours(scenario, root, problems)
     problems.raise_if_any()

@@ -24,6 +24,7 @@ from dialsim.interface.instants import day_start, format_instant
 from dialsim.interface.phrases import few
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS, DayWindows
 from dialsim.scenario.calendar import union, without
+from dialsim.scenario.campaign import CHOICES
 from dialsim.scenario.document import (
     Cursor,
     Location,
@@ -56,6 +57,7 @@ _CAMPAIGN_WORDS = {
     "start": "schedule.startDateTime",
     "end": "schedule.endDateTime",
     "people": "recipients.count",
+    **{key: f"recipients.{key}" for key in CHOICES},
 }
 _SCHEDULE = (
     "startDateTime", "endDateTime", "timeWindows", "maxAttempts", "retryInterval", "callerIds",

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dialsim.interface.agent import ParamSchema
 from dialsim.scenario.campaign import (
+    Campaign,
     GeneratedRecipients,
     Past,
     PeopleTable,
@@ -24,6 +26,7 @@ from dialsim.scenario.campaign import (
     RecipientsFile,
 )
 from dialsim.scenario.fields import ParamValue
+from dialsim.scenario.formula import Attributes, read_formula
 from dialsim.scenario.scripts import Script, parse_script
 
 _FIRST = """
@@ -145,10 +148,13 @@ class People(ABC):
     `segment` (int16) has indices into `segments`, `script` (int32) into `scripts`. Both are -1 for
     recipients without one, and None if no recipient has one. `history` maps the indices of
     recipients who were called before the scenario begins, `fixed_ids` those of recipients whose id
-    the scenario fixes.
+    the scenario fixes. `rows` are the positions of chosen recipients in the list that they were
+    chosen from. `params` has a column per parameter: a value per recipient, or one for all.
     """
 
     count: int
+    rows: NDArray[np.int64] | None = None
+    params: Mapping[str, Sequence[ParamValue | None]] = MappingProxyType({})
     segments: tuple[str, ...] = ()
     segment: NDArray[np.int16] | None = None
     scripts: tuple[Script, ...] = ()
@@ -182,7 +188,7 @@ class GeneratedPeople(People):
 
     def __init__(self, recipients: GeneratedRecipients, generator: Generator) -> None:
         self.count = recipients.count
-        self._params = recipients.agent_params
+        self.params = {name: (value,) for name, value in recipients.agent_params.items()}
         self._generator = generator
         if recipients.segments is not None:
             self.segments = tuple(recipients.segments)
@@ -203,7 +209,7 @@ class GeneratedPeople(People):
 
     @override
     def agent_params(self, recipient: int) -> Mapping[str, ParamValue]:
-        return self._params
+        return {name: value for name, (value,) in self.params.items() if value is not None}
 
 
 class ListedPeople(People):
@@ -212,6 +218,7 @@ class ListedPeople(People):
     def __init__(self, table: PeopleTable) -> None:
         self.count = len(table.tels)
         self._table = table
+        self.rows, self.params = table.rows, table.params
         if table.segments.texts:
             self.segments = tuple(table.segments.texts)
             self.segment = np.array(table.segments.codes, dtype=np.int16)
@@ -237,7 +244,7 @@ class ListedPeople(People):
 
     @override
     def agent_params(self, recipient: int) -> Mapping[str, ParamValue]:
-        columns = self._table.params.items()
+        columns = self.params.items()
         return {name: v for name, values in columns if (v := values[recipient]) is not None}
 
 
@@ -277,6 +284,34 @@ def people(
         generator = Generator(seed, replication, organization_position, campaign_position)
         return GeneratedPeople(recipients, generator)
     return ListedPeople(table_of(recipients))
+
+
+def attributes_of(campaign: Campaign, schema: Mapping[str, ParamSchema] | None) -> Attributes:
+    """Return the attributes of a campaign's recipients; of made-up people one for each segment."""
+    recipients = campaign.recipients
+    if not isinstance(recipients, GeneratedRecipients):
+        return Attributes.of_table(table_of(recipients), schema)
+    params = {name: (value,) for name, value in recipients.agent_params.items()}
+    segments = [*(recipients.segments or ())]
+    codes = range(len(segments)) if segments else None
+    return Attributes(params, segments, codes, schema, len(segments) or 1)
+
+
+def worth_of_people(
+    value: Mapping[str, float | str] | None, people: Attributes, location: Callable[[int], str]
+) -> NDArray[np.float64] | None:
+    """Return what reaching each recipient is worth; None if `reached` is no formula.
+
+    Raises ValueError for a faulty formula, or if somebody has no value.
+    """
+    formula = (value or {}).get("reached")
+    if not isinstance(formula, str):
+        return None
+    found = read_formula(formula, people, "number")
+    values: NDArray[np.float64] = found.values(people, np.arange(people.count), location)
+    if not np.isfinite(values).all():
+        raise ValueError("must be a number of sensible size for each recipient")
+    return values
 
 
 def same_people(one: Recipients, other: Recipients) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -62,6 +64,14 @@ class Problems:
     def add(self, culprit: Cursor, says: str) -> None:
         """Add a problem of a part of the file; `says` follows the path."""
         self.note(told(culprit.location, culprit.path, says))
+
+    @contextmanager
+    def at(self, culprit: Cursor) -> Iterator[None]:
+        """Add a ValueError raised inside as a problem of a part of the file."""
+        try:
+            yield
+        except ValueError as error:
+            self.add(culprit, str(error))
 
     def fail(self, problem: Problem) -> NoReturn:
         """Add a problem that ends the reading, and raise ScenarioError with all of them."""

@@ -42,6 +42,7 @@ from dialsim.scenario.fields import (
 )
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.scripts import parse_script
+from dialsim.scenario.selection import chosen
 from dialsim.scenario.service import Beginning, not_after
 from dialsim.scenario.sheet import Sheet, quoted
 from dialsim.scenario.units import instant_meant, looks_like_date, parse_offset_instant
@@ -90,7 +91,7 @@ class _Columns:
         """Count a normalized cell."""
         known = self.normalized.get(name)
         if known is None:
-            self.normalized[name] = Normalized(name, 1, row, written, read)
+            self.normalized[name] = Normalized(name, 1, self.sheet.lines[row], written, read)
         else:
             known.count += 1
 
@@ -520,7 +521,9 @@ def read_recipients(
             recipients = campaign.at("recipients")
             file = _sound(recipients) if recipients.at("file").exists else None
             if file is not None:
-                table = _read_file(recipients, folder, file, schema, start, problems)
+                table = _read_file(recipients, folder, file.whole, schema, start, problems)
+                if table.tels:
+                    table = chosen(table, file, schema, recipients, problems)
                 yield recipients, file.holding(table)
             for person in recipients.items():
                 _check_params(person, schema, problems)

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    field_validator,
+)
 
 from dialsim.interface.instants import MINUTE, format_instant, parse_instant
 from dialsim.interface.model import broken, wrong
@@ -21,6 +28,7 @@ from dialsim.scenario.fields import (
     Text,
     Url,
     Whole,
+    number,
     patterned,
 )
 from dialsim.scenario.problems import Problems
@@ -329,8 +337,22 @@ VALUE_KEY = r"^(?:reached|funnel\..+|field\..+\..+)$"
 Schema.
 """
 
+
+def _worth(amount: object) -> float | str:
+    return amount if isinstance(amount, str) else number(amount)
+
+
+def _formulas_are_known(values: dict[str, float | str]) -> dict[str, float | str]:
+    for key, amount in values.items():
+        if key != "reached" and isinstance(amount, str):
+            raise broken(f'must be a number, not "{amount}": only reached can be a formula', key)
+    return values
+
+
+_Worth = Annotated[float | str, PlainValidator(_worth, json_schema_input_type=float | str)]
 Values = Annotated[
-    dict[Text, Number],
+    dict[Text, _Worth],
+    AfterValidator(_formulas_are_known),
     Field(json_schema_extra={"propertyNames": {"pattern": VALUE_KEY}, "minProperties": 1}),
 ]
-"""Worth of a campaign's results, in the currency of the costs."""
+"""Worth of a campaign's results, in the currency of the costs; `reached` may be a formula."""

@@ -19,7 +19,7 @@ from bokeh.models.tools import HoverTool
 from bokeh.plotting import figure
 
 from dialsim.interface.instants import DAY, THAI_OFFSET, at_text, duration_text, short_text
-from dialsim.results.figures import attempt_of
+from dialsim.results.figures import REACH, ordinal_of
 from dialsim.results.plots.drawing import (
     BLACK,
     BLUE,
@@ -343,7 +343,7 @@ class ReachChart(Chart):
         rows = estimate.reach
         mean = [100 * row["mean"] for row in rows]
         self._source.data = {
-            "x": [attempt_of(row["figure"]) for row in rows],
+            "x": [ordinal_of(row["figure"], REACH) for row in rows],
             "mean": mean,
             "low": [100 * row["p05"] for row in rows],
             "high": [100 * row["p95"] for row in rows],

@@ -55,7 +55,7 @@ from dialsim.experiments.run_figures import (
 from dialsim.experiments.run_spec import RunSpec, end_with
 from dialsim.experiments.runner import interrupts_held, kept_memory
 from dialsim.interface.instants import MINUTE, THAI_OFFSET
-from dialsim.results.figures import MAIN, REACH, attempt_of
+from dialsim.results.figures import MAIN, REACH
 from dialsim.results.result import Result, result_of
 from dialsim.results.time_use import StepFunction
 from dialsim.scenario.campaign import PeopleTable
@@ -299,7 +299,7 @@ class Estimate:
     @cached_property
     def reach(self) -> list[dict[str, Any]]:
         """Estimates of the share of people reached by attempt 1, 2, …: rows of `figures`."""
-        return [row for name, row in self.figures.items() if attempt_of(name) is not None]
+        return [row for name, row in self.figures.items() if name.startswith(REACH)]
 
     @cached_property
     def cost_and_finish(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

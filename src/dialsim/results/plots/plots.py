@@ -33,7 +33,13 @@ from dialsim.results.plots.outcomes import (
     draw_reach,
     funnels,
 )
-from dialsim.results.plots.time import draw_deliveries, draw_occupancy, draw_progress, draw_queue
+from dialsim.results.plots.time import (
+    draw_deliveries,
+    draw_occupancy,
+    draw_progress,
+    draw_queue,
+    draw_value,
+)
 from dialsim.results.run_view import CampaignResult, RunView
 
 if TYPE_CHECKING:
@@ -192,6 +198,10 @@ class Plots:
     def progress(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot people reached and settled over time, up to the finish."""
         return draw_progress(self._scope(campaign), ax)
+
+    def value(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
+        """Plot the value of results by day."""
+        return draw_value(self._scope(campaign), ax)
 
     def occupancy(self, organization: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot lines in use against the limit, with open calling windows shaded."""

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dialsim.interface.instants import duration_text, minute_text, short_text
+from dialsim.interface.instants import DAY, duration_text, minute_text, short_text
 from dialsim.results.campaigns import Spans
 from dialsim.results.counts import Fate, fates, queue_waits
 from dialsim.results.plots.drawing import (
@@ -43,6 +43,7 @@ from dialsim.results.plots.drawing import (
 )
 from dialsim.results.run_view import ProgressCurve
 from dialsim.results.time_use import StepFunction
+from dialsim.results.worth import first_day, total_by_day, value_by_day
 
 
 def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
@@ -126,6 +127,23 @@ def _finish(ax: Axes, scope: Scope, progress: ProgressCurve) -> None:
         ha="right",
         **letters(8.5, BLACK),
     )
+
+
+def draw_value(scope: Scope, ax: Axes | None) -> Axes:
+    """Draw the value of results by the day of the conversation."""
+    ax, scenario = canvas(ax), scope.reading.world.scenario
+    value = total_by_day(map(value_by_day, scope.campaigns))
+    worth = np.zeros(1) if value is None else value
+    at = first_day(scenario) + DAY * np.arange(len(worth))
+    currency = scenario.costs.currency if scenario.costs else "value"
+    layers = {currency: (GREEN, np.rint(worth).astype(np.int64))}
+    stacked_bars(ax, at, DAY, (days(at + DAY // 10), 0.8), layers, always=(currency,))
+    label = time_axis(ax, int(at[0]), int(at[-1]) + DAY)
+    count_axis(ax)
+    ax.set_ylim(bottom=min(0.0, 1.1 * float(worth.min())))
+    if value is None:
+        note(ax, "The scenario names no value.")
+    return dress(ax, scope.title("Value of results by day"), label, f"{currency} per day")
 
 
 _QUEUE_PIECES = 60

@@ -1,0 +1,342 @@
+"""Formulas over a recipient's parameters and segment, such as `0.11 * 0.30 * amount`.
+
+The notation is Python's: numbers, texts in quotes, true and false, `+ - * /`, comparisons, `and`,
+`or`, `not`, and `A if CONDITION else B`. A name is `segment` or a parameter; one with blanks stands
+in backticks. A formula is a number, a text or a condition. Only its tree is read; no text is
+evaluated as Python. It is computed for all recipients at once, as Python would for each: what
+`and`, `or` and `if` skip may be missing (C12).
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+
+from dialsim.interface.phrases import few
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dialsim.interface.agent import ParamSchema
+    from dialsim.scenario.campaign import PeopleTable
+    from dialsim.scenario.fields import ParamValue
+    from dialsim.scenario.people import People
+
+Kind = Literal["number", "text", "condition"]
+SEGMENT = "segment"
+_KINDS: Mapping[type, Kind] = {bool: "condition", int: "number", float: "number", str: "text"}
+_TYPES: Mapping[str, Kind] = {"number": "number", "text": "text", "boolean": "condition"}
+_SHOWN, _LONGEST = 10, 500
+
+
+class Attributes:
+    """Parameters and segments of the recipients of a campaign, as columns.
+
+    A parameter that a recipient lacks has the `default` of the agent's paramsSchema. Somebody
+    without a segment has the empty text as segment.
+    """
+
+    def __init__(
+        self,
+        params: Mapping[str, Sequence[ParamValue | None]],
+        segments: Sequence[str],
+        codes: Sequence[int] | NDArray[np.integer] | None,
+        schema: Mapping[str, ParamSchema] | None,
+        count: int,
+    ) -> None:
+        """`codes` are indices into `segments`, -1 for none; `schema` is the agent's."""
+        self._params = params
+        self._segments = [*segments, ""]
+        self._codes = [-1] if codes is None else codes
+        self._schema = schema or {}
+        self.segments = segments
+        self.count = count
+
+    @classmethod
+    def of_table(cls, table: PeopleTable, schema: Mapping[str, ParamSchema] | None) -> Attributes:
+        """Return the attributes of listed people."""
+        return cls(
+            table.params, [*table.segments.texts], table.segments.codes, schema, len(table.tels)
+        )
+
+    @classmethod
+    def of_people(cls, people: People, schema: Mapping[str, ParamSchema] | None) -> Attributes:
+        """Return the attributes of the recipients of a run."""
+        return cls(people.params, people.segments, people.segment, schema, people.count)
+
+    @property
+    def names(self) -> list[str]:
+        """Names that a formula may use."""
+        return list(dict.fromkeys([SEGMENT, *self._params, *self._schema]))
+
+    def kind(self, name: str) -> Kind:
+        """Return the kind of a name. Raises ValueError for a parameter of several kinds."""
+        if name == SEGMENT:
+            return "text"
+        if name in self._schema:
+            return _TYPES[self._schema[name].type]
+        types = {type(value) for value in self._params[name]} - {type(None)}
+        if types <= {int, float}:
+            return "number"
+        if len(types) == 1:
+            return "condition" if types == {bool} else "text"
+        raise ValueError(
+            f"{name} is a number for some recipients and a text or true or false for others: give "
+            "it a type in the paramsSchema of the agent"
+        )
+
+    def column(self, name: str) -> _Values:
+        """Return the values of a name, and True for recipients without one."""
+        if name == SEGMENT:
+            texts = np.array(self._segments, dtype=object)
+            return texts[np.asarray(self._codes, dtype=np.intp)], np.array(False)
+        entry, kind = self._schema.get(name), self.kind(name)
+        values = self._params.get(name, (None,))
+        default = None if entry is None else entry.default
+        missing = np.array([default is None and value is None for value in values])
+        filler = (
+            {"number": 0.0, "text": "", "condition": False}[kind] if default is None else default
+        )
+        dtype = {"number": np.float64, "text": object, "condition": np.bool_}[kind]
+        filled = [filler if value is None else value for value in values]
+        return np.array(filled, dtype=dtype), missing
+
+    def lacks_type(self, name: str) -> bool:
+        """True for a parameter that the agent's paramsSchema does not name."""
+        return name != SEGMENT and name not in self._schema
+
+
+_Values = tuple["NDArray[Any]", "NDArray[np.bool_]"]
+_Evaluator = Callable[["Attributes"], _Values]
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Formula that was read; `names` are those that it uses."""
+
+    text: str
+    kind: Kind
+    evaluate: _Evaluator
+    names: tuple[str, ...] = ()
+
+    def values(
+        self, people: Attributes, rows: NDArray[np.int64], location: Callable[[int], str]
+    ) -> NDArray[Any]:
+        """Return the value for each recipient of some rows.
+
+        Raises ValueError if it has none for some; `location` names the first of them.
+        """
+        found, missing = self.evaluate(people)
+        without = rows[np.broadcast_to(missing, people.count)[rows]]
+        for name in self.names:
+            lacking = without[np.broadcast_to(people.column(name)[1], people.count)[without]]
+            if len(lacking):
+                raise ValueError(
+                    f"needs {name}, which is missing for {_whom(lacking, rows, location)}: fill it "
+                    f"in, or give {name} a default in the paramsSchema of the agent"
+                )
+        if len(without):
+            raise ValueError(f"divides by 0 for {_whom(without, rows, location)}")
+        return np.broadcast_to(found, people.count)[rows]
+
+
+def _whom(some: NDArray[np.int64], rows: NDArray[np.int64], location: Callable[[int], str]) -> str:
+    many = f"{len(some):,} of {len(rows):,} recipients"
+    return f"{many}, the first in {location(int(some[0]))}"
+
+
+def read_formula(text: str, people: Attributes, wanted: Kind | None = None) -> Formula:
+    """Read a formula; raises ValueError with the fault, and for one that is not as `wanted`."""
+    found = _Reader(text, people).read()
+    if wanted not in (None, found.kind):
+        examples = {"number": "0.3 * amount", "condition": "amount > 5000"}
+        such = f"must be a {wanted}, such as {examples[str(wanted)]}"
+        raise ValueError(f"{such}, and {found.text} is a {found.kind}")
+    return found
+
+
+_COMPARE: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.LtE: operator.le, ast.GtE: operator.ge,
+    ast.Lt: operator.lt, ast.Gt: operator.gt,
+}  # fmt: skip
+_COMPUTE: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
+
+
+class _Reader:
+    """Reader of the tree of a formula."""
+
+    def __init__(self, text: str, people: Attributes) -> None:
+        self._text = text.strip()
+        self._people = people
+        # Python normalizes identifiers, Thai ones among them.
+        self._names = {unicodedata.normalize("NFKC", name): name for name in people.names}
+
+    def read(self) -> Formula:
+        if not self._text:
+            raise ValueError("must not be empty")
+        if len(self._text) > _LONGEST:
+            raise ValueError(f"must have at most {_LONGEST} characters")
+        try:
+            tree = ast.parse(re.sub("`([^`]*)`", self._stand_in, self._text), mode="eval")
+            return replace(self._read(tree.body), text=self._text)
+        except SyntaxError as error:
+            hint = "; compare with ==" if re.search("[^=!<>]=[^=]", self._text) else ""
+            self._refuse(f"{error.msg} at character {error.offset}: {self._text}{hint}")
+        except (RecursionError, MemoryError, OverflowError):
+            self._refuse("it has too many brackets or digits")
+
+    def _stand_in(self, quoted: re.Match[str]) -> str:
+        """Return an identifier for a name in backticks."""
+        name = f"_{len(self._names)}_"
+        self._names[name] = quoted[1]
+        return name
+
+    def _read(self, node: ast.expr) -> Formula:  # noqa: PLR0911 (one return per kind of node)
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str() as value):
+                number = _KINDS[type(value)] == "number"
+                constant = _array(float(value) if number else value)
+                return self._made(node, _KINDS[type(value)], lambda _: (constant, _NONE))
+            case ast.Name(id="true" | "false" as word):
+                return self._read(ast.Constant(word == "true"))
+            case ast.Name(id=word):
+                return self._column(self._names.get(word, word))
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return self._read(ast.BinOp(ast.Constant(-0.0), ast.Sub(), inner))
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                part = self._needs("condition", "not", self._read(inner))
+                return self._computed(node, "condition", lambda one, _: ~one, part, part)
+            case ast.BinOp(left=first, op=sign, right=second) if type(sign) in _COMPUTE:
+                parts = [
+                    self._needs("number", "arithmetic", self._read(n)) for n in (first, second)
+                ]
+                return self._computed(node, "number", _COMPUTE[type(sign)], *parts)
+            case ast.Compare(left=first, ops=signs, comparators=rest):
+                return self._compared(node, [first, *rest], signs)
+            case ast.BoolOp(op=sign, values=inner):
+                word = "and" if isinstance(sign, ast.And) else "or"
+                parts = [self._needs("condition", word, self._read(one)) for one in inner]
+                return self._joined(node, parts, isinstance(sign, ast.And))
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return self._choice(node, self._read(test), self._read(body), self._read(orelse))
+        hint = ", and numbers have no commas" if isinstance(node, ast.Tuple) else ""
+        return self._refuse(
+            f"{self._shown(node)} is not possible: a formula has numbers, 'texts', names, + - * /, "
+            f"comparisons, and, or, not, if and else{hint}"
+        )
+
+    def _column(self, name: str) -> Formula:
+        if name not in self._people.names:
+            names = [one if one.isidentifier() else f"`{one}`" for one in self._people.names]
+            near = get_close_matches(name, self._people.names, n=1)
+            known = few(names[:_SHOWN], len(names))
+            hint = f"did you mean {near[0]}?" if near else f"known here: {known}"
+            self._refuse(f"no recipient has {name}; {hint}")
+        try:
+            kind = self._people.kind(name)
+        except ValueError as error:
+            self._refuse(str(error))
+        return Formula(name, kind, operator.methodcaller("column", name), (name,))
+
+    def _compared(
+        self, node: ast.expr, nodes: Sequence[ast.expr], signs: Sequence[ast.cmpop]
+    ) -> Formula:
+        parts, pairs = [*map(self._read, nodes)], []
+        for left, sign, right in zip(parts, signs, parts[1:], strict=False):
+            if type(sign) not in _COMPARE:
+                self._refuse("comparisons are == != < <= > and >=")
+            if left.kind != right.kind:
+                self._refuse(f"{self._differ(left, right)}, which can't be compared")
+            compare = _COMPARE[type(sign)]
+            pairs.append(self._computed(node, "condition", compare, left, right))
+        return pairs[0] if len(pairs) == 1 else self._joined(node, pairs, True)
+
+    def _joined(self, node: ast.expr, parts: Sequence[Formula], is_and: bool) -> Formula:
+        def evaluate(people: Attributes) -> _Values:
+            found, missing = _array(is_and), _NONE
+            for part in parts:
+                other, unknown = part.evaluate(people)
+                # As in Python a part does not matter where those before it decide.
+                missing = missing | (unknown & (found == is_and))
+                found = found & other if is_and else found | other
+            return found, missing
+
+        return self._made(node, "condition", evaluate, *parts)
+
+    def _choice(self, node: ast.expr, test: Formula, one: Formula, other: Formula) -> Formula:
+        self._needs("condition", "if", test)
+        if one.kind != other.kind:
+            self._refuse(f"{self._differ(one, other)}: if and else need the same kind")
+
+        def evaluate(people: Attributes) -> _Values:
+            chosen, unknown = test.evaluate(people)
+            (first, no_first), (second, no_second) = one.evaluate(people), other.evaluate(people)
+            return np.where(chosen, first, second), unknown | np.where(chosen, no_first, no_second)
+
+        return self._made(node, one.kind, evaluate, test, one, other)
+
+    def _computed(
+        self,
+        node: ast.expr,
+        kind: Kind,
+        compute: Callable[[Any, Any], Any],
+        left: Formula,
+        right: Formula,
+    ) -> Formula:
+        def evaluate(people: Attributes) -> _Values:
+            (one, no_one), (other, no_other) = left.evaluate(people), right.evaluate(people)
+            missing = no_one | no_other
+            if compute is operator.truediv:
+                missing = missing | (other == 0)
+            with np.errstate(all="ignore"):
+                found = np.asarray(compute(one, other))
+            return found.astype(np.bool_) if kind == "condition" else found, missing
+
+        return self._made(node, kind, evaluate, left, right)
+
+    def _needs(self, kind: Kind, word: str, part: Formula) -> Formula:
+        if part.kind != kind:
+            self._refuse(
+                f"{part.text} is a {part.kind}, and {word} needs a {kind}{self._hint(part)}"
+            )
+        return part
+
+    def _differ(self, left: Formula, right: Formula) -> str:
+        hints = self._hint(left) or self._hint(right)
+        return f"{left.text} is a {left.kind} and {right.text} a {right.kind}{hints}"
+
+    def _hint(self, part: Formula) -> str:
+        alone = part.kind == "text" and part.names == (part.text,)
+        if not alone or not self._people.lacks_type(part.text):
+            return ""
+        example = f"{part.text}: {{type: number}}"
+        return f" (the paramsSchema of the agent can make a number of it: {example})"
+
+    def _made(self, node: ast.expr, kind: Kind, evaluate: _Evaluator, *parts: Formula) -> Formula:
+        names = dict.fromkeys(name for part in parts for name in part.names)
+        return Formula(self._shown(node), kind, evaluate, (*names,))
+
+    def _shown(self, node: ast.expr) -> str:
+        return re.sub(
+            "_[0-9]+_", lambda found: self._names.get(found[0], found[0]), ast.unparse(node)
+        )
+
+    def _refuse(self, says: str) -> NoReturn:
+        raise ValueError(f"has a fault: {says}")
+
+
+_NONE = np.array(False)
+
+
+def _array(value: object) -> NDArray[Any]:
+    return np.array(value, dtype=object if isinstance(value, str) else None)
