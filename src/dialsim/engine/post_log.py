@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -56,114 +55,81 @@ class PostRows:
     response: NDArray[np.int16]
 
 
-class PostLog:
-    """POSTs in the order in which they were sent, one row each; columns as in `Post`."""
+_ROW = np.dtype(
+    [
+        ("organization", np.int32),
+        ("campaign", np.int32),
+        ("recipient", np.int32),
+        ("call", np.int32),
+        ("result", np.int16),
+        ("number", np.int16),
+        ("at", np.int64),
+        ("turn", np.int32),
+        ("resent", np.bool_),
+        ("response", np.int16),
+    ]
+)
+"""Columns as in `PostKey`, then as in `Post`."""
 
-    __slots__ = (
-        "_at",
-        "_call",
-        "_campaign",
-        "_number",
-        "_organization",
-        "_recipient",
-        "_resent",
-        "_response",
-        "_result",
-        "_turn",
-    )
+
+class PostLog:
+    """POSTs in the order in which they were sent, one row each."""
 
     def __init__(self) -> None:
-        # Typed columns take 35 bytes a POST, a small part of what a tuple of Python integers takes.
-        self._organization = array("i")
-        self._campaign = array("i")
-        self._recipient = array("i")
-        self._call = array("i")
-        self._result = array("h")
-        self._number = array("h")
-        self._at = array("q")
-        self._turn = array("i")
-        self._resent = array("b")
-        self._response = array("h")
+        # A row takes 35 bytes, a small part of what a tuple of Python integers takes.
+        self._table = np.empty(16, dtype=_ROW)  # with room for more rows
+        self._size = 0
 
     def __len__(self) -> int:
-        return len(self._at)
+        return self._size
+
+    @property
+    def _rows(self) -> NDArray[np.void]:
+        return self._table[: self._size]
 
     def append(self, post: Post) -> int:
         """Append a POST and return its row."""
-        self._organization.append(post.key.organization)
-        self._campaign.append(post.key.campaign)
-        self._recipient.append(post.key.recipient)
-        self._call.append(post.key.call)
-        self._result.append(post.key.result)
-        self._number.append(post.number)
-        self._at.append(post.at)
-        self._turn.append(post.turn)
-        self._resent.append(post.resent)
-        self._response.append(post.response)
-        return len(self._at) - 1
+        if self._size == len(self._table):
+            self._table = np.resize(self._table, 2 * self._size)
+        self._table[self._size] = (*post.key, *post[1:])
+        self._size += 1
+        return self._size - 1
 
     def answer(self, row: int, response: int) -> None:
         """Store the response to the POST of a row."""
-        self._response[row] = response
+        self._rows["response"][row] = response
 
     def row(self, row: int) -> Post:
         """Return the POST of a row."""
-        key = PostKey(
-            self._organization[row],
-            self._campaign[row],
-            self._recipient[row],
-            self._call[row],
-            self._result[row],
-        )
-        return Post(
-            key,
-            self._number[row],
-            self._at[row],
-            self._turn[row],
-            bool(self._resent[row]),
-            self._response[row],
-        )
+        values = self._rows[row].item()
+        return Post(PostKey(*values[:5]), *values[5:])
 
     def count(self, key: PostKey) -> int:
         """Return the number of POSTs of a result; one that was kept is none."""
-        columns = self._organization, self._campaign, self._recipient, self._call, self._result
-        # `np.array` copies. A view (`np.asarray`) would lock the buffer, and the log could not grow
-        # while the view lives.
-        same = np.array(self._number) > 0
-        for column, value in zip(columns, key, strict=True):
-            same &= np.array(column) == value
-        return int(np.count_nonzero(same))
+        return int(np.count_nonzero(self._with(key)["number"] > 0))
 
     def before(self, key: PostKey) -> PostKey | None:
         """Return the key of the latest POST about the same recipient with another result, or
         None.
         """
-        columns = self._organization, self._campaign, self._recipient
-        same = np.ones(len(self), dtype=bool)
-        for column, value in zip(columns, key[:3], strict=True):
-            same &= np.array(column) == value
-        same &= (np.array(self._call) != key.call) | (np.array(self._result) != key.result)
-        rows = np.flatnonzero(same)
-        return self.row(int(rows[-1])).key if len(rows) else None
+        rows = self._with(key[:3])
+        rows = rows[(rows["call"] != key.call) | (rows["result"] != key.result)]
+        return PostKey(*rows[-1].item()[:5]) if len(rows) else None
 
     def copy(self) -> PostLog:
         """Return a copy of the rows written so far; the log may grow."""
         log = PostLog()
-        for column in self.__slots__:
-            setattr(log, column, getattr(self, column)[:])
+        log._table, log._size = self._table.copy(), self._size
         return log
 
     def rows(self, organization: int, campaign: int) -> PostRows:
         """Return copies of the rows of one campaign; the log may grow."""
-        owner, part = np.array(self._organization), np.array(self._campaign)
-        chosen = np.flatnonzero((owner == organization) & (part == campaign))
-        return PostRows(
-            recipient=np.array(self._recipient, dtype=np.int32)[chosen],
-            call=np.array(self._call, dtype=np.int32)[chosen],
-            result=np.array(self._result, dtype=np.int16)[chosen],
-            number=np.array(self._number, dtype=np.int16)[chosen],
-            at=np.array(self._at, dtype=np.int64)[chosen],
-            turn=np.array(self._turn, dtype=np.int32)[chosen],
-            resent=np.array(self._resent, dtype=bool)[chosen],
-            response=np.array(self._response, dtype=np.int16)[chosen],
-        )
+        rows = self._with((organization, campaign))
+        return PostRows(*(rows[column.name].copy() for column in fields(PostRows)))
+
+    def _with(self, key: tuple[int, ...]) -> NDArray[np.void]:
+        """Return the rows whose key begins with these parts."""
+        rows = self._rows
+        for name, part in zip(PostKey._fields, key, strict=False):
+            rows = rows[rows[name] == part]
+        return rows
