@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypedDict
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -224,7 +224,7 @@ IN_PROGRESS = "IN_PROGRESS"
 """`agentStatus` while the conversation goes on; the interface names no value for it: ours."""
 
 
-class CampaignPlace(TypedDict):
+class CampaignPosition(NamedTuple):
     """Position of a campaign: the index of its organization, and its index there."""
 
     organization: int
@@ -265,21 +265,16 @@ class CampaignView:
         self.campaign = campaign
         self.identifier = block.id
         self.created_at = block.created_at
-        self.part = trace.campaign(block.organization, block.position)
+        self.position = CampaignPosition(block.organization, block.position)
+        self.part = trace.campaign(*self.position)
         self.calls = GrowingCalls(self.part)
         self.analyses = LiveAnalyses(self.part, self.calls)
         self._people = block.people
         self._retention = self.part.owner.settings.retention
-        self._place = trace.world.seed, block.organization, block.position
+        self._place = trace.world.seed, *self.position
         self._call_ids: list[SortedIds] = []  # of first calls, of second ones, …
         self._calls_seen = 0
         self._state = (-1, -1)  # of the log that was taken in
-
-    @property
-    def place(self) -> CampaignPlace:
-        """Position of the campaign."""
-        block = self.campaign.block
-        return CampaignPlace(organization=block.organization, campaign=block.position)
 
     def catch_up(self) -> None:
         """Read new events; every other method reads only events read here."""

@@ -94,9 +94,9 @@ class CampaignOutbox:
 
     def key(self, call: int, result: int) -> PostKey:
         """The key of a result."""
-        block, calls = self.view.campaign.block, self.view.calls
+        calls = self.view.calls
         person, number = int(calls.recipient[call]), int(calls.call[call])
-        return PostKey(block.organization, block.position, person, number, result)
+        return PostKey(*self.view.position, person, number, result)
 
     def bodies(self, messages: Messages) -> list[bytes]:
         """The bodies of results whose first POSTs are due, each at the end of its instant (W4).

@@ -93,17 +93,17 @@ def command(core: SandboxCore, rng: random.Random) -> Command:
     view = rng.choice(account.views)
     view.catch_up()
     if len(view.calls) and rng.random() < 0.4:
-        return ReanalyzeCall(**view.place, call=rng.randrange(len(view.calls)))
+        return ReanalyzeCall(**view.position._asdict(), call=rng.randrange(len(view.calls)))
     if rng.random() < 0.3:
         url = rng.choice((None, URL, f"{URL}other"))
         changes = rng.choice(({"webhookUrl": url}, {"maxConcurrentCalls": rng.randrange(4)}))
         return ChangeOrganization(organization=account.block.position, changes=changes)
     if rng.random() < 0.2:
         body = {"startDateTime": "2026-01-05T02:00:00Z", "maxAttempts": 2, "retryInterval": 300_000}
-        return ScheduleCampaign(**view.place, body=body)
+        return ScheduleCampaign(**view.position._asdict(), body=body)
     often, seldom = ("pause", "resume", "resume"), ("cancel", "delete")
     kind = rng.choice(seldom if rng.random() < 0.05 else often)
-    return SteerCampaign(**view.place, kind=kind)
+    return SteerCampaign(**view.position._asdict(), kind=kind)
 
 
 @pytest.mark.parametrize("seed", seeds(100))

@@ -338,7 +338,7 @@ class CampaignOperations(Operations):
 
     def _steer(self, kind: Literal["resume", "cancel", "delete"], identifier: str) -> CampaignState:
         account, view = self.core.campaign(identifier)
-        self.core.carry_out(SteerCampaign(**view.place, kind=kind))
+        self.core.carry_out(SteerCampaign(**view.position._asdict(), kind=kind))
         return CampaignState.of(account, view)
 
     @operation(
@@ -394,7 +394,7 @@ class CampaignOperations(Operations):
         Another result of a COMPLETED call whose result was delivered is sent (A5).
         """
         view, call = self.core.call(id)
-        self.core.carry_out(ReanalyzeCall(**view.place, call=call))
+        self.core.carry_out(ReanalyzeCall(**view.position._asdict(), call=call))
         return CallTable(view).rows(np.array([call]), self.core.simulation.at)[0]
 
     def _caught_up(self, identifier: str) -> tuple[Account, CampaignView]:

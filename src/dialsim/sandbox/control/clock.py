@@ -156,7 +156,7 @@ class MoveJson(Combined):
             place = None
             if self.campaign is not None:
                 _, view = core.campaign(self.campaign)
-                place = view.place["organization"], view.place["campaign"]
+                place = view.position
             return WebhookCount(core, self.count or 1, place)
         if self.call is not None:
             return CallStands(core, self.call, _one_of(CallStatus, self.status))
@@ -190,12 +190,12 @@ class CampaignStands:
 
     def is_met(self) -> bool:
         """True if the status holds now, or has held since the last check."""
-        block, since = self._view.campaign.block, self._seen
+        since = self._seen
         self._seen = len(self._changes)
         return self._view.campaign.status is self._status or any(
             change.to_status is self._status
             for change in self._changes[since:]
-            if (change.organization, change.campaign) == (block.organization, block.position)
+            if (change.organization, change.campaign) == self._view.position
         )
 
     def is_hopeless(self) -> bool:

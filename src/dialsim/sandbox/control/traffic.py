@@ -241,7 +241,7 @@ def injection(order: FaultOrder, core: SandboxCore) -> InjectFault:
     if order.campaign is not None:
         try:
             owner, view = core.campaign(order.campaign)
-            campaign = view.place["campaign"]
+            campaign = view.position.campaign
         except Refused:
             unknown.append(f'campaign "{order.campaign}" is not the id of one')
     if unknown:
@@ -363,12 +363,12 @@ class TrafficOperations(Operations):
                 require_uuid(name, identifier)
         if query.campaign is not None:
             _, view = self.core.campaign(query.campaign)
-            place = view.place["organization"], view.place["campaign"]
+            place = view.position
         if query.call is not None:
             view, position = self.core.call(query.call)
             entry = view.calls[position]
             call = entry.recipient, entry.call
-            own = view.place["organization"], view.place["campaign"]
+            own = view.position
             if place not in (None, own):
                 raise fail.NO_CALL.refused()
             place = own

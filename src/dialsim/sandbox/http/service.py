@@ -68,7 +68,7 @@ class InterfaceOperations(Operations):
         data = _state(view, CampaignStatus.PAUSED)
         if view.campaign.status is CampaignStatus.PAUSED:
             return Success(_PAUSED_BEFORE, data)
-        self.core.carry_out(SteerCampaign(**view.place, kind="pause"))
+        self.core.carry_out(SteerCampaign(**view.position._asdict(), kind="pause"))
         return Success(_PAUSED, data)
 
     @operation(
@@ -160,7 +160,7 @@ class InterfaceOperations(Operations):
             check_strictly(sent, body)
         # C9: the body's shape comes before the campaign's id
         view = self._campaign(caller, id)
-        self.core.carry_out(ScheduleCampaign(**view.place, body=sent))
+        self.core.carry_out(ScheduleCampaign(**view.position._asdict(), body=sent))
         removed: dict[str, object] = {}
         if body.remove_duplicates:
             everybody = view.campaign.block.people.count
@@ -278,7 +278,7 @@ class GuessedOperations(InterfaceOperations):
 
     def _steer(self, caller: int, identifier: str, kind: Literal["resume", "cancel"]) -> Success:
         view = self._campaign(caller, identifier)
-        self.core.carry_out(SteerCampaign(**view.place, kind=kind))
+        self.core.carry_out(SteerCampaign(**view.position._asdict(), kind=kind))
         status = view.campaign.status
         return Success(f"Campaign status updated to {status} successfully", _state(view, status))
 

@@ -229,14 +229,14 @@ class PageRoutes:
 
     async def _steer(self, kind: Literal["pause", "resume", "cancel"], request: Request) -> str:
         _, view = self._core.campaign(request.path_params["id"])
-        self._core.carry_out(SteerCampaign(**view.place, kind=kind))
+        self._core.carry_out(SteerCampaign(**view.position._asdict(), kind=kind))
         return ""
 
     async def _start(self, request: Request) -> str:
         _, view = self._core.campaign(request.path_params["id"])
         body = _block(await _form(request))
         body.setdefault("startDateTime", format_instant(self._core.at))
-        self._core.carry_out(ScheduleCampaign(**view.place, body=body))
+        self._core.carry_out(ScheduleCampaign(**view.position._asdict(), body=body))
         return ""
 
     async def _add_campaign(self, request: Request) -> str:

@@ -101,7 +101,7 @@ class Board:
         for account, use in zip(self._core.accounts, self._uses, strict=True):
             changed_at, gains = [np.empty(0, np.int64)], [np.empty(0, np.int8)]
             for view in account.views:
-                log, position = view.campaign.log, _position(view)
+                log, position = view.campaign.log, view.position
                 kinds = self._kinds.setdefault(position, np.zeros(len(CHANGES), dtype=np.int64))
                 read = self._rows_read.get(position, 0)
                 if len(log) == read:
@@ -116,7 +116,7 @@ class Board:
 
     def progress(self, view: CampaignView) -> CampaignProgress:
         """Return the progress of a campaign."""
-        kinds, people = self._kinds[_position(view)], view.total_recipients
+        kinds, people = self._kinds[view.position], view.total_recipients
         done = view.campaign.people_done - (view.campaign.block.people.count - people)
         reached = int(kinds[_REACHED])
         if kinds.any() or view.campaign.people_done:
@@ -137,18 +137,13 @@ class Board:
 
     def _before(self, view: CampaignView) -> int:
         """Return the number of people reached before the start (R3), once scheduled."""
-        position = _position(view)
+        position = view.position
         if position not in self._reached_before:
             history = view.campaign.block.people.history
             self._reached_before[position] = sum(
                 past.reached and view.is_listed(who) for who, past in history.items()
             )
         return self._reached_before[position]
-
-
-def _position(view: CampaignView) -> Position:
-    block = view.campaign.block
-    return block.organization, block.position
 
 
 @dataclass(frozen=True, slots=True)

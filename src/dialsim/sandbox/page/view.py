@@ -144,11 +144,11 @@ class CallLine:
     @classmethod
     def of(cls, campaign_view: CampaignView, call: int, at: int) -> CallLine:
         """Return the state of a call at the instant `at` (ms)."""
-        entry, block = campaign_view.calls[call], campaign_view.campaign.block
+        entry = campaign_view.calls[call]
         return cls(
-            place=PagePlace(block.organization, block.position, call),
-            person=PagePlace(block.organization, block.position, entry.recipient),
-            campaign=block.name,
+            place=PagePlace(*campaign_view.position, call),
+            person=PagePlace(*campaign_view.position, entry.recipient),
+            campaign=campaign_view.campaign.block.name,
             changed_at=entry.changed_at,
             attempt=entry.attempt if ENDS[entry.last_kind] else 0,
             shown=campaign_view.call(call, at),
@@ -167,8 +167,7 @@ def latest_calls(core: SandboxCore, view: View) -> list[CallLine]:
     found = []
     for account in core.accounts:
         for campaign_view in account.views:
-            block = campaign_view.campaign.block
-            if chosen is None or chosen[:2] == (block.organization, block.position):
+            if chosen is None or chosen[:2] == campaign_view.position:
                 campaign_view.catch_up()
                 latest = campaign_view.latest_calls(MOST_CALLS, status)
                 found += [(changed_at, campaign_view, call) for changed_at, call in latest]
@@ -279,8 +278,7 @@ def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
         campaign_view for position in without for campaign_view in core.accounts[position].views
     )
     for campaign_view in campaign_views:
-        block = campaign_view.campaign.block
-        if chosen is not None and chosen[:2] != (block.organization, block.position):
+        if chosen is not None and chosen[:2] != campaign_view.position:
             continue
         campaign_view.catch_up()
         calls = campaign_view.calls
@@ -288,10 +286,10 @@ def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
         messages = campaign_view.analyses.firsts(ended)
         sent = sequence(trace, messages.sent_at, messages.turn)
         kept = (messages.ready_at != NOT_HAPPENED) & (messages.sent_at <= now)
-        kept &= ~has_url(trace, block.organization, sent)
+        kept &= ~has_url(trace, campaign_view.position.organization, sent)
         for row in np.flatnonzero(kept).tolist():
             entry = calls[int(messages.call[row])]
-            key = PostKey(block.organization, block.position, entry.recipient, entry.call, 0)
+            key = PostKey(*campaign_view.position, entry.recipient, entry.call, 0)
             yield (key, campaign_view), int(messages.sent_at[row]), 0, False, NOT_SENT
 
 
@@ -323,7 +321,7 @@ class Who:
         campaign_view.catch_up()
         block, at = campaign_view.campaign.block, core.simulation.at
         return cls(
-            place=PagePlace(block.organization, block.position, recipient),
+            place=PagePlace(*campaign_view.position, recipient),
             organization=core.accounts[block.organization].block.name,
             campaign=block.name,
             shown=campaign_view.recipient(recipient, at),
@@ -373,7 +371,7 @@ def _events(
     return in_order(
         [
             *call_events(log.world, changes, past.call_attempt if past else 0),
-            *campaign_events(log, (block.organization, block.position)),
+            *campaign_events(log, campaign_view.position),
         ]
     )
 
@@ -406,11 +404,5 @@ def _by_id(core: SandboxCore, identifier: str) -> list[PagePlace]:
             campaign_view, who = hit[0], hit[0].calls[hit[1]].recipient
         else:
             continue
-        return [
-            PagePlace(
-                campaign_view.campaign.block.organization,
-                campaign_view.campaign.block.position,
-                who,
-            )
-        ]
+        return [PagePlace(*campaign_view.position, who)]
     return []
