@@ -205,3 +205,19 @@ def test_the_number_of_people_is_certain_unless_duplicates_are_removed() -> None
     assert known_bounds_of(scripted(None).scenario()).certain("people")
     alert = scripted(None).having(duplicate_call_alert={"window": "1d"}).scenario()
     assert not known_bounds_of(alert).certain("people")
+
+
+@pytest.mark.parametrize(
+    "settings", [(), ("engine.queueTimeout=20s", f"{ACME}.maxConcurrentCalls=1")]
+)
+def test_attempts_are_certain_where_everybody_is_called_once(settings: tuple[str, ...]) -> None:
+    several = scripted(None).scenario().with_(*settings)
+    once = several.with_(f"{ACME}.campaigns.January.schedule.maxAttempts=1")
+    figures = ("attempts", "attempts_per_person_mean")
+    assert all(known_bounds_of(once).certain(figure) for figure in figures)
+    assert not any(known_bounds_of(several).certain(figure) for figure in figures)
+    cut_off = once.with_(f"{ACME}.campaigns.January.schedule.endDateTime=2027-01-01T00:00:00Z")
+    assert not known_bounds_of(cut_off).certain("attempts")
+    runs = replicate(once, 20, seed=3, jobs=1).figures
+    assert {run.scopes[0].values["attempts"] for run in runs} == {5}
+    assert any(run.scopes[0].values["queue_timeouts"] for run in runs) == bool(settings)

@@ -139,9 +139,9 @@ class KnownBounds:
     `calls` says that no draw can change a call, `results` that none can change what comes of calls
     either, `people` that none can change who is called. `uncut` says that no campaign is kept from
     making all its calls, `steady` that talk times do not change who answers either, `answers` that
-    everybody answers the first call. `calendars` are those of the campaigns; `line_prices` is what
-    the lines of each organization cost on a day, at most. The defaults hold for an unknown
-    scenario.
+    everybody answers the first call, `once` that everybody is called once. `calendars` are those of
+    the campaigns; `line_prices` is what the lines of each organization cost on a day, at most. The
+    defaults hold for an unknown scenario.
     """
 
     calls: bool = False
@@ -150,12 +150,15 @@ class KnownBounds:
     uncut: bool = False
     steady: bool = False
     answers: bool = False
+    once: bool = False
     calendars: tuple[Calendar, ...] = ()
     line_prices: Mapping[str, float] = field(default_factory=dict)
 
     def certain(self, figure: str) -> bool:
         """True if a figure is the same in all runs, so that one run is enough."""
         if figure in ("people", "people_removed") and self.people:
+            return True
+        if figure in ("attempts", "attempts_per_person_mean") and self.people and self.once:
             return True
         return self.results if follows_calls(figure) else self.calls
 
@@ -195,6 +198,7 @@ def known_bounds_of(scenario: Scenario) -> KnownBounds:
         uncut,
         uncut and all(_is_steady(behaviour) for behaviour in behaviours),
         uncut and all(_answers(behaviour) for behaviour in behaviours),
+        uncut and all(calendar.request.max_attempts == 1 for calendar in calendars),
         calendars,
         _line_prices(scenario),
     )
