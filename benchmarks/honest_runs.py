@@ -26,6 +26,7 @@ from dialsim.experiments.plan import plan
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.interface.instants import DAY, midnight
+from dialsim.results.figures import COST_PARTS
 from dialsim.results.result import result_of
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
@@ -38,8 +39,8 @@ LINES, ATTEMPTS = f"{ACME}.maxConcurrentCalls", f"{JANUARY}.schedule.maxAttempts
 RETRY = f"{JANUARY}.schedule.retryInterval"
 MINUTE_MS = 60_000
 ALWAYS = frozenset({"finish", "final_at", "cost", "calling_days", "people", "people_lost",
-                    "people_reached", "reach_share", "talk_minutes",
-                    "cost_per_reached"})  # fmt: skip
+                    "people_reached", "reach_share", "talk_minutes", "cost_per_reached",
+                    *COST_PARTS})  # fmt: skip
 
 
 def scenario(
@@ -260,7 +261,7 @@ def instead_of_runner(module: str, place: FromPool) -> Iterator[None]:
     """Have a module of experiments take its runs from a pool."""
 
     @contextmanager
-    def runner(*_: object) -> Iterator[FromPool]:
+    def runner(*_: object, **__: object) -> Iterator[FromPool]:
         yield place
 
     with mock.patch(f"dialsim.experiments.{module}.runner", runner):
