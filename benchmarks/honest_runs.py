@@ -20,11 +20,13 @@ from dialsim.engine.engines import prepare
 from dialsim.engine.world import World
 from dialsim.experiments.comparison import compare
 from dialsim.experiments.expression import read_expression
+from dialsim.experiments.goal import read_goal
 from dialsim.experiments.intervals import mean_interval, paired_difference
 from dialsim.experiments.optimum import optimize
-from dialsim.experiments.plan import plan
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.experiments.run_spec import RunSpec
+from dialsim.experiments.search import Search
+from dialsim.experiments.variants import make_axis
 from dialsim.interface.instants import DAY, midnight
 from dialsim.results.figures import COST_PARTS
 from dialsim.results.result import result_of
@@ -268,7 +270,8 @@ def instead_of_runner(module: str, place: FromPool) -> Iterator[None]:
         yield
 
 
-MOST = 400
+FIRST, MOST = 8, 400
+"""The runs of a plan's first look, and of its last."""
 
 
 def verdicts(
@@ -276,8 +279,7 @@ def verdicts(
 ) -> Iterator[Row]:
     """Goals that are narrowly missed: `mean(FIGURE) <= BOUND` with a bound below the truth.
 
-    Each is an expression and the share of its true mean at which the bound is. Verdicts that are
-    sure and wrong count, of all.
+    Each is an expression and the share of its true mean at which the bound is.
     """
     scenario = pool.specs[0].scenario
     for text, share in goals:
@@ -286,15 +288,51 @@ def verdicts(
         bound = f"{share * truth:.3f}" + ("s" if is_time else "")
         sign = "<=" if share < 1 else ">="
         goal = f"mean({text}) {sign} {bound}"
-        chance = np.random.default_rng(len(text))
-        row = Row(f"sure of {goal}, truth {truth:.1f}: {name}", "≤ 5 %", MOST, experiments)
-        for _ in range(experiments):
-            place = FromPool(pool, chance.permutation(POOL))
-            with instead_of_runner("plan", place):
-                answer = plan(scenario, "seed", f"{scenario.seed}..{scenario.seed}", goal)
-            row.printed += answer.estimate.sure
-            row.right += answer.estimate.sure and not answer.estimate.met
-        yield row
+        yield verdict(f"{goal}, truth {truth:.1f}: {name}", pool, goal, False, experiments)
+
+
+def verdict(statement: str, pool: Pool, goal: str, met: bool, experiments: int) -> Row:
+    """Count verdicts on a goal that are sure and wrong, of all; `met` is the truth."""
+    wanted, axis = read_goal(goal, pool.base), make_axis("1", "1")
+    chance = np.random.default_rng(len(goal))
+    row = Row(f"sure of {statement}", "≤ 5 %", MOST, experiments)
+    for _ in range(experiments):
+        place = FromPool(pool, chance.permutation(POOL))
+        search = Search(place, pool.base, None, "seed", axis, wanted, FIRST, MOST, 0.95)
+        search.settle([0])
+        estimate = search.at(0)
+        row.printed += estimate.sure
+        row.right += estimate.sure and estimate.met is met
+        row.width += place.made / experiments
+    return row
+
+
+def deadlines(experiments: int) -> Iterator[Row]:
+    """Deadlines that most runs meet by far, and that runs of another kind miss by far."""
+    goal = "p95(finish) <= 120h"
+    tries = f"{RETRY}=86400000"
+    alone = scenario(1, f"{ATTEMPTS}=10", tries, *_dead(0.942))
+    yield verdict(f"{goal}: 6 % can't be reached", Pool(alone), goal, False, experiments)
+    some = scenario(15, f"{ATTEMPTS}=6", tries, *_dead(0.996))
+    goal = "p95(finish) <= 100h"
+    yield verdict(f"{goal}: 15 people, one of them dead in 6 %", Pool(some), goal, False,
+                  experiments)  # fmt: skip
+    talk = f"{{dist: empirical, values: [{'1m, ' * 200}590m]}}"
+    once = scenario(12, f"{ATTEMPTS}=1", "behaviours.default.outcomes={answered: 1}", talk=talk)
+    goal = "p95(finish) <= 9h"
+    yield verdict(f"{goal}: 1 call of 201 takes the day", Pool(once), goal, False, experiments)
+    goal = "p95(finish) <= 30h"
+    usual = Pool(scenario(60, f"{ATTEMPTS}=3"))
+    yield verdict(f"{goal}: default recipients, done in 3 h", usual, goal, True, experiments)
+
+
+def _dead(reachable: float) -> list[str]:
+    """Return settings with which a share of the people never answer, and all others nearly do."""
+    answered = reachable - 0.001
+    return [
+        f"behaviours.default.outcomes={{answered: {answered}, noAnswer: {1 - answered}}}",
+        f"behaviours.default.people={{reachable: {reachable}, concentration: 1000}}",
+    ]
 
 
 def optima(
@@ -372,6 +410,7 @@ def rows(experiments: int) -> Iterator[Row]:
     texts = ["talk_minutes", "cost", "people_reached", "finish"]
     name = "default recipients, 3 attempts against 2"
     yield from gaps(name, usual, texts, experiments)
+    yield from deadlines(experiments)
     both = ["finish", "mean(finish)", "talk_minutes", "cost", "people_reached"]
     yield from compared(name, usual, both, experiments)
     yield unfinished(experiments)

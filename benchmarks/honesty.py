@@ -22,6 +22,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import isfinite, isnan, log, nan, sqrt
 
 import honest_runs
@@ -568,41 +569,40 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     arguments = parser.parse_args()
-    covered = [*coverage(5 * arguments.experiments, arguments.seed)]  # these are quick
-    judged = [*verdicts(arguments.experiments, arguments.seed)]
-    met = all(part.share >= COVERAGE for part in covered)
-    met = met and all(part.share <= WRONG for part in judged)
-    found = [*searches([*drawn_steps(), simulated_steps()], arguments.searches, arguments.seed)]
-    met = met and all(part.share <= WRONG for part in found)
-    apart = [*decided(drawn_variants(), arguments.searches, arguments.seed)]
-    met = met and all(part.within_chance for part in apart)
-    simulated = [*honest_runs.rows(arguments.searches)]
-    met = met and all(map(honest_runs.meets, simulated))
+    experiments, searched = arguments.experiments, arguments.searches
+    seed = arguments.seed
+    # Tables are printed as soon as they are measured: the last one takes most of the time.
+    show = (lambda *_: None) if arguments.json else partial(print, flush=True)
+    show(f"{5 * experiments} intervals and {experiments} verdicts of each kind, seed {seed}\n")
+    covered = [*coverage(5 * experiments, seed)]  # these are quick
+    show(f"Coverage of 95 % intervals, at least {COVERAGE}; of those with both limits, and their "
+         f"number:\n\n{coverage_table(covered)}\n")  # fmt: skip
+    judged = [*verdicts(experiments, seed)]
+    show(f"Wrong verdicts, at most {100 * WRONG:.0f} %:\n\n{verdict_table(judged)}\n")
+    found = [*searches([*drawn_steps(), simulated_steps()], searched, seed)]
+    show(f"Answers of {searched} searches, of which at most {100 * WRONG:.0f} % may be wrong:\n\n"
+         f"{search_table(found)}\n")  # fmt: skip
+    apart = [*decided(drawn_variants(), searched, seed)]
+    show(f"{searched} sweeps with --decide, of which at most {100 * WRONG:.0f} % may have a wrong "
+         f"verdict, chance apart:\n\n{decided_table(apart)}\n")  # fmt: skip
+    simulated = [*honest_runs.rows(searched)]
+    show(f"Statements about {honest_runs.POOL:,} simulated runs of each scenario, by {searched} "
+         f"samples:\n\n{honest_runs.table(simulated)}\n")  # fmt: skip
+    met = (
+        all(part.share >= COVERAGE for part in covered)
+        and all(part.share <= WRONG for part in (*judged, *found))
+        and all(part.within_chance for part in apart)
+        and all(map(honest_runs.meets, simulated))
+    )
+    show("PASS" if met else "FAIL")
     if arguments.json:
+        tables = {"coverage": covered, "verdicts": judged, "searches": found,
+                  "simulated": simulated, "sweeps": apart}  # fmt: skip
         parts = {
-            "coverage": [
-                asdict(part) | {"share": part.share, "share_with_both": part.share_with_both}
-                for part in covered
-            ],
-            "verdicts": [asdict(part) | {"share": part.share} for part in judged],
+            name: [asdict(part) | {"share": part.share} for part in rows]
+            for name, rows in tables.items()
         }
-        parts["searches"] = [asdict(part) | {"share": part.share} for part in found]
-        parts["simulated"] = [asdict(part) | {"share": part.share} for part in simulated]
-        parts["sweeps"] = [asdict(part) | {"share": part.share} for part in apart]
         print(json.dumps(parts | {"met": met}, indent=2))
-    else:
-        print(f"{5 * arguments.experiments} intervals and {arguments.experiments} verdicts of each "
-              f"kind, seed {arguments.seed}\n")  # fmt: skip
-        print(f"Coverage of 95 % intervals, at least {COVERAGE}; of those with both limits, and "
-              f"their number:\n\n{coverage_table(covered)}\n")  # fmt: skip
-        print(f"Wrong verdicts, at most {100 * WRONG:.0f} %:\n\n{verdict_table(judged)}\n")
-        print(f"Answers of {arguments.searches} searches, of which at most "
-              f"{100 * WRONG:.0f} % may be wrong:\n\n{search_table(found)}\n")  # fmt: skip
-        print(f"{arguments.searches} sweeps with --decide, of which at most {100 * WRONG:.0f} % "
-              f"may have a wrong verdict, chance apart:\n\n{decided_table(apart)}\n")  # fmt: skip
-        print(f"Statements about {honest_runs.POOL:,} simulated runs of each scenario, by "
-              f"{arguments.searches} samples:\n\n{honest_runs.table(simulated)}\n")  # fmt: skip
-        print("PASS" if met else "FAIL")
     return 0 if met else 1
 
 

@@ -1,10 +1,10 @@
 """Facts about figures of runs from which intervals follow: what is exact, and what may jump.
 
 A finish that does not fit in before closing moves to the next opening, a day with calls more costs
-its lines, and a retry that few runs need makes them finish an interval later. `dialsim.experiments.
+its lines, and retries that few runs need make them finish intervals later. `dialsim.experiments.
 intervals.Jump` bounds how probable such an event is. The calling time left until closing counts as
-the distance to it, if an attempt more than any run needed fits in as well, and if no talk time has
-a tail heavier than exponential.
+the distance to it, if the longest call and all attempts that a run did not need fit in as well, and
+if no talk time has a tail heavier than exponential.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dialsim.results.figures import (
 
 if TYPE_CHECKING:
     from dialsim.experiments.known_bounds import KnownBounds, Place
-    from dialsim.experiments.run_figures import RunFigures, ScopeFigures
+    from dialsim.experiments.run_figures import Number, RunFigures, ScopeFigures
 
 _DAYS, _NET_VALUE = "calling_days", "net_value"
 _BY_ANSWERS = ("attempts", "attempts_per_person_mean", "reach_share", "value", VALUE_BY_DAY)
@@ -164,10 +164,8 @@ def _with_days(
     if size is None:
         up = [Jump(days.night, days.left)]
         down = [Jump(days.before, days.since)]
-        if days.retry:
-            missing = days.last_attempts is None or not days.last_attempts.all()
-            up += [Jump(days.retry)] if missing else []
-            down += [Jump(days.retry, counts=days.last_attempts)]
+        up += [Jump(days.later)] if days.later else []
+        down += [Jump(days.sooner, counts=days.last_attempts)] if days.sooner else []
         return replace(known, levels=days.closed, up=tuple(up), down=tuple(down))
     up = [Jump(abs(size), days.left)]
     down = [Jump(abs(size), days.since)] if days.before else []
@@ -180,14 +178,16 @@ def _with_days(
 class _Days:
     """Distances of the finishes of some campaigns from another day, as `Finishes` has them.
 
-    `closed` is that of the campaign that finishes last. None is what is not known. `retry` is how
-    much later one more attempt may end, `last_attempts` the number of calls that were the last one
-    possible, of the campaign with the fewest.
+    `closed` is that of the campaign that finishes last. None is what is not known. `later` is how
+    much later a run may end by attempts that it did not need, `sooner` how much earlier without
+    retries. `last_attempts` is the number of calls that were the last one possible, of the campaign
+    with the fewest.
     """
 
     night: float
     before: float
-    retry: float
+    later: float
+    sooner: float
     closed: Values | None = None
     left: Values | None = None
     since: Values | None = None
@@ -207,9 +207,10 @@ class _Days:
         """
         calendars = bounds.calendars_of((figure.organization, figure.campaign))
         if not calendars:
-            return cls(DAY, DAY, 0.0)
+            return cls(DAY, DAY, 0.0, 0.0)
         name = figure.name if is_instant(figure.name) else "finish"
-        retry = max(calendar.retry for calendar in calendars)
+        sooner = max(calendar.retries for calendar in calendars)
+        later = 0.0
         # By place once: looking through the places of all runs for each campaign is quadratic.
         by_place: dict[Place, list[ScopeFigures]] = {}
         for run in runs:
@@ -221,25 +222,34 @@ class _Days:
             finish = np.array([part.values.get(name, nan) for part in parts], dtype=np.float64)
             if not parts or not np.isfinite(finish).all():
                 night = max(calendar.longest_night for calendar in calendars)
-                return cls(night, night, retry)
-            last_number = f"{ATTEMPTS}{calendar.request.max_attempts}"
-            last = np.array([part.aside.get(last_number, 0) for part in parts], dtype=np.float64)
-            # An attempt more than the seen runs needed is to fit in, too
-            margin = (0.0 if last.all() else calendar.retry) if calendar.is_light else inf
+                return cls(night, night, sooner, sooner)
+            most = calendar.request.max_attempts
+            made = np.array([_attempts(part, most) for part in parts], dtype=np.float64)
+            # One person who can't be reached makes a run of another kind: all attempts that a run
+            # did not need are to fit in too, and the longest call.
+            needless = calendar.retries * np.count_nonzero(made == 0, axis=1) / max(1, most - 1)
+            later = max(later, float(needless.max()))
+            margin = needless + (calendar.longest_call if calendar.is_light else inf)
             place = calendar.finishes(finish)
             if until is not None:
                 *left, beyond = calendar.finishes(np.append(finish, until)).left
                 place = place._replace(left=np.array(left) - beyond)
             found.append(place._replace(left=place.left - margin, since=place.since - margin))
             at.append(finish)
-            lasts.append(last)
+            lasts.append(made[:, -1])
         closed = np.array([each.closed for each in found])
         return cls(
             max(each.night for each in found),
             max(each.before for each in found),
-            retry,
+            later,
+            sooner,
             closed[np.argmax(at, axis=0), np.arange(len(runs))],
             np.min([each.left for each in found], axis=0),
             np.min([each.since for each in found], axis=0),
             np.min(lasts, axis=0),
         )
+
+
+def _attempts(part: ScopeFigures, most: int) -> list[Number]:
+    """Return the number of attempts of each number from 1 to `most`."""
+    return [part.aside.get(f"{ATTEMPTS}{number}", 0) for number in range(1, most + 1)]

@@ -69,10 +69,9 @@ class Calendar:
     is_light: bool
 
     @property
-    def retry(self) -> int:
-        """How much later than others a run may finish by one more attempt (ms)."""
-        interval = self.request.retry_interval
-        return interval + self.longest_call if interval else 0
+    def retries(self) -> int:
+        """How much later a run may finish by all attempts after the first (ms)."""
+        return (self.request.max_attempts - 1) * (self.request.retry_interval + self.longest_call)
 
     @property
     def longest_night(self) -> int:
