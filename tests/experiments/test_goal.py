@@ -328,3 +328,25 @@ def test_a_late_run_or_a_heavy_tail_leaves_a_deadline_to_the_share_of_runs() -> 
     heavy = {**CHANCY, "talkTime": {"dist": "lognormal", "mean": "60s", "sd": "400s"}}
     unknown = known_bounds_of(crowd(100, 4, **heavy))
     assert chance_after(figure, made, unknown, finishes[-1] + 86_400_000, 0.01) == 1.0
+
+
+def test_a_deadline_is_far_only_if_attempts_that_no_run_needed_and_the_longest_call_fit_in() -> (
+    None
+):
+    figure, day = FigureName("finish", None, None), 86_400_000
+    answered = {
+        "outcomes": {"answered": 1.0},
+        "talkTime": {"dist": "uniform", "low": 0, "high": "60s"},
+    }
+    scenario = crowd(20, 2, attempts=5, **answered).with_(
+        "organizations.Acme.campaigns.January.schedule.retryInterval=1d"
+    )
+    made = replicate(scenario, 12, jobs=1).figures
+    latest = figure.of(made).max()
+    bounds = known_bounds_of(scenario)
+    assert chance_after(figure, made, bounds, latest + 4 * day, 0.01) == 1.0
+    assert chance_after(figure, made, bounds, latest + 5 * day, 0.01) < 1e-6
+    rarely = {"dist": "empirical", "values": ["30s"] * 200 + ["6h"]}
+    rare = known_bounds_of(crowd(20, 2, attempts=1, outcomes={"answered": 1.0}, talkTime=rarely))
+    assert chance_after(figure, made, rare, latest + 6 * 3_600_000, 0.01) == 1.0
+    assert chance_after(figure, made, rare, latest + 7 * 3_600_000, 0.01) < 1e-6

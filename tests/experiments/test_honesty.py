@@ -102,6 +102,14 @@ def test_statements_about_simulated_runs_hold(
     assert {key: share for key, share in printed.items() if share < 0.9} == {}
 
 
+@pytest.mark.slow
+def test_far_deadlines_allow_for_runs_of_another_kind(honesty: ModuleType) -> None:
+    *rare, usual = honesty.honest_runs.deadlines(30)
+    assert [row for row in (*rare, usual) if not honesty.honest_runs.meets(row)] == []
+    assert [row.printed < 10 for row in rare] == [True] * 3
+    assert (usual.printed, usual.width) == (30, pytest.approx(12))
+
+
 @pytest.mark.slow(minutes=30)
 def test_the_benchmark_of_honesty_passes(
     honesty: ModuleType, monkeypatch: pytest.MonkeyPatch
