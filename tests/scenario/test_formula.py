@@ -114,7 +114,7 @@ BAD = {
     "recipient",
     "value={funnel.Greeted: amount}": 'value.funnel.Greeted must be a number, not "amount": only '
     "reached can be a formula",
-    "January.recipients={count: 5, first: 3}": f"{FAULT}.first chooses from the people of a file; "
+    "January.recipients={count: 5, first: 3}": f"{FAULT}.first is for the people of a file; "
     "made-up people have a count only",
 }
 

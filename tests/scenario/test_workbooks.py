@@ -353,8 +353,8 @@ TEXTS: dict[str, tuple[bytes, str, str]] = {
         b"tel\n",
         "seperator: ;",
         "<text>:11:41: organizations.0.campaigns.0.recipients.seperator is not a known key; known "
-        "here: file, sheet, encoding, delimiter, columns, normalize, where, sort, first, count, "
-        "agentParams, segments",
+        "here: file, sheet, encoding, delimiter, columns, normalize, done, where, sort, first, "
+        "count, agentParams, segments",
     ),
     "excel-error-in-a-csv": (
         b"tel,customerName\n0812345678,#N/A\n",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -239,6 +242,18 @@ Example: dialsim forecast today --out forecast
     help="A log of the campaign's webhooks: forecast it from earlier instants, print how many of "
     "these forecasts held, and make the intervals as wide as they needed.",
 )
+@click.option(
+    "--plan",
+    type=_FILE,
+    metavar="FILE.yaml",
+    help="The scenario of the campaign as planned. SCENARIO is then a CSV or workbook of what was "
+    "done: numbers, attempts, last status and last time, under any usual heads.",
+)
+@click.option(
+    "--now",
+    metavar="INSTANT",
+    help="With --plan: the instant of the list, such as 2026-01-07T09:00+07:00; default: now.",
+)
 @experiment_options
 @with_options
 def forecast(
@@ -247,11 +262,14 @@ def forecast(
     since: Path | None,
     draws: Path | None,
     source: str | None,
+    plan: Path | None,
+    now: str | None,
     options: Options,
 ) -> None:
     """Say when a running campaign is done and whom it will reach, from its people's histories.
 
-    SCENARIO is a scenario whose people have histories, or the folder that `dialsim pull` wrote. An
+    SCENARIO is a scenario whose people have histories, the folder that `dialsim pull` wrote, or,
+    with --plan, a list of what was done. An
     earlier forecast in the folder of --out is replaced by one from a later scenario, and its
     figures are kept there with their instant.
     """
@@ -264,7 +282,14 @@ def forecast(
     from dialsim.results.folder import SOURCE
     from dialsim.scenario.loading import load
 
-    loaded = load(scenario / SOURCE if scenario.is_dir() else scenario, options.overrides)
+    notes: list[str] = []
+    if plan is not None:
+        loaded, said = _from_done(plan, scenario, _instant(now), options.overrides)
+        scenario, notes = plan, [said]
+    elif scenario.suffix.lower() in (".xlsx", ".csv") or now is not None:
+        raise click.UsageError("a list of what was done needs its scenario: --plan FILE.yaml")
+    else:
+        loaded = load(scenario / SOURCE if scenario.is_dir() else scenario, options.overrides)
     beside = (scenario if scenario.is_dir() else scenario.parent) / DRAWS
     file = beside if draws is None and beside.is_file() else draws
     drawn = [] if file is None else read_variants(file)
@@ -276,10 +301,10 @@ def forecast(
     }
     experiment = Experiment(KIND, [loaded], options, arguments)
     note = hold_time_note(loaded, jobs=1)
-    notes, widening = [note] if note else [], None
+    notes, widening = [*notes, *filter(None, [note])], None
     if source is not None:
-        said, widening = _backtest(source, loaded, options)
-        notes += said
+        lines, widening = _backtest(source, loaded, options)
+        notes += lines
     with experiment.running() as (_, settings):
         found = make(
             loaded, replications, draws=drawn, earlier=earlier, notes=notes, widening=widening,
@@ -298,6 +323,37 @@ def forecast(
         lambda: (found.sentences(), found.tables()),
         lambda: [SettingRuns(loaded.name, found.runs.figures, found.runs.bounds)],
     )
+
+
+def _from_done(
+    plan: Path, done: Path, now: int | None, overrides: tuple[str, ...]
+) -> tuple[Scenario, str]:
+    """Load a plan as it stands now (ms), by a list of what was done, and return it with a sentence
+    on the list.
+    """
+    from dialsim.errors import DialsimError
+    from dialsim.interface.instants import MINUTE, format_instant
+    from dialsim.scenario.campaign import RecipientsFile
+    from dialsim.scenario.document import read_bytes
+    from dialsim.scenario.done_list import read_done
+    from dialsim.scenario.loading import load
+
+    now = int(time.time() * 1000) // MINUTE * MINUTE if now is None else now
+    name = json.dumps(os.path.relpath(done, plan.parent))
+    texts, at = [f"clock.start={format_instant(now)}"], format_instant(now)
+    lists = 0
+    for o, organization in enumerate(load(plan, overrides).organizations):
+        for c, campaign in enumerate(organization.campaigns):
+            path = f"organizations.{o}.campaigns.{c}"
+            if isinstance(campaign.recipients, RecipientsFile):
+                lists += 1
+                texts.append(f"{path}.recipients.done={name}")
+            if campaign.scheduled_at is not None and campaign.scheduled_at < now:
+                texts.append(f"{path}.scheduledAt={at}")
+    if not lists:
+        raise DialsimError(f"{plan} names no list of people, so {done} can't say whom it called")
+    listed = read_done(read_bytes(done, str(done)), str(done), now)
+    return load(plan, [*overrides, *texts]), listed.sentence(str(done))
 
 
 def _backtest(

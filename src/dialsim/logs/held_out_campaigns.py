@@ -53,8 +53,8 @@ from dialsim.logs.scenario_rules import Expected
 from dialsim.results.folder import SOURCE
 from dialsim.results.progress import Progress
 from dialsim.scenario.campaign import REACHED
+from dialsim.scenario.columns import HISTORY_COLUMNS
 from dialsim.scenario.loading import document_of, load
-from dialsim.scenario.recipients import HISTORY_COLUMNS
 from dialsim.scenario.scenario import Scenario
 
 if TYPE_CHECKING:

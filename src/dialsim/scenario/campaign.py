@@ -38,8 +38,8 @@ MOST_ATTEMPTS = 1_000_000
 Totals stay far below the range of their columns.
 """
 REACHED = frozenset({CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED})  # R3
-_COUNTED = REACHED | {CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED}  # P5
-_ENDED = _COUNTED | {CallStatus.CANCELLED}  # F1: statuses with an end (Q5)
+COUNTED = REACHED | {CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED}  # P5
+_ENDED = COUNTED | {CallStatus.CANCELLED}  # F1: statuses with an end (Q5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def contradiction(
     An ended call has an end, and a dialled and ended call is an attempt. Calls not yet made, and
     expired ones, need neither.
     """
-    if status in _COUNTED and call_attempt == 0:
+    if status in COUNTED and call_attempt == 0:
         return "callAttempt", f"must be 1 or more where latestCallStatus is {status}"
     if status is None and (call_attempt or last_ended_at is not None):
         return "latestCallStatus", "is required where there was a call"
@@ -265,6 +265,8 @@ def _is_absent(value: object) -> bool:
 
 CHOICES = ("where", "sort", "first")
 """Keys that choose recipients from a file."""
+_APART = ("done", *CHOICES)
+"""Keys that are applied to a file that was read."""
 
 
 class RecipientsFile(Model):
@@ -299,6 +301,13 @@ class RecipientsFile(Model):
         description="Read phone numbers, amounts and dates of other spellings as what they mean, "
         "081-234-5678 as 0812345678; changes are counted.",
         examples=[True],
+    )
+    done: Text | None = Field(
+        default=None,
+        description="A CSV or workbook of the calls so far, relative to the scenario file: number, "
+        "attempts, last status and last time under any usual head become histories.",
+        examples=["done.xlsx"],
+        exclude_if=_is_absent,
     )
     where: Text | None = Field(
         default=None,
@@ -338,7 +347,7 @@ class RecipientsFile(Model):
     @property
     def whole(self) -> RecipientsFile:
         """Settings for reading everybody in the file."""
-        return self.model_copy(update=dict.fromkeys(CHOICES))
+        return self.model_copy(update=dict.fromkeys(_APART))
 
     def holding(self, table: PeopleTable) -> RecipientsFile:
         """Return a copy that contains the table read from the file."""
@@ -373,9 +382,9 @@ def _recipients(value: Any) -> Any:
         return value
     if value.get("file") is None and value.get("count") is None:
         raise broken("needs file or count: {file: people.csv} or {count: 1000}")
-    for key in CHOICES:
+    for key in _APART:
         if value.get("file") is None and value.get(key) is not None:
-            raise broken("chooses from the people of a file; made-up people have a count only", key)
+            raise broken("is for the people of a file; made-up people have a count only", key)
     for key in ("count", "agentParams", "segments"):
         if value.get("file") is not None and value.get(key) is not None:
             raise broken("can't stand beside file: the rows of the file tell it", key)

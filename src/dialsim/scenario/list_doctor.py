@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, NoReturn
 from dialsim.errors import ScenarioError
 from dialsim.interface.phrases import counted, few
 from dialsim.scenario.campaign import MOST_SEGMENTS
+from dialsim.scenario.columns import COLUMNS, HISTORY_COLUMNS, PARAM, ROUNDED_BY_SPREADSHEET
 from dialsim.scenario.fields import kind_of_number, number_meant, phone_normalized
 from dialsim.scenario.problems import Problem
-from dialsim.scenario.recipients import COLUMNS, HISTORY_COLUMNS, PARAM, ROUNDED_BY_SPREADSHEET
 from dialsim.scenario.sheet import UNSAID, FileForm, is_excel_error, raw_sheets
 
 _OURS = (*COLUMNS, *HISTORY_COLUMNS)
@@ -81,6 +81,7 @@ class CleanList:
     further: int = 0
     both: bool = False
     emptied: Counter[str] = field(default_factory=Counter)
+    all_heads: list[str] = field(default_factory=list)
     heads_in_first_row: bool = True
 
     @property
@@ -193,12 +194,14 @@ def clean_list(
     *,
     named: Mapping[str, str] | None = None,
     both: bool = False,
+    choice: str = "choose one with --sheet",
 ) -> CleanList:
     """Make a list that can be called from an export: a workbook, or a CSV in any usual form.
 
     `shown` is the name of the file in messages, and `named` maps names of columns in dialsim to
     heads, where they are not to be guessed. Of a row with two numbers the first is called; with
-    `both`, the second has a row of its own behind the first. Raises ScenarioError if the file
+    `both`, the second has a row of its own behind the first. `choice` is advice in the error for
+    sheets with different heads. Raises ScenarioError if the file
     cannot be read, no sheet has phone numbers or the named heads, or sheets with phone numbers have
     different heads.
     """
@@ -219,7 +222,7 @@ def clean_list(
             shown,
             f"the sheets {tables[0].sheet} and {other.sheet} have different heads "
             f"({few(heads[:5], len(heads))}; {few(other.heads[:5], len(other.heads))}): "
-            f'choose one with --sheet "{tables[0].sheet}"',
+            f'{choice} "{tables[0].sheet}"',
         )
     for ours, head in (named or {}).items():
         if head not in heads:
@@ -246,9 +249,15 @@ def _table(rows: list[Row]) -> _Table | None:
     if rows and tuple(rows[0].cells[:3]) in (_ASIDE_HEADS, _MERGED_HEADS):
         return None
     for index, row in enumerate(rows[:_HEADS_WITHIN]):
-        has_number = any(map(_first_number, row.cells))
-        if not has_number and len(row.cells) < 200 and any(map(_is_tel_head, row.cells)):
-            below = rows[index + 1 :]
+        has_number, below = any(map(_first_number, row.cells)), rows[index + 1 :]
+        # A title such as รายงานการโทร stands alone in its row, above rows with several cells.
+        is_title = (
+            sum(map(bool, row.cells))
+            == 1
+            < max((sum(map(bool, each.cells)) for each in below[:_HEADS_WITHIN]), default=0)
+        )
+        is_head = not (has_number or is_title) and len(row.cells) < 200
+        if is_head and any(map(_is_tel_head, row.cells)):
             width = max([len(row.cells), *(len(each.cells) for each in below[:_SAMPLE])])
             return _Table(row.sheet, _heads(row.cells, width), row.line, below)
         if has_number:
@@ -316,6 +325,7 @@ class _Reading:
             sheets=[table.sheet for table in tables],
             unread=unread,
             both=both,
+            all_heads=self._heads,
             heads_in_first_row=all(table.line == 1 for table in tables),
         )
         self._read()

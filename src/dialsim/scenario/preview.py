@@ -12,13 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dialsim.scenario.campaign import RecipientsFile
+from dialsim.scenario.columns import COLUMNS, HISTORY_COLUMNS, PARAM
 from dialsim.scenario.document import Cursor, Location, planted
 from dialsim.scenario.fields import PHONE_PATTERN, kind_of_number, number_meant, phone_normalized
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.recipients import (
-    COLUMNS,
-    HISTORY_COLUMNS,
-    PARAM,
     columns_by_names,
     has_header,
     nearest_column,

@@ -30,7 +30,15 @@ from dialsim.scenario.campaign import (
     RecipientsFile,
     contradiction,
 )
+from dialsim.scenario.columns import (
+    COLUMNS,
+    HISTORY_COLUMNS,
+    PARAM,
+    PREFIX,
+    ROUNDED_BY_SPREADSHEET,
+)
 from dialsim.scenario.document import Cursor, MappingNode, SourceFolder
+from dialsim.scenario.done_list import DoneList, read_done
 from dialsim.scenario.error_text import behind, quoting
 from dialsim.scenario.fields import (
     PHONE_PATTERN,
@@ -46,12 +54,6 @@ from dialsim.scenario.selection import chosen
 from dialsim.scenario.service import Beginning, not_after
 from dialsim.scenario.sheet import Sheet, quoted
 from dialsim.scenario.units import instant_meant, looks_like_date, parse_offset_instant
-
-PREFIX = "history."
-_KEYS = ("callAttempt", "latestCallStatus", "lastEndedAt", "lastCallerId")
-HISTORY_COLUMNS = tuple(PREFIX + key for key in _KEYS)
-PARAM = "agentParams."
-COLUMNS = ("tel", "customerName", "segment", "script", "id")
 
 _COUNT = re.compile(r"[0-9]{1,9}")
 _STATUSES = {status.value: status for status in CallStatus}
@@ -184,7 +186,6 @@ def _status(cell: str) -> CallStatus:
 _SHOWN = 10
 _PHONE = re.compile(PHONE_PATTERN[1:-1])
 _PLAIN_PHONE = re.compile(r"0[0-9]{8,9}")
-ROUNDED_BY_SPREADSHEET = re.compile(r"[0-9][.,]?[0-9]*[eE]\+?[0-9]{1,2}")
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
@@ -514,6 +515,7 @@ def read_recipients(
     `folder` is the base of file names; without it no file is read, and each is reported. A history
     must not end after `start`. Parameters of recipients in the document itself are checked as well.
     """
+    done: dict[str, tuple[DoneList, list[PeopleTable]]] = {}
     for organization in root.at("organizations").items():
         schemas = dict(_schemas(organization))
         for campaign in organization.at("campaigns").items():
@@ -522,13 +524,47 @@ def read_recipients(
             file = _sound(recipients) if recipients.at("file").exists else None
             if file is not None:
                 table = _read_file(recipients, folder, file.whole, schema, start, problems)
+                if table.tels and file.done is not None and folder is not None:
+                    table = _with_done(table, file.done, folder, start, problems, done)
                 if table.tels:
                     table = chosen(table, file, schema, recipients, problems)
-                yield recipients, file.holding(table)
+                yield (
+                    recipients,
+                    file.holding(_READ.setdefault((table.digest, repr(schema)), table)),
+                )
             for person in recipients.items():
                 _check_params(person, schema, problems)
             if recipients.at("count").exists and recipients.at("count").value != 0:
                 _check_params(recipients, schema, problems)
+    for shown, (listed, tables) in done.items():
+        unknown = listed.unknown(shown, tables)
+        if unknown is not None:
+            problems.note(unknown)
+
+
+def _with_done(
+    table: PeopleTable,
+    name: str,
+    folder: SourceFolder,
+    start: Beginning,
+    problems: Problems,
+    done: dict[str, tuple[DoneList, list[PeopleTable]]],
+) -> PeopleTable:
+    """Return a list of people with the histories of a list of what was done.
+
+    `done` collects the lists of people by the list of what was done.
+    """
+    shown = folder.shown(name)
+    try:
+        content = folder.read(name)
+        listed = read_done(content, shown, start.at)
+    except ScenarioError as error:
+        for problem in error.problems:
+            problems.note(problem)
+        return table
+    done.setdefault(shown, (listed, []))[1].append(table)
+    said = hashlib.sha256(content).digest()
+    return listed.of(table, hashlib.sha256(table.digest + said).digest())
 
 
 def _schemas(organization: Cursor) -> Iterator[tuple[str, ParamsSchema]]:

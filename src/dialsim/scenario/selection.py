@@ -33,7 +33,7 @@ def chosen(
 
     `schema` is the agent's paramsSchema, `block` the position of `file` in the document.
     """
-    if file == file.whole:
+    if not any(getattr(file, key) for key in CHOICES):
         return table
     known, people, keys = len(problems), Attributes.of_table(table, schema), []
     rows = np.arange(len(table.tels))
