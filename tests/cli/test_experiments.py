@@ -224,7 +224,7 @@ def test_a_plan_that_can_not_be_met_says_what_comes_closest_and_exits_1() -> Non
     assert (done.returncode, done.stderr) == (1, "")
     answer = " ".join(done.stdout.split())
     assert "No number of lines from 1 to 3 is enough to be done within 1 s on average; " in answer
-    assert " closest. Asked for: the smallest organizations.Acme.maxConcurrentCalls " in answer
+    assert " closest. Asked for: the fewest lines from 1 to 3 with mean(finish) <= 1s " in answer
 
 
 def test_expressions_are_shown_beside_the_figures_and_kept_in_the_folder(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import dialsim
+from dialsim.experiments.experiment_text import sweep_content
 from dialsim.experiments.plan_text import (
     optimum_headline,
     optimum_sentences,
@@ -80,7 +81,7 @@ def test_of_settings_none_of_which_is_allowed_none_is_recommended() -> None:
     goal = "mean(people_reached) >= 4"
     found = dialsim.plan(scenario(ONCE), INTERVAL, "1h..6h:1h", goal, jobs=1, max_replications=30)
     assert not found.met
-    assert plan_headline(found) == "No retryInterval from 1 h to 6 h is allowed."
+    assert plan_headline(found) == "No retry interval from 1 h to 6 h is allowed."
     many = dialsim.optimize(
         scenario(ONCE), {INTERVAL: "1h,2h", LINES: [4]}, minimize="mean(finish)", jobs=1,
         max_replications=12,
@@ -123,6 +124,10 @@ def test_the_page_of_a_sweep_recommends_none_that_the_rules_forbid() -> None:
     forbidden = found.variants[1].name
     assert choice.breaches.keys() == {forbidden}
     assert forbidden not in (*choice.best, *choice.beaten, choice.recommended)
+    monday = compared.query("scope == 'run' and figure == 'finish_by_2026-01-05'")
+    assert monday.set_index("variant")["difference"][forbidden] == 1.0
+    (said, _) = sweep_content(found, compared, baseline)
+    assert [text for text in said if forbidden in text] == []
     page = sweep_page(found, compared, baseline, 1, {})
     first = next(fact for fact in page.facts if fact.question == "What finishes first?")
     assert first.answer != forbidden

@@ -15,11 +15,18 @@ from cli.program import ROOT
 from dialsim.experiments import fluid, optimum, search
 from dialsim.experiments.fluid import USUAL_ERROR, estimate_text, first_estimate, seems_met
 from dialsim.experiments.goal import read_goal
+from dialsim.experiments.plan_text import plan_sentences
 from dialsim.experiments.run_figures import RunFigures
 from experiments.scenarios import CHANCY, LIMIT, crowd
 
 FIRST = "scenarios/first-campaign.yaml"
 SCHEDULE = "organizations.Acme.campaigns.January.schedule"
+# The segment that answers takes longer calls than the other one.
+SEGMENTS = [
+    "organizations.Acme.campaigns.January.recipients.segments={gold: 0.5, other: 0.5}",
+    "behaviours.default.answeredOdds.bySegment={gold: 20, other: 0.05}",
+    "lines=4",
+]
 
 
 def first(*overrides: str, people: int = 2000) -> dialsim.Scenario:
@@ -50,6 +57,7 @@ def test_without_chance_the_estimate_is_the_run() -> None:
         ["engine.order=retriesFirst", "engine.callsPerSecond=0.2"],
         ["January.end=Mon 12:00"],
         ["organizations.Acme.lines={Mon 10:00-11:00: 4}"],
+        SEGMENTS,
     ],
 )
 def test_an_estimate_is_close_to_the_mean_of_runs(overrides: list[str]) -> None:
@@ -60,20 +68,29 @@ def test_an_estimate_is_close_to_the_mean_of_runs(overrides: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "overrides",
+    ("overrides", "reason"),
     [
-        ["engine.sharing=priority", "organizations.Acme.campaigns.January.atMost=3"],
-        ["engine.releaseInterval=1m"],
-        ["engine.queueLimit=unlimited"],
-        ["clock.end=2026-01-05T05:00:00Z"],
-        ["behaviours.default.answeredOdds.byCallerIdUse={per1000: 0.9, recovery: 1d}"],
-        ["people=200"],
+        (["organizations.Acme.campaigns.January.atMost=3"], "atMost and reserved"),
+        (["engine.releaseInterval=1m"], "engine.releaseInterval"),
+        (["engine.queueLimit=unlimited"], "engine.queueLimit"),
+        (["clock.end=2026-01-05T05:00:00Z"], "clock.end"),
+        (["behaviours.default.answeredOdds.byCallerIdUse={per1000: 0.9, recovery: 1d}"],
+         "fatigue of caller IDs"),
+        (["people=200"], None),
     ],
-)
-def test_where_the_approximation_does_not_apply_there_is_none(overrides: list[str]) -> None:
-    scenario = first(*overrides)
+)  # fmt: skip
+def test_where_the_approximation_does_not_apply_it_names_the_reason(
+    overrides: list[str], reason: str | None
+) -> None:
+    scenario = first(*overrides, people=400)
     assert first_estimate(scenario) is None
-    assert estimate_text(scenario) is None
+    said = None if reason is None else f"No first estimate, which leaves out {reason}."
+    assert estimate_text(scenario) == said
+    few = {"jobs": 1, "replications": 2, "max_replications": 2}
+    found = dialsim.plan(scenario, LIMIT, (20, 21), "mean(finish) <= 9d", **few)
+    assert found.first_estimate == found.to_dict()["first_estimate"] == said
+    best = dialsim.optimize(scenario, {LIMIT: [20, 21]}, minimize="mean(finish)", **few)
+    assert best.first_estimate == said
 
 
 def test_a_campaign_without_lines_is_never_done() -> None:
@@ -99,6 +116,28 @@ def test_goals_seem_to_be_met_by_the_estimate() -> None:
         "mean(webhooks.lost) <= 1": None,
     }.items():
         assert seems_met(read_goal(goal, scenario), estimate) is met, goal
+
+
+@pytest.mark.parametrize(
+    ("goal", "estimate"),
+    [
+        ("mean(finish) <= Tue 12:00", "2 lines"),
+        ("mean(finish) <= Mon 09:30", "no value"),
+        ("mean(finish) <= 30d", "1 line"),
+        ("mean(webhooks.lost) <= 1", None),
+    ],
+)
+def test_a_plan_begins_with_the_value_that_its_segments_seem_to_need(
+    goal: str, estimate: str | None
+) -> None:
+    scenario = first(*SEGMENTS, people=600)
+    found = dialsim.plan(scenario, LIMIT, (1, 4), goal, jobs=1, replications=2, max_replications=20)
+    said = f"First estimate, before any run, of what is enough: {estimate} ({USUAL_ERROR})."
+    if estimate is None:
+        said = f"No first estimate, which leaves out {goal}."
+    assert plan_sentences(found)[-1] == said
+    if found.met and estimate is not None:
+        assert f"{found.value} line" in estimate
 
 
 def wrong(scenario: dialsim.Scenario) -> RunFigures | None:

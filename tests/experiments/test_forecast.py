@@ -7,6 +7,7 @@ import random
 from math import inf
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import dialsim
@@ -68,6 +69,23 @@ def test_the_answer_says_when_whom_and_how_sure(tmp_path: Path) -> None:
     assert "In nine of ten runs it is done between Mon 5 Jan 1" in printed
     assert found.sentences()[0] in printed
     assert "nine of ten: from half of the runs to" in printed
+
+
+def test_the_workbook_has_the_answer_and_the_finish_with_its_interval(tmp_path: Path) -> None:
+    today, out = written(tmp_path / "today", "2026-01-05T02:30:00Z", 20), tmp_path / "out"
+    said(forecast(today, "--out", out, "--what-if", "0", "--excel"))
+    found = dialsim.forecast(dialsim.load(today / "scenario.yaml"), 19, jobs=1)
+    sheets = pd.read_excel(out / "results.xlsx", sheet_name=None)
+    assert list(sheets) == ["summary", "settings", "runs", "campaigns"]
+    answers = sheets["summary"].set_index("what")["value"]
+    assert answers["Answer"] == found.sentences()[0]
+    (row,) = sheets["settings"].to_dict("records")
+    assert (row["setting"], row["runs"]) == ("January", 19)
+    assert found.figures is not None
+    half = pd.Timestamp(found.figures.finish.half, unit="ms") + pd.Timedelta("7h")
+    assert abs(row["median finish"] - half) < pd.Timedelta("1s")
+    assert row["people reached, at least"] < row["people reached"] < row["people reached, at most"]
+    assert len(sheets["runs"]) == 19
 
 
 def test_instants_are_rounded_up_so_that_it_is_done_by_then(tmp_path: Path) -> None:

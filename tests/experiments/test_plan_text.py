@@ -61,8 +61,8 @@ def test_lines_are_enough_by_an_instant_and_the_neighbour_is_done_on_another_day
         "Wednesday."
     )
     assert plan_question(found) == (
-        f"Asked for: the smallest {LIMIT} from 1 to 60 with p95(finish) <= Tue 19:00; Tue 19:00 is "
-        "Tue 6 Jan 2026 19:00, Thai time."
+        f"Asked for: the fewest lines from 1 to 60 with p95(finish) <= Tue 19:00 ({LIMIT}); Tue "
+        "19:00 is Tue 6 Jan 2026 19:00, Thai time."
     )
 
 
@@ -125,7 +125,7 @@ def test_other_settings_than_lines_are_named() -> None:
         f"A retry interval of 0.002 s is the shortest if you are to {done}; with 0.001 s you are "
         "never done.",
         f"2 dials a second are enough to {done}; 1 is never done.",
-        f"x = 2 is the smallest if you are to {done}; with 1 you are never done.",
+        f"x=2 is the smallest if you are to {done}; with 1 you are never done.",
     ]
 
 
@@ -142,8 +142,8 @@ def test_the_largest_and_the_cheapest_are_said_as_such() -> None:
     latest = plan(CROWD, "January.start", "Mon 00:00..Mon 06:00", "p95(finish) <= Mon 05:00",
                   objective="largest", jobs=1)  # fmt: skip
     assert plan_headline(latest) == (
-        "A start at Mon 5 Jan 2026 04:00 is the latest if you are to be done by Mon 5 Jan 05:00 in "
-        "95 of 100 runs; with Mon 5 Jan 2026 05:00 you are done 3 min later."
+        "A start at Mon 5 Jan 04:00 Thai time is the latest if you are to be done by Mon 5 Jan "
+        "05:00 in 95 of 100 runs; with Mon 5 Jan 05:00 Thai time you are done 3 min later."
     )
 
 

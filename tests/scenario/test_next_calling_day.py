@@ -75,6 +75,14 @@ def test_overrides_name_it_and_windows_of_later_overrides_count() -> None:
     assert interval_of(scenario.with_("Debt.windows=daily 08:00-09:00")) == HOUR
 
 
+def test_a_single_attempt_has_no_interval_so_that_strict_services_take_it() -> None:
+    strict = debt(NEXT_CALLING_DAY).also(service={"strict": True}).scenario()
+    assert interval_of(strict) == 10 * HOUR
+    assert interval_of(strict.with_("Debt.maxAttempts=1")) == 0
+    swept = dialsim.sweep(strict, {"Debt.maxAttempts": [1, 2]}, 2, jobs=1)
+    assert [*swept.runs["dials"]] == [1, 1, 2, 2]
+
+
 def test_the_schema_of_files_has_it() -> None:
     validator = Draft202012Validator(json_schema())
     for value, is_valid in ((NEXT_CALLING_DAY, True), (HOUR, True), ("tomorrow", False)):

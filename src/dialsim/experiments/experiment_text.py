@@ -341,7 +341,7 @@ def sweep_content(
     whole, campaigns = sweep_tables(found, differences, baseline)
     said = [sweep_headline(found), *decided_sentences(found)]
     said += not_allowed(found.breaches(baseline).items())
-    said += more_probable_sentences(differences)
+    said += more_probable_sentences(found, differences, baseline)
     return said, [*whole, *decided_tables(found), *campaigns]
 
 
@@ -351,7 +351,7 @@ def comparison_content(
     """Return the sentences and tables of a comparison of files."""
     whole, campaigns = sweep_tables(found, differences, baseline)
     said = [comparison_headline(found, differences, baseline), sweep_headline(found, "file")]
-    said += [*decided_sentences(found), *more_probable_sentences(differences)]
+    said += [*decided_sentences(found), *more_probable_sentences(found, differences, baseline)]
     said += comparison_sentences(found)
     said += not_allowed(found.breaches(baseline).items())
     return said, [*whole, *decided_tables(found), *campaigns, *changed_tables(found)]
@@ -361,12 +361,12 @@ _LEAST_SHIFT = 0.005  # change of a probability that a sentence mentions
 _MOST_SHIFTS = 5
 
 
-def more_probable_sentences(differences: pd.DataFrame) -> list[str]:
-    """Return how much more or less probable it becomes to be done by the end of a day."""
+def more_probable_sentences(found: Sweep, differences: pd.DataFrame, baseline: str) -> list[str]:
+    """Return how much more or less probable allowed variants make it to be done by a day's end."""
     rows = differences[differences["scope"] == "run"]
-    said = []
+    refused, said = found.breaches(baseline), []
     for row in rows[rows["figure"].isin(days_that_tell(rows))].to_dict("records"):
-        if abs(row["difference"]) >= _LEAST_SHIFT:
+        if row["variant"] not in refused and abs(row["difference"]) >= _LEAST_SHIFT:
             way = "more" if row["difference"] > 0 else "less"
             share, base = (amount_text(row["figure"], row[name]) for name in _SIDES)
             sure = "" if row["real"] else f"; {row['pairs']} pairs of runs don't make that sure"

@@ -13,6 +13,7 @@ verdict depends on it. `benchmarks/fluid.py` measures its error, which docs/expe
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from dialsim.scenario.organization import Organization
     from dialsim.scenario.scenario import Scenario
 
+_logger = logging.getLogger(__name__)
+
 Floats = NDArray[np.float64]
 
 _NODES = 12  # classes of reachable people, by their own chance to answer
@@ -64,11 +67,10 @@ def first_estimate(scenario: Scenario) -> RunFigures | None:
     It knows no priorities, shares or deadlines of campaigns, fatigue of caller IDs, scripts,
     histories, duplicates, releases at intervals, or other actions than pauses and lines.
     """
-    people = sum(campaign.size for owner in scenario.organizations for campaign in owner.campaigns)
-    modelled = all(_is_modelled(scenario, owner) for owner in scenario.organizations)
-    if people < _FEWEST or not modelled:
+    world = World(scenario)
+    if _is_small(world) or _left_out(world):
         return None
-    world, calendars = World(scenario), known_bounds_of(scenario).calendars
+    calendars = known_bounds_of(scenario).calendars
     parts: list[ScopeFigures] = []
     everything: list[_Flow] = []
     for owner in world.organizations:
@@ -78,8 +80,6 @@ def first_estimate(scenario: Scenario) -> RunFigures | None:
             for calendar in calendars
             if calendar.organization == owner.name
         ]
-        if not all(flow.is_modelled for flow in flows):
-            return None
         _dial(scenario, owner.settings, flows)
         parts += [_figures(scenario, "campaign", (owner.name, f.block.name), [f]) for f in flows]
         parts.append(_figures(scenario, "organization", (owner.name, None), flows))
@@ -90,15 +90,32 @@ def first_estimate(scenario: Scenario) -> RunFigures | None:
 
 
 def estimate_text(scenario: Scenario) -> str | None:
-    """Return the estimate in a sentence; None without one, or if nothing is scheduled."""
+    """Return the estimate, or why there is none; None as for `no_estimate`."""
     estimate = first_estimate(scenario)
     if estimate is None or estimate.start is None:
-        return None
+        return no_estimate(scenario)
     values = estimate.scopes[-1].values
     done = "not done" if values["finish"] == inf else f"done {minute_text(int(values['finish']))}"
     reached = f"{values['people_reached']:,.0f} of {values['people']:,} people reached"
     cost = f", cost {values['cost']:,.0f} {scenario.costs.currency}" if scenario.costs else ""
     return f"First estimate, before any run: {done} Thai time, {reached}{cost} ({USUAL_ERROR})."
+
+
+def no_estimate(scenario: Scenario, figures: str = "") -> str | None:
+    """Return why there is no estimate: a part of the scenario, or else `figures`.
+
+    None for few people, whose runs are fast, and without a reason.
+    """
+    world = World(scenario)
+    reasons = [] if _is_small(world) else [*_left_out(world), figures]
+    return f"No first estimate, which leaves out {reasons[0]}." if any(reasons) else None
+
+
+def sought_text(sought: str, found: str) -> str:
+    """Return the first estimate of a search, `enough` or `best`, in a sentence; logs it."""
+    text = f"First estimate, before any run, of what is {sought}: {found} ({USUAL_ERROR})."
+    _logger.info(text)
+    return text
 
 
 def has_figures(estimate: RunFigures, figures: Iterable[FigureName]) -> bool:
@@ -118,18 +135,38 @@ def seems_met(goal: Goal, estimate: RunFigures | None) -> bool | None:
     )
 
 
-def _is_modelled(scenario: Scenario, owner: Organization) -> bool:
-    engine, campaigns = scenario.engine, owner.campaigns
-    return (
-        owner.calling_allowed
-        and (scenario.clock.end, engine.queue_limit) == (None, None)
-        and not engine.release_interval
-        and engine.queue_timeout >= 10 * MINUTE
-        and owner.max_concurrent_calls * dial_gap(engine.calls_per_second) < engine.queue_timeout
-        and (len(campaigns) < 2 or engine.sharing == "roundRobin")
-        and not any(campaign.counts_lines for campaign in campaigns)
-        and all(action.action in _MODELLED for action in owner.timeline)
-    )
+def _is_small(world: World) -> bool:
+    return sum(block.people.count for o in world.organizations for block in o.campaigns) < _FEWEST
+
+
+def _left_out(world: World) -> list[str]:
+    """Return the parts of a scenario that the approximation leaves out."""
+    scenario, engine = world.scenario, world.scenario.engine
+    parts = [
+        ("clock.end", scenario.clock.end is not None),
+        ("engine.queueLimit", engine.queue_limit is not None),
+        ("engine.releaseInterval", engine.release_interval > 0),
+    ]
+    for owner in scenario.organizations:
+        paced = owner.max_concurrent_calls * dial_gap(engine.calls_per_second)
+        campaigns, wait = owner.campaigns, engine.queue_timeout
+        parts += [
+            ("organizations that may not call", not owner.calling_allowed),
+            ("queue timeouts", wait < 10 * MINUTE or wait <= paced),
+            (f"sharing {engine.sharing}", len(campaigns) > 1 and engine.sharing != "roundRobin"),
+            ("atMost and reserved", any(campaign.counts_lines for campaign in campaigns)),
+            *((each.action, each.action not in _MODELLED) for each in owner.timeline),
+        ]
+    for block in (block for owner in world.organizations for block in owner.campaigns):
+        request = block.schedule
+        odds = scenario.behaviours[block.agent.behaviour].answered_odds
+        parts += [
+            ("scripts", block.people.script is not None),
+            ("histories", bool(block.people.history)),
+            ("fatigue of caller IDs", odds.by_caller_id_use is not None),
+            ("removeDuplicates", request is not None and request.remove_duplicates),
+        ]
+    return [part for part, is_there in parts if is_there]
 
 
 class _Cohort(NamedTuple):
@@ -155,12 +192,6 @@ class _Flow:
         self.block, self.calendar, self.request = block, calendar, block.schedule
         self.begin = max(self.request.start_date_time, block.scheduled_at or block.created_at)
         behaviour, people = world.scenario.behaviours[block.agent.behaviour], block.people
-        self.is_modelled = (
-            people.script is None
-            and not people.history
-            and behaviour.answered_odds.by_caller_id_use is None
-            and not self.request.remove_duplicates
-        )
         self.talk = behaviour.talk_time
         setup = _mean(behaviour.setup_time)
         answered, *others = [_mean(time) for _, time in behaviour.ring_time]

@@ -31,12 +31,12 @@ from dialsim.experiments.intervals import (
     rank,
     share_interval,
 )
-from dialsim.experiments.known_bounds import UNKNOWN, KnownBounds
+from dialsim.experiments.known_bounds import UNKNOWN, WHOLE, KnownBounds
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.run_figures import earliest_start
 from dialsim.experiments.variants import Amount, AmountKind, read_amount
 from dialsim.interface.instants import WEEK, format_instant, minute_text, thai
-from dialsim.results.figures import COST_PARTS, Unit
+from dialsim.results.figures import COST_PARTS, Unit, cost_parts
 from dialsim.scenario.units import has_offset
 
 if TYPE_CHECKING:
@@ -498,6 +498,13 @@ class GoalEstimate:
         runs.
         """
         return self._mean("people_lost")
+
+    def cost_parts(self, place: Place = WHOLE, cost: float | None = None) -> dict[str, float]:
+        """Return the parts of the mean cost by name; `cost` is the mean, if it is known."""
+        named = {name: FigureName(name, *place) for name in ("cost", *COST_PARTS)}
+        means = {name: float(figure.of(self.runs).mean()) for name, figure in named.items()}
+        means["cost"] = cost or expected_mean(named["cost"], self.runs, self.bounds)
+        return cost_parts(means)
 
     def _mean(self, figure: str) -> float | None:
         places = {finding.clause.figure.place for finding in self.findings}

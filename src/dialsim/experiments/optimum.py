@@ -19,7 +19,6 @@ values: the smallest value of the first setting wins, then of the second.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,7 +34,13 @@ from dialsim.experiments.estimates import check_confidence, undominated
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.facts import expected_mean, facts_needed
 from dialsim.experiments.figure_names import COST, FigureName
-from dialsim.experiments.fluid import USUAL_ERROR, first_estimate, has_figures, seems_met
+from dialsim.experiments.fluid import (
+    first_estimate,
+    has_figures,
+    no_estimate,
+    seems_met,
+    sought_text,
+)
 from dialsim.experiments.goal import (
     OF_ESTIMATE,
     Goal,
@@ -71,7 +76,6 @@ if TYPE_CHECKING:
     from dialsim.experiments.runner import ExperimentRunner
     from dialsim.scenario.scenario import Scenario
 
-log = logging.getLogger(__name__)
 
 _ALL = 256
 """Largest number of combinations that are all tried."""
@@ -178,7 +182,7 @@ class Optimum:
     all. `tried` are all evaluations; `count` is the number of combinations. `warnings` list doubts.
     `certainty` is the estimated probability that `best` meets the goals and no other is better.
     `stopped_after` is the time limit in seconds if it ended the search; the answer then depends on
-    the speed of the machine.
+    the speed of the machine. `first_estimate` is a sentence on the estimate before any run.
     """
 
     scenario: str
@@ -200,6 +204,7 @@ class Optimum:
     warnings: tuple[str, ...]
     certainty: float
     stopped_after: float | None
+    first_estimate: str | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""
@@ -221,6 +226,7 @@ class Optimum:
             "warnings": list(self.warnings),
             "certainty": self.certainty,
             "stopped_after": self.stopped_after,
+            "first_estimate": self.first_estimate,
         }
 
     @property
@@ -363,6 +369,7 @@ class _Trials:
         self._tried: dict[Key, GoalEstimate] = {}
         self._means: dict[Key, float] = {}
         self._doubtful: set[Key] = set()
+        self._first_estimate: str | None = None
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -425,6 +432,9 @@ class _Trials:
         known = {key: run for key, run in found.items() if run and has_figures(run, figures)}
         goal = Goal("", ()) if self._goal is None else self._goal
         if len(known) < len(keys) or seems_met(goal, known[keys[0]]) is None:
+            if len(found) == len(keys):
+                wish = "the goal" if self._objective is None else "the goal or the objective"
+                self._first_estimate = no_estimate(self._variant(keys[0]), wish)
             return keys
 
         def rank(key: Key) -> tuple[bool, float, Key]:
@@ -432,8 +442,7 @@ class _Trials:
             return not seems_met(goal, known[key]), float(losses[0]), key
 
         ordered = sorted(keys, key=rank)
-        name = self._name(ordered[0])
-        log.info("First estimate, before any run, of what is best: %s (%s).", name, USUAL_ERROR)
+        self._first_estimate = sought_text("best", self._name(ordered[0]))
         return ordered
 
     def _around(self, key: Key, steps: Sequence[int]) -> Iterator[Key]:
@@ -680,6 +689,7 @@ class _Trials:
             and not (still_open or self._doubtful),
             certainty=0.0 if best is None else self.certainty(best),
             stopped_after=stopped_after,
+            first_estimate=self._first_estimate,
             open=tuple(combinations[key] for key in still_open),
             in_doubt=tuple(combinations[key] for key in sorted(self._doubtful)),
             alike=tuple(combinations[key] for key in alike),

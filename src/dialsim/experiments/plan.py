@@ -67,6 +67,7 @@ class Plan:
     goal as well. If no value certainly meets it, `value` is the one with the largest margin.
     `warnings` list doubts. `stopped_after` is the time limit in seconds if it ended the search; the
     answer then depends on the speed of the machine. `why_not` explains a missed goal.
+    `first_estimate` is a sentence on the estimate before any run.
     """
 
     scenario: str
@@ -85,6 +86,7 @@ class Plan:
     warnings: tuple[str, ...]
     stopped_after: float | None = None
     why_not: WhyNot | None = None
+    first_estimate: str | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""
@@ -106,6 +108,7 @@ class Plan:
             "certainty": self.certainty,
             "stopped_after": self.stopped_after,
             "why_not": None if self.why_not is None else self.why_not.to_dict(),
+            "first_estimate": self.first_estimate,
         }
 
     @property
@@ -274,6 +277,7 @@ def _plan(
         tied=tuple(search.at(other).value for other in alike),
         in_doubt=tuple(search.axis[other].plain for other in unsure),
         warnings=tuple(search.warnings),
+        first_estimate=search.first_estimate,
     )
 
 

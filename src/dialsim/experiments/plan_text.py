@@ -17,7 +17,14 @@ from dialsim.experiments.experiment_text import (
     expression_text,
 )
 from dialsim.experiments.goal import GoalEstimate, Statistic, certainty_text
-from dialsim.experiments.variants import COUNTED, AmountKind, read_amount, setting_text
+from dialsim.experiments.variants import (
+    COUNTED,
+    AmountKind,
+    read_amount,
+    setting_noun,
+    setting_subject,
+    setting_text,
+)
 from dialsim.experiments.variants import amount_text as words_of
 from dialsim.interface.instants import (
     DAY_NAMES,
@@ -37,13 +44,6 @@ if TYPE_CHECKING:
     from dialsim.experiments.plan import Plan, Value
     from dialsim.experiments.run_figures import RunFigures
 
-_NAMED = {
-    "retryInterval": "A retry interval of",
-    "startDateTime": "A start at",
-    "endDateTime": "An end at",
-    "queueTimeout": "A queue timeout of",
-}
-
 
 def plan_headline(answer: Plan) -> str:
     """Return the answer in a sentence: `8 lines are enough to be done by … in 95 of 100 runs;
@@ -58,7 +58,7 @@ def plan_headline(answer: Plan) -> str:
         return stopped(answer.stopped_after, f"{best}, {certain} to meet the goal: {answer.goal}")
     if answer.value is None:
         return f"{_nothing(answer, key, wish)}."
-    subject, sure = _subject(key, answer.value), answer.estimate.sure
+    subject, sure = setting_subject(answer.path, answer.value), answer.estimate.sure
     verb = _verb(key, answer.value)
     if not sure:
         # The wording carries the certainty: a headline is often all that is read.
@@ -88,54 +88,39 @@ def _found(answer: Plan, key: str) -> str:
     """Describe the value's role in the range: `enough to`, `the latest if you are to`."""
     if _is_enough(answer, key):
         return "enough to"
+    return f"{'among ' if answer.tied else ''}the {_superlative(answer, key)} if you are to"
+
+
+def _superlative(answer: Plan, key: str) -> str:
+    """Describe the objective in a word: `fewest`, `latest`, `cheapest`."""
+    kind = read_amount(str(answer.between[0])).kind
     if answer.objective == "cheapest":
-        return f"{'among ' if answer.tied else ''}the cheapest if you are to"
-    smallest = answer.objective == "smallest"
-    if key in COUNTED:
-        return "the most if you are to"
-    kind = read_amount(str(answer.value)).kind
+        return answer.objective
+    words = ("fewest", "most") if key in COUNTED else ("smallest", "largest")
     if kind is AmountKind.INSTANT:
-        return f"the {'earliest' if smallest else 'latest'} if you are to"
-    if kind is AmountKind.DURATION or key == "retryInterval":
-        return f"the {'shortest' if smallest else 'longest'} if you are to"
-    return f"the {answer.objective} if you are to"
+        words = "earliest", "latest"
+    elif kind is AmountKind.DURATION or key == "retryInterval":
+        words = "shortest", "longest"
+    return words[answer.objective == "largest"]
 
 
 def _nothing(answer: Plan, key: str, wish: str) -> str:
-    low, high = (_value(key, end) for end in answer.between)
-    closest = answer.estimate.value
-    what = f"number of {COUNTED[key][1]}" if key in COUNTED else key
+    low, high, best = (words_of(key, each) for each in (*answer.between, answer.estimate.value))
+    what = f"{'number of ' if key in COUNTED else ''}{setting_noun(key)}"
     if answer.estimate.breaches:
         return f"No {what} from {low} to {high} is allowed"
     enough = "enough to" if key in COUNTED else "such that you"
     found = f"is {enough}" if answer.ruled_out else f"was found to be {enough}"
-    comes = "comes" if _verb(key, closest) == "is" else "come"
-    return f"No {what} from {low} to {high} {found} {wish}; {_value(key, closest)} {comes} closest"
-
-
-def _subject(key: str, value: Value) -> str:
-    """Return a value as the subject of a sentence: `8 lines`, `A start at Wed 7 Jan 2026 09:00`."""
-    if key in COUNTED:
-        return f"{_value(key, value)} {COUNTED[key][value != 1]}"
-    return f"{_NAMED.get(key, f'{key} =')} {_value(key, value)}"
+    comes = "comes" if _verb(key, answer.estimate.value) == "is" else "come"
+    return f"No {what} from {low} to {high} {found} {wish}; {best} {comes} closest"
 
 
 def _verb(key: str, value: Value) -> str:
     return "are" if key in COUNTED and value != 1 else "is"
 
 
-def _value(key: str, value: Value) -> str:
-    """Format a value."""
-    amount = read_amount(str(value))
-    return (
-        minute_text(int(amount.value))
-        if amount.kind is AmountKind.INSTANT
-        else words_of(key, value)
-    )
-
-
 def _values(key: str, values: Sequence[Value]) -> str:
-    return _listed([_value(key, value) for value in values])
+    return _listed([words_of(key, value) for value in values])
 
 
 def _wish(clause: Clause) -> str:
@@ -197,7 +182,7 @@ def _beyond(answer: Plan, key: str) -> str:
         return f"; {setting_text(answer.path, part.value)}: {part.breaches[0].text}"
     # The first missed clause in the order of the goal is reason enough.
     missed = next(finding for finding in part.findings if not finding.met)
-    value, clause = _value(key, part.value), missed.clause
+    value, clause = words_of(key, part.value), missed.clause
     if clause.statistic is Statistic.PROBABILITY:
         return f"; with {value} it is so in {100 * missed.estimate:.3g} % of the runs"
     if clause.figure.name != "finish":
@@ -227,11 +212,13 @@ def _after(late: float) -> str:
 
 
 def plan_question(answer: Plan) -> str:
-    """Return the question, with paths and instants in full."""
-    low, high = answer.between
-    asked = f"{answer.path} from {low} to {high} with {answer.goal}"
+    """Return the question: the setting with its path, the range, and instants in full."""
+    key = answer.path.rpartition(".")[2]
+    low, high = (words_of(key, value) for value in answer.between)
+    setting = f"{_superlative(answer, key)} {setting_noun(key)} from {low} to {high}"
     said = [f"{text} is {full}, Thai time" for text, full in dict(_words(answer)).items()]
-    return f"Asked for: the {'; '.join([f'{answer.objective} {asked}', *said])}."
+    asked = f"{setting} with {answer.goal} ({answer.path})"
+    return f"Asked for: the {'; '.join([asked, *said])}."
 
 
 def _words(answer: Plan) -> Iterator[tuple[str, str]]:
@@ -268,7 +255,7 @@ def plan_sentences(answer: Plan) -> list[str]:
     if part.people_lost:
         lost = amount_text("people_lost", part.people_lost)
         said.append(f"Warning: with {setting}, {lost} people are lost on average: {LOST_TO}.")
-    return [*said, *not_allowed_of_plan(answer)]
+    return [*said, *not_allowed_of_plan(answer), *filter(None, [answer.first_estimate])]
 
 
 def not_allowed_of_plan(answer: Plan) -> list[str]:
@@ -372,7 +359,7 @@ def _tried_table(answer: Plan) -> FigureTable:
 
 def _value_text(answer: Plan, part: GoalEstimate) -> ValueText:
     value = float(read_amount(str(part.value)).value)
-    return ValueText(_value(answer.path.rpartition(".")[2], part.value), value)
+    return ValueText(words_of(answer.path.rpartition(".")[2], part.value), value)
 
 
 def _means(figure: str, values: Sequence[float | None]) -> list[str]:
@@ -389,6 +376,7 @@ def verdict_text(part: GoalEstimate | ClauseFinding) -> str:
 def optimum_headline(answer: Optimum) -> str:
     """Describe the best combination, or the closest one."""
     name, of = answer.best.name, f"{answer.count:,} combinations"
+    first = f"{name[:1].upper()}{name[1:]}"
     if answer.best.estimate.breaches:
         return f"None of {of} is allowed."
     if answer.stopped_after is not None:
@@ -402,12 +390,12 @@ def optimum_headline(answer: Optimum) -> str:
     doubt = "." if answer.sure else ", as far as the runs can tell."
     figure, value = answer.figure, answer.best.objective
     if answer.objective is None or figure is None or value is None:
-        return f"{name} has the smallest values{among}{doubt}"
+        return f"{first} has the smallest values{among}{doubt}"
     which, _, asked = answer.objective.partition(" ")
     instant = figure.is_instant and isfinite(value)
     said = short_text(round(value)) if instant else expression_text(figure, value)
     most = "greatest" if which == "maximize" else "smallest"
-    return f"{name} has the {most} {asked}, {said},{among}{doubt}"
+    return f"{first} has the {most} {asked}, {said},{among}{doubt}"
 
 
 def optimum_sentences(answer: Optimum) -> list[str]:
@@ -420,7 +408,8 @@ def optimum_sentences(answer: Optimum) -> list[str]:
     if answer.in_doubt:
         said.append(f"May meet the goal, too, and would be better: {_named(answer.in_doubt)}.")
     warnings = (f"Warning: {text}." for text in answer.warnings)
-    return [*said, *not_allowed_of_optimum(answer), *warnings]
+    first = filter(None, [answer.first_estimate])
+    return [*said, *not_allowed_of_optimum(answer), *warnings, *first]
 
 
 def _named(parts: Sequence[Combination]) -> str:

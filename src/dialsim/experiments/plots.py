@@ -27,6 +27,7 @@ from dialsim.experiments.plan_text import finding_text
 from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.variants import AmountKind, read_amount, setting_noun, setting_text
 from dialsim.interface.instants import DAY, HOUR, minute_text, short_text
+from dialsim.interface.phrases import counted
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (
     BLACK,
@@ -499,7 +500,7 @@ def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
          f"{_when(median[k])}; 5 to 95 % of the runs: {_when(early[k])} to {_when(late[k])}")
         for k in range(1, len(known))
     ])  # fmt: skip
-    return dress(ax, f"Progress of {len(runs)} runs", label, "people reached")
+    return dress(ax, f"Progress of {counted(len(runs), 'run')}", label, "people reached")
 
 
 def _when(instant: float) -> str:
@@ -527,7 +528,7 @@ def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
     share_axis(ax, 1.04)
     tell_times(ax, [
         (since, until, f"{short_text(until)}: {np.searchsorted(done, until, side='right'):,} of "
-         f"{len(finishes):,} runs are done")
+         f"{counted(len(finishes), 'run')} done")
         for since, until in told(int(start), int(end))
     ])  # fmt: skip
     return dress(ax, "When runs are done", label, "share of runs")

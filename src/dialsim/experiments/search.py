@@ -8,7 +8,6 @@ until the remaining runs would hardly decide (`dialsim.experiments.looks`).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -19,7 +18,7 @@ from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Baseline
 from dialsim.experiments.facts import facts, facts_needed
 from dialsim.experiments.figure_names import COST
-from dialsim.experiments.fluid import USUAL_ERROR, first_estimate, seems_met
+from dialsim.experiments.fluid import first_estimate, no_estimate, seems_met, sought_text
 from dialsim.experiments.goal import (
     ClauseFinding,
     GoalEstimate,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from dialsim.experiments.variants import ValueRange
     from dialsim.scenario.scenario import Scenario
 
-log = logging.getLogger(__name__)
 
 _MORE = 4
 """Factor of the proposed runs where the maximum is too small."""
@@ -74,6 +72,7 @@ class Search:
         self.axis = axis
         self.goal = goal
         self.warnings: list[str] = []
+        self.first_estimate: str | None = None
         self._place = place
         self._looks = Looks.between(first, most)
         self._confidence = confidence
@@ -123,16 +122,19 @@ class Search:
         def met(place: int) -> bool | None:
             return seems_met(self.goal, first_estimate(self._variant(order[place])))
 
-        low, high = 0, len(order) - 1
-        if met(low) is not False or not met(high):
+        last = len(order) - 1
+        if (is_enough := met(0)) is None:
+            self.first_estimate = no_estimate(self._variant(order[0]), self.goal.text)
             return []
-        while high - low > 1:
+        low, high = (-1, 0) if is_enough else (0, last)
+        is_enough = is_enough or met(last)
+        while is_enough and high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if met(middle) else (middle, high)
-        said = setting_text(self.path, self.axis[order[high]].plain)
-        log.info("First estimate, before any run, of what is enough: %s (%s).", said, USUAL_ERROR)
+        found = setting_text(self.path, self.axis[order[high]].plain) if is_enough else "no value"
+        self.first_estimate = sought_text("enough", found)
         # A goal for nearly all runs takes a little more than one for the mean.
-        return [order[low], order[min(high + 1, len(order) - 1)]]
+        return [order[low], order[min(high + 1, last)]] if is_enough and high else []
 
     def at(self, index: int) -> GoalEstimate:
         """Return the evaluation of one value, after at least one look."""

@@ -526,11 +526,13 @@ _ALIASES = {
     "end": "endDateTime",
 }
 _WORDED = {
-    "retryInterval": "retries after",
-    "startDateTime": "starts",
-    "endDateTime": "ends",
-    "queueTimeout": "queue timeout of",
+    "retryInterval": ("A retry interval of", "retries after"),
+    "startDateTime": ("A start at", "starts"),
+    "endDateTime": ("An end at", "ends"),
+    "queueTimeout": ("A queue timeout of", "queue timeout of"),
+    "queueLimit": ("A queue limit of", "queue limit of"),
 }
+"""Other settings: subject of a sentence, and what comes before the value elsewhere."""
 
 
 def setting_text(path: str, value: SettingValue) -> str:
@@ -542,23 +544,24 @@ def setting_text(path: str, value: SettingValue) -> str:
         return f"retries on the {NEXT_CALLING_DAY}"
     if key in COUNTED and said[:1].isdigit():
         return f"{said} {COUNTED[key][said != '1']}"
-    return f"{_WORDED[key]} {said}" if key in _WORDED else f"{key}={value}"
+    return f"{_WORDED[key][1]} {said}" if key in _WORDED else f"{key}={value}"
 
 
-_NOUNS = {
-    "retryInterval": "retry interval",
-    "startDateTime": "start",
-    "endDateTime": "end",
-    "queueTimeout": "queue timeout",
-    "queueLimit": "queue limit",
-}
+def setting_subject(path: str, value: SettingValue) -> str:
+    """Return a setting as the subject of a sentence: `30 lines`, `An end at Fri 18 Dec 20:00`."""
+    key = path.rpartition(".")[2]
+    if key not in _WORDED:
+        return setting_text(path, value)
+    return f"{_WORDED[key][0]} {amount_text(key, value)}"
 
 
 def setting_noun(path: str) -> str:
     """Return what a setting is called: `lines`, `retry interval`."""
     key = path.rpartition(".")[2]
     key = _ALIASES.get(key, key)
-    return COUNTED[key][1] if key in COUNTED else _NOUNS.get(key, key)
+    if key in _WORDED:
+        return " ".join(_WORDED[key][0].split()[1:-1])
+    return COUNTED[key][1] if key in COUNTED else key
 
 
 def amount_text(key: str, value: SettingValue) -> str:

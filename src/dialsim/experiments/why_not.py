@@ -31,7 +31,6 @@ from dialsim.interface.instants import (
     short_text,
 )
 from dialsim.interface.phrases import counted
-from dialsim.results.figures import COST_PARTS
 from dialsim.scenario.campaign import MOST_LINES
 
 if TYPE_CHECKING:
@@ -428,8 +427,8 @@ class _MissedAmount(_Missed):
             )
         costs = self._scenario.costs
         if clause.smaller_is_better and costs is not None and "cost" in clause.figure.text:
-            parts = {word: mean(name) for name, word in COST_PARTS.items()}
-            most = max(parts, key=lambda word: parts[word])
+            parts = self._search.at(self._index).cost_parts(figure.place)
+            most = max(parts, key=lambda part: parts[part])
             total, share = (amount_text("cost", x) for x in (sum(parts.values()), parts[most]))
             return "cost", (
                 f"With {self._setting} the cost is {total} {costs.currency} on average, "

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from dialsim.experiments import plan_text, variants
 from dialsim.experiments.experiment_text import amount_text
-from dialsim.experiments.expression import figure_of
-from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.variants import setting_noun
 from dialsim.report.effects import (
     GoalWhatIf,
@@ -26,7 +24,6 @@ from dialsim.report.effects import (
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.replications_page import campaign_table
 from dialsim.report.run_page import (
-    cost_parts,
     cost_split,
     how_measured,
     made_from,
@@ -34,7 +31,6 @@ from dialsim.report.run_page import (
     run_pictures,
 )
 from dialsim.report.what_if import SHORTER_RETRIES, NotMeasured
-from dialsim.results.figures import COST_PARTS
 from dialsim.results.result import Result
 from dialsim.results.summary_text import reach_text
 
@@ -78,6 +74,8 @@ def _plan_facts(
     headline = plan_text.plan_question(answer)
     if answer.path.endswith(".retryInterval"):
         headline += f" {SHORTER_RETRIES}"
+    if answer.first_estimate is not None:
+        headline += f" {answer.first_estimate}"
     yield Fact("What meets the goal?", setting_text(answer) if answer.met else "Nothing", headline)
     if answer.why_not is not None:
         yield Fact("Why not?", answer.why_not.reason, answer.why_not.text)
@@ -94,15 +92,14 @@ def _plan_facts(
         question = "What else would help?" if answer.met else "What would help to meet it?"
         yield goal_fact(question, measured)
     if answer.estimate.cost is not None:
-        yield _cost_fact(answer.estimate.cost, answer.estimate.runs, example)
+        yield _cost_fact(answer.estimate.cost, answer.estimate, example)
     yield Fact("Whom does it reach?", reach_text(example.summary), "In one run with it.")
 
 
-def _cost_fact(cost: float, runs: Sequence[RunFigures], example: Result) -> Fact:
-    """Return the mean cost of some runs, and its parts."""
+def _cost_fact(cost: float, part: GoalEstimate, example: Result) -> Fact:
+    """Return the mean cost of a value's runs, and its parts."""
     said = f"{amount_text('cost', cost)} {example.summary.currency} on average"
-    means = {name: float(figure_of(name).of(runs).mean()) for name in COST_PARTS}
-    parts = cost_parts({"cost": cost, **means})
+    parts = part.cost_parts(cost=cost)
     return Fact("What does it cost?", said, cost_split(parts, partial(amount_text, "cost")))
 
 
@@ -206,7 +203,7 @@ def _optimum_facts(answer: Optimum, example: Result) -> Iterator[Fact]:
             said += f" Cheapest: {cheapest.name}."
         yield Fact("What else could be had?", f"{len(answer.frontier)} beaten by none", said)
     if isfinite(best.cost):
-        yield _cost_fact(best.cost, best.estimate.runs, example)
+        yield _cost_fact(best.cost, best.estimate, example)
     campaigns = len(example.summary.campaigns)
     yield holding_fact("What holds it back?", holding(best.estimate.runs), campaigns)
 

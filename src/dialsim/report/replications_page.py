@@ -16,7 +16,6 @@ from dialsim.interface.phrases import counted
 from dialsim.report.effects import holding, holding_fact
 from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
 from dialsim.report.run_page import (
-    cost_parts,
     cost_split,
     help_fact,
     help_parts,
@@ -25,7 +24,7 @@ from dialsim.report.run_page import (
 )
 from dialsim.report.what_if import Help
 from dialsim.results.bottleneck import percent
-from dialsim.results.figures import COST_PARTS
+from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.result import Result
 from dialsim.results.summary_text import FigureTable, ValueText
 
@@ -79,7 +78,9 @@ def replications_answer(finish: Mapping[Any, Any], runs: Replications) -> str:
     if not finish["runs"]:
         return "Nothing was scheduled"
     if finish["p95"] == inf:
-        return f"Not sure to finish: {finish['unfinished']} of {len(runs)} runs don't"
+        return (
+            f"Not sure to finish: not done in {finish['unfinished']} of {counted(len(runs), 'run')}"
+        )
     # The upper limit, not the estimate: the sentence makes a promise.
     if isfinite(finish["p95_high"]):
         done_by = experiment_text.when_text(finish["p95_high"], runs)
@@ -120,8 +121,8 @@ def _sure(finish: Mapping[Any, Any], runs: Replications) -> Fact:
         )
     else:
         said += (
-            f" 95 % of these are done by {late}, but {len(runs)} runs don't tell how late it may "
-            f"get: {finish['p95_enough']} or more would."
+            f" 95 % of these are done by {late}, but {counted(len(runs), 'run')} can't tell how "
+            f"late it may get: {finish['p95_enough']} or more would."
         )
     return Fact("How sure is that?", counted(len(runs), "run"), said)
 
@@ -216,8 +217,8 @@ def _mean(figure: str, values: Sequence[Mapping[str, float]]) -> str:
 
 def _pictures(runs: Replications) -> list[Any]:
     progress = (
-        f"Share of people reached over time in {len(runs)} runs: the line is the middle of them, "
-        "the bands hold half and nine tenths; ticks above are the runs' finishes."
+        f"Share of people reached over time in {counted(len(runs), 'run')}: the line is the middle "
+        "of them, the bands hold half and nine tenths; ticks above are the runs' finishes."
     )
     finish = "Share of runs that are done by each instant."
     return [

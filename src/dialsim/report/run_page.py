@@ -42,7 +42,7 @@ from dialsim.report.what_if import (
     dear,
 )
 from dialsim.results.bottleneck import percent
-from dialsim.results.figures import COST_PARTS, Figures
+from dialsim.results.figures import COST_PARTS, Figures, cost_parts
 from dialsim.results.plots.drawing import Scope
 from dialsim.results.plots.outcomes import AnswerCounts, draw_funnel, funnels
 from dialsim.results.result import Result
@@ -219,14 +219,6 @@ def _cost(summary: Summary) -> Iterator[Fact]:
     parts = cost_parts({name: getattr(summary, name) for name in ("cost", *COST_PARTS)})
     detail = f"{each} {cost_split(parts, '{:,.2f}'.format)}".strip()
     yield Fact("What does it cost?", f"{summary.cost:,.2f} {summary.currency}", detail)
-
-
-def cost_parts(amounts: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the parts of a cost by name; `amounts` are the figures `cost` and `COST_PARTS`."""
-    parts = {name: amounts[name] or 0.0 for name in COST_PARTS}
-    # A mean cost is estimated from expected conversations, the mean of their part is not.
-    parts["cost_of_minutes"] += (amounts["cost"] or 0.0) - sum(parts.values())
-    return {COST_PARTS[name]: part for name, part in parts.items()}
 
 
 def cost_split(parts: Mapping[str, float], text: Callable[[float], str]) -> str:

@@ -35,14 +35,13 @@ from dialsim.report.effects import (
 from dialsim.report.page import SIZE, Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.run_page import (
     LEAST_PART,
-    cost_parts,
     help_fact,
     how_measured,
     made_from,
     retry_notes,
 )
 from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
-from dialsim.results.figures import COST_PARTS
+from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.summary_text import FigureTable
 
 if TYPE_CHECKING:
@@ -549,7 +548,7 @@ def _sections(
         yield Section("Not allowed", [Notes(not_allowed(choice.breaches.items()))])
     yield Section("Variants", [variants, *_cost_table(found)])
     if minus:
-        shifts = experiment_text.more_probable_sentences(compared)
+        shifts = experiment_text.more_probable_sentences(found, compared, baseline)
         yield Section("Differences", [said, *shifts, *minus])
     if found.decided is not None:
         verdicts = experiment_text.decided_tables(found)

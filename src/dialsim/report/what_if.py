@@ -33,6 +33,7 @@ from dialsim.interface.instants import (
     DAY,
     HOUR,
     LAST_INSTANT,
+    WEEKDAYS,
     clock_text,
     duration_text,
     format_instant,
@@ -161,36 +162,44 @@ def _windows(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
     """Lever: an hour more a day behind the windows, or else before them, as the rules allow."""
     for later in (True, False):
         changes: list[SettingChange] = []
-        added: list[Range] = []
+        hours: list[tuple[str, Range | None]] = []
         for place, campaign in enumerate(bound.settings.campaigns):
             path = f"{bound.path}.campaigns.{place}"
             if campaign.calling_hours is not None:
                 # callingHours stand in place of timeWindows, which can not be changed beside them.
                 for name, spans in campaign.calling_hours:
-                    longer = _longer(spans or (), scenario, _DAYS_OF[name], later, added)
+                    label, days = _DAYS_OF[name]
+                    longer = _longer(spans or (), scenario, label, days, later, hours)
                     if longer != (spans or ()):
                         text = json.dumps([*map(range_text, longer)])
                         changes.append(SettingChange(f"{path}.callingHours.{name}", text))
             elif campaign.schedule is not None:
-                days = [_longer_day(day, scenario, later, added)
-                        for day in campaign.schedule.time_windows]  # fmt: skip
-                text = json.dumps(days)
-                if days != [_plain_day(day.day_of_week, _spans(day))
-                            for day in campaign.schedule.time_windows]:  # fmt: skip
-                    changes.append(SettingChange(f"{path}.schedule.timeWindows", text))
+                windows = campaign.schedule.time_windows
+                week = [
+                    _plain_day(day, _longer(_spans(day), scenario, WEEKDAYS[day.day_of_week - 1],
+                                            (day.day_of_week,), later, hours))
+                    for day in windows
+                ]  # fmt: skip
+                if week != [_plain_day(day, _spans(day)) for day in windows]:
+                    changes.append(SettingChange(f"{path}.schedule.timeWindows", json.dumps(week)))
         if changes:
-            hours = ", ".join(map(range_text, dict.fromkeys(added)))
-            yield f"an hour more a day ({hours})", changes
+            yield f"an hour more a day ({_hours_text(hours)})", changes
             return
 
 
-_DAYS_OF = {"weekday": (1,), "saturday": (6,), "sunday": (7,), "holiday": (1, 6, 7)}
+_DAYS_OF = {
+    "weekday": ("Mon-Fri", (1,)),
+    "saturday": ("Sat", (6,)),
+    "sunday": ("Sun", (7,)),
+    "holiday": ("holidays", (1, 6, 7)),
+}
 
 
 def _longer(
-    spans: Sequence[Range], scenario: Scenario, days: Sequence[int], later: bool, added: list[Range]
-) -> tuple[Range, ...]:
-    """Return the ranges of a day with an hour more, noted in `added`; as they are if forbidden."""
+    spans: Sequence[Range], scenario: Scenario, label: str, days: Sequence[int], later: bool,
+    hours: list[tuple[str, Range | None]],
+) -> tuple[Range, ...]:  # fmt: skip
+    """Return the ranges of a day with an hour more, noted in `hours`; as they are if forbidden."""
     if not spans:
         return ()
     first, last = min(spans)[0], max(spans)[1]
@@ -198,26 +207,27 @@ def _longer(
     contacts = [rule.contact.of_weekday(day) for rule in scenario.compliance
                 if rule.contact is not None for day in days]  # fmt: skip
     allowed = all(any(a <= hour[0] and hour[1] <= b for a, b in times) for times in contacts)
-    if not allowed or hour[0] >= hour[1]:
-        return tuple(spans)
-    added.append(hour)
-    return union([*spans, hour])
+    is_longer = allowed and hour[0] < hour[1]
+    hours.append((label, hour if is_longer else None))
+    return union([*spans, hour]) if is_longer else tuple(spans)
 
 
-def _longer_day(
-    day: DayWindows, scenario: Scenario, later: bool, added: list[Range]
-) -> dict[str, object]:
-    longer = _longer(_spans(day), scenario, (day.day_of_week,), later, added)
-    return _plain_day(day.day_of_week, longer)
+def _hours_text(hours: Sequence[tuple[str, Range | None]]) -> str:
+    """Return the hours added, with their days unless all open days have one."""
+    added = dict.fromkeys(hour for _, hour in hours if hour is not None)
+    if all(hour is not None for _, hour in hours):
+        return ", ".join(map(range_text, added))
+    days = {hour: dict.fromkeys(day for day, own in hours if own == hour) for hour in added}
+    return ", ".join(f"{' '.join(named)} {range_text(hour)}" for hour, named in days.items())
 
 
 def _spans(day: DayWindows) -> tuple[Range, ...]:
     return tuple((span.start_minute, span.end_minute) for span in day.time)
 
 
-def _plain_day(number: int, spans: Sequence[Range]) -> dict[str, object]:
+def _plain_day(day: DayWindows, spans: Sequence[Range]) -> dict[str, object]:
     times = [{"start": clock_text(start), "end": clock_text(end)} for start, end in spans]
-    return {"dayOfWeek": number, "time": times}
+    return {"dayOfWeek": day.day_of_week, "time": times}
 
 
 def first_interval(scenario: Scenario) -> int:

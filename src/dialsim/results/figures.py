@@ -10,7 +10,7 @@ names are public.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import InitVar, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
@@ -604,3 +604,11 @@ def number_values(
         | {f"{COST_PER}{step.agent}_{step.step}": step.cost_per for step in steps}
         | {f"{FIELD}{found.agent}_{found.field}_{found.value}": found.count for found in fields}
     )
+
+
+def cost_parts(amounts: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the parts of a cost by name; `amounts` are the figures `cost` and `COST_PARTS`."""
+    parts = {name: amounts[name] or 0.0 for name in COST_PARTS}
+    # A mean cost is estimated from expected conversations, the mean of their part is not.
+    parts["cost_of_minutes"] += (amounts["cost"] or 0.0) - sum(parts.values())
+    return {COST_PARTS[name]: part for name, part in parts.items()}

@@ -373,6 +373,11 @@ def _read(
     except ValidationFailed as rejected:
         _note(rejected, body, root, problems)
         return None
+    if on_next_day:
+        hours = root.at(*body.path[:-1], "callingHours").value
+        # A strict service refuses a single attempt that has an interval.
+        interval = _next_day_interval(request, hours) if request.max_attempts > 1 else 0
+        request = request.model_copy(update={"retry_interval": interval})
     strict = root.at("service", "strict").value is True
     try:
         check_conditions(request, account, voices, strict=strict)
@@ -384,11 +389,6 @@ def _read(
     except ValidationFailed as rejected:
         _note(rejected, body, root, problems)
         sound = False
-    if on_next_day:
-        hours = root.at(*body.path[:-1], "callingHours")
-        request = request.model_copy(
-            update={"retry_interval": _next_day_interval(request, hours.value)}
-        )
     # A request with a corrected year is only read to find its other faults.
     return request if sound else None
 

@@ -31,6 +31,7 @@ from dialsim.experiments.days import DoneBy, day_label
 from dialsim.experiments.fluid import estimate_text
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
 from dialsim.interface.instants import DAY_NAMES, MINUTE, minute_text, short_text, thai
+from dialsim.interface.phrases import counted
 from dialsim.report.effects import number_effect, points_effect, time_effect
 from dialsim.report.replications_page import forecast_facts
 from dialsim.scenario.units import format_duration
@@ -790,7 +791,7 @@ def _rest(estimate: Estimate) -> str:
 
 def _answer(estimate: Estimate, state: StudioState) -> dict[str, Any]:
     """Return what an estimate shows, in words."""
-    runs = f"{estimate.runs:,} runs"
+    runs = counted(estimate.runs, "run")
     if not estimate.is_final:
         runs = f"{estimate.runs:,} of {estimate.limit:,} runs so far"
     if estimate.draws:
