@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import dialsim
+from dialsim.errors import LogError
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.logs.log import Log, read_log
 from dialsim.logs.verify import Verified, verify
@@ -66,10 +67,28 @@ def last_retries_gone(table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(table.index[table["attempt"] == 3][:3])
 
 
+def people_gone(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["recipient"] >= 3]
+
+
+def first_calls_gone(table: pd.DataFrame) -> pd.DataFrame:
+    several = table["recipient"].isin(table.loc[table["call"] > 1, "recipient"])
+    return table.drop(table.index[several & (table["call"] == 1)][:3])
+
+
+def unknown_status(table: pd.DataFrame) -> pd.DataFrame:
+    table["status"] = table["status"].astype(str)
+    table.loc[10, "status"] = "VOICEMAIL"
+    return table
+
+
 @pytest.mark.parametrize(
     ("change", "rule"),
-    [(retry_early, "R2"), (at_night, "T3"), (once_more, "R1"), (last_retries_gone, "R1")],
-)
+    [
+        (retry_early, "R2"), (at_night, "T3"), (once_more, "R1"), (last_retries_gone, "R1"),
+        (people_gone, "W1"), (first_calls_gone, "W1"), (unknown_status, "P2"),
+    ],
+)  # fmt: skip
 def test_a_table_of_calls_is_held_to_the_settings_of_a_scenario(
     change: Any, rule: str, folder: Path
 ) -> None:
@@ -77,6 +96,32 @@ def test_a_table_of_calls_is_held_to_the_settings_of_a_scenario(
     found = verify(changed(folder, change), scenario())
     assert rule in found.checked
     assert rule in rules(found), found.findings[:3]
+
+
+@pytest.mark.parametrize(("change", "rule"), [(first_calls_gone, "W1"), (unknown_status, "P2")])
+def test_gaps_and_unknown_values_of_a_table_need_no_scenario(
+    change: Any, rule: str, folder: Path
+) -> None:
+    found = verify(changed(folder, change))
+    assert rule in found.checked
+    assert rule in rules(found), found.findings[:3]
+
+
+def no_dates(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(call_ended_at=table["call_ended_at"].astype(str))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [(lambda table: table.drop(columns="caller_id"), "caller_id"),
+     (no_dates, "call_ended_at has no instants with a time zone")],
+)  # fmt: skip
+def test_a_table_that_is_no_table_of_calls_is_refused(change: Any, says: str, folder: Path) -> None:
+    with pytest.raises(LogError, match=rf"calls\.parquet: no table of calls .*{says}"):
+        changed(folder, change)
+    (folder / "calls.parquet").write_text("nonsense")
+    with pytest.raises(LogError, match="no table of calls "):
+        read_log(folder)
 
 
 def test_without_settings_the_rules_that_rest_on_them_are_not_looked_at(folder: Path) -> None:

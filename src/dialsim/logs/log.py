@@ -101,10 +101,9 @@ class Log:
     - `sent_at`: first POST (or receipt), if the log has it; `received`: whether any of its bodies
       was
       accepted; `masked`: whether no body shows the person;
-    - `position` of the person in the campaign's list, from 0; `created_at`, `queued_at`,
-      `initiated_at`, `ringing_at`, `caller_id`, `voice_key`, `segment`: in folders of runs only,
-      else
-      null.
+    - `position` of the person in the campaign's list, from 0; `call_no` among the person's calls,
+      from 1; `created_at`, `queued_at`, `initiated_at`, `ringing_at`, `caller_id`, `voice_key`,
+      `segment`: in folders of runs only, else null.
     """
 
     source: str
@@ -451,6 +450,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
     kind = result[newest].astype(np.int8)
     kind[kind == RESULTS.index("masked")] = -1
     nothing = pd.array(np.full(size, NO_INSTANT).view("datetime64[ms]"), dtype=_INSTANT)
+    unknown = pd.arrays.IntegerArray(np.zeros(size, np.int64), np.ones(size, dtype=bool))
     return pd.DataFrame(
         {
             "campaign": campaign,
@@ -472,7 +472,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
             "sent_at": _instants(sent_at[first]),
             "received": accepted,
             "masked": person == 0,
-            "position": pd.arrays.IntegerArray(np.zeros(size, np.int64), np.ones(size, dtype=bool)),
+            **dict.fromkeys(("position", "call_no"), unknown),
             **dict.fromkeys(_DIAL_INSTANTS, nothing),
             **{name: _names(np.full(size, -1), []) for name in _DIAL_NAMES},
         },
@@ -489,6 +489,14 @@ def _order(*keys: NDArray[Any]) -> NDArray[np.int32]:
 _INSTANT = pd.DatetimeTZDtype("ms", "UTC")
 _DIAL_INSTANTS = ("created_at", "queued_at", "initiated_at", "ringing_at")
 _DIAL_NAMES = ("caller_id", "voice_key", "segment")
+_TABLE = {
+    "call": "call_no",
+    "call_started_at": "started_at",
+    "call_ended_at": "ended_at",
+    **{name: name for name in ("call_id", "attempt", "status", "call_duration_ms", "analysis",
+                               "funnel", *_DIAL_INSTANTS, *_DIAL_NAMES)},
+}  # fmt: skip
+"""Columns of a run's table of calls, and their names in `Log.calls`."""
 
 
 def _instants(values: NDArray[np.int64]) -> Any:
@@ -548,9 +556,28 @@ def _read_folder(folder: Path, progress: Progress | None) -> Log:
     builder = _Builder()
     if webhooks is not None:
         builder.read(file_source(webhooks, None, progress).chunks)
-    return _joined(
-        builder.log(str(folder), "run"), pd.read_parquet(table_path).reset_index(drop=True)
-    )
+    table = _read_table(table_path)
+    known = table["status"].isin([one.value for one in STATUSES])
+    wrong = [
+        Damage(row + 1, f"status: {str(table['status'][row])!r} is no status")
+        for row in np.flatnonzero(~known).tolist()
+    ]
+    log = builder.log(str(folder), "run")
+    damages = (*log.damages, *wrong)[:KEPT_DAMAGES]
+    log = replace(log, damages=damages, damaged=log.damaged + len(wrong))
+    return _joined(log, table[known].reset_index(drop=True))
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    """Read the table of calls of a run. Raises LogError if it is none."""
+    try:
+        table = pd.read_parquet(path, columns=["organization", "campaign", "recipient", *_TABLE])
+    except (OSError, ValueError) as error:
+        raise LogError(f"{path}: no table of calls ({str(error).splitlines()[0]})") from error
+    for name, ours in _TABLE.items():
+        if ours.endswith("_at") and not isinstance(table[name].dtype, pd.DatetimeTZDtype):
+            raise LogError(f"{path}: no table of calls ({name} has no instants with a time zone)")
+    return table
 
 
 def _joined(log: Log, table: pd.DataFrame) -> Log:
@@ -584,17 +611,9 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
         {
             "campaign": codes.astype(np.int32),
             "setting": number("setting", -1).astype(np.int32),
-            "call_id": table["call_id"],
             "line": number("line", 0),
             "recipient": pd.array(people, dtype="Int64"),
             "tel": from_bodies("tel"),
-            "attempt": table["attempt"],
-            "status": table["status"],
-            "started_at": table["call_started_at"],
-            "ended_at": table["call_ended_at"],
-            "call_duration_ms": table["call_duration_ms"],
-            "analysis": table["analysis"],
-            "funnel": table["funnel"],
             "fields": from_bodies("fields"),
             "bodies": number("bodies", 0).astype(np.int32),
             "re_analyses": number("re_analyses", 0).astype(np.int32),
@@ -602,7 +621,7 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
             "received": number("received", 0).astype(bool),
             "masked": number("masked", 0).astype(bool),
             "position": table["recipient"].astype("Int64"),
-            **{name: table[name] for name in (*_DIAL_INSTANTS, *_DIAL_NAMES)},
+            **{ours: table[name] for name, ours in _TABLE.items()},
         }
     )
     rows = np.full(len(log.calls), -1, dtype=np.int32)

@@ -53,7 +53,12 @@ def _of_campaign(
     before = shown[first] - 1
     between = shown[last] - made - before
     from_start = _has_the_start(view, expected, code, settings)
-    missing = np.where(between > 0, between, 0) + (before if from_start else 0)
+    missing, kind = np.where(between > 0, between, 0) + (before if from_start else 0), "attempts"
+    if view.log.form == "run":  # which also numbers calls lost in the queue, and after a history
+        kind = "calls"
+        numbers = view.log.calls.groupby("recipient")["call_no"]
+        gaps = view.log.calls["call_no"] - numbers.rank("first")
+        missing = np.maximum(missing, gaps.to_numpy(np.int64, na_value=0)[counted[last]])
     wrong = np.zeros(len(who), dtype=bool)
     wrong[counted[last]] = missing > 0
     lacks = dict(zip(counted[last].tolist(), missing.tolist(), strict=True))
@@ -61,10 +66,17 @@ def _of_campaign(
     yield from view.of_calls(
         "W1", wrong, ended,
         lambda row: f"attempt {counts[row]} of this person, but the log lacks {lacks[row]} of the "
-        "attempts before",
+        f"{kind} before",
     )  # fmt: skip
     if view.log.form == "run":
         yield from _retries_owed(view, settings, rows)
+        if not (block := None if expected is None else expected.blocks[code]) or block.continues:
+            return
+        # A table has a call for everybody from the campaign's start on, made or not
+        if unseen := _never_seen(view, expected, code):
+            text = f"{unseen:,} people of the scenario's list have no call at all"
+            at = int(view.instants("created_at")[rows].min())
+            yield Finding("W1", 0, view.log.campaigns[code].name, None, at, text)
     else:
         yield from _results_owed(view, expected, code, settings, counted[last], from_start)
 
@@ -162,6 +174,8 @@ def _never_seen(view: LogColumns, expected: Expected | None, code: int) -> int:
     if block is None or block.schedule is None or block.schedule.remove_duplicates:
         return 0
     masked = int(view.log.calls["masked"].to_numpy()[here].sum())  # each may be one of them
+    if view.log.form == "run":
+        return block.people.count - len(pd.unique(view.log.calls["position"][here]))
     seen = set(pd.unique(view.log.calls["tel"].astype("str")[here]))
     return max(0, len(set(block.people.tels()) - seen) - masked)
 

@@ -82,7 +82,7 @@ def verify(log: Log, scenario: Scenario | None = None) -> Verified:
     return Verified(tuple(key), tuple(sorted(checked)), tuple(unseen), omitted)
 
 
-_RULES_OF_FIELDS = (("payload.call.callStatus", "P2"), ("payload.call", "F1"),
+_RULES_OF_FIELDS = (("payload.call.callStatus", "P2"), ("status", "P2"), ("payload.call", "F1"),
                     ("payload.campaign", "F3"), ("payload.callResult", "A3"))  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple
     """Return the rules checked, and those that could not be checked with reasons."""
     log = view.log
     is_run, has_bodies = log.form == "run", len(log.bodies) > 0
-    checked = set(_ALWAYS) if has_bodies else {"P1", "P5", "R3"}
+    checked = set(_ALWAYS) if has_bodies else {"P1", "P2", "P5", "R3", "W1"}
     unseen: list[tuple[str, str]] = []
     if not has_bodies:
         of_settings = ("C1", "C7", "Q6", "R1", "R2", "T3")
@@ -108,7 +108,7 @@ def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple
         else:
             why = "the log has no bodies, and no scenario, which show settings of its campaigns"
             unseen.append((", ".join(of_settings), why))
-        rules = "A, C2, C3, C9, D, F, W"
+        rules = "A, C2, C3, C9, D, F, W2 to W6"
         unseen.append((rules, "the log has no bodies, which show settings and results"))
     elif (view.body("sent_at") != NO_INSTANT).any():
         checked |= {"C3", "D2", "W2", "W3"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +70,11 @@ from dialsim.interface.status import CampaignStatus
 
 if TYPE_CHECKING:
     from dialsim.engine.world import OrganizationBlock
+    from dialsim.scenario.people import People
     from dialsim.scenario.scripts import ScriptStep
 
+_SCRIPT_ROWS: WeakKeyDictionary[People, tuple[NDArray[np.int64], NDArray[np.int64]]]
+_SCRIPT_ROWS = WeakKeyDictionary()
 _CHANGES_AT_ONCE = 4  # more than a campaign makes between two commands
 
 S = CampaignStatus
@@ -361,9 +365,9 @@ class Organization:
 
     def _set_up_campaigns(self) -> None:
         """Initialize all campaigns as DRAFT, with their recipients and scripts."""
-        first = 0
-        scripts: list[tuple[int, ...]] = []
-        steps: list[tuple[int, ...]] = []
+        first = script_count = step_count = 0
+        scripts: list[NDArray[np.int64]] = []
+        steps: list[NDArray[np.int64]] = []
         for c, block in enumerate(self._blocks):
             campaign, people = self.state.campaigns[c], block.people
             campaign.end_at = NO_TIMER
@@ -379,17 +383,19 @@ class Organization:
             own["script"] = NONE
             if people.script is not None:
                 # Scripts of all campaigns are in one table, so that indices are shifted.
-                own["script"] = np.where(people.script >= 0, people.script + len(scripts), NONE)
-            for script in people.scripts:
-                scripts.append((len(steps), len(script)))
-                steps += map(_step, script)
+                own["script"] = np.where(people.script >= 0, people.script + script_count, NONE)
+                rows, own_steps = _script_rows(people)
+                scripts.append(rows + np.array([step_count, 0]))
+                steps.append(own_steps)
+                script_count, step_count = script_count + len(rows), step_count + len(own_steps)
             if self.state.dialler.notes_reached:
                 for recipient, past in people.history.items():
                     if past.reached:
                         self.state.reached_at[first + recipient] = past.last_ended_at
             first += people.count
-        self.state.scripts = np.array(scripts, dtype=SCRIPT).view(np.recarray)
-        self.state.steps = np.array(steps, dtype=STEP).view(np.recarray)
+        if scripts:
+            self.state.scripts = np.concatenate(scripts).view(SCRIPT)[:, 0].view(np.recarray)
+            self.state.steps = np.concatenate(steps).view(STEP)[:, 0].view(np.recarray)
 
     def _set_share(self, c: int) -> None:
         """Set a campaign's share of the organization's lines (Q7 to Q11)."""
@@ -585,6 +591,22 @@ class Organization:
     def _require_status(self, c: int, verb: str, *allowed: CampaignStatus) -> None:
         if self._status(c) not in allowed:
             raise wrong_state(verb, self._status(c))
+
+
+def _script_rows(people: People) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return first step and length of each script, and the fields of all steps.
+
+    A log is replayed with the same people thousands of times, so they are kept.
+    """
+    if people not in _SCRIPT_ROWS:
+        lengths = _integers(map(len, people.scripts))
+        steps = _integers(n for script in people.scripts for one in script for n in _step(one))
+        first = np.cumsum(lengths) - lengths
+        _SCRIPT_ROWS[people] = (
+            np.stack([first, lengths], axis=1),
+            steps.reshape(-1, len(STEP.names or ())),
+        )
+    return _SCRIPT_ROWS[people]
 
 
 def _step(step: ScriptStep) -> tuple[int, ...]:
