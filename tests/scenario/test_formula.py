@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dialsim
+from dialsim.engine.simulation import Simulation
+from dialsim.engine.world import World
 from dialsim.errors import ScenarioError
 from dialsim.interface.agent import ParamSchema
+from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.live_engine import remaining_run
+from dialsim.scenario.additions import read_campaign
 from dialsim.scenario.formula import Attributes, read_formula
 from dialsim.scenario.loading import loads
 
@@ -227,3 +232,26 @@ def test_the_choice_is_a_lever_and_days_are_figures() -> None:
         base, "first", (100, 400), "mean(cost) <= 500", objective="largest", replications=3
     )
     assert affordable.value in range(200, 400)
+
+
+def test_a_campaign_that_is_added_needs_what_the_formula_needs() -> None:
+    simulation = Simulation(scenario("value.reached=amount / due", "where=amount > 0"))
+    world, now = simulation.trace.world, simulation.now
+    block = {"name": "Later", "agent": "Reminder", "recipients": [{"tel": "0820000000"}]}
+    with pytest.raises(ScenarioError) as raised:
+        read_campaign(block, world.surroundings(0, now))
+    assert str(raised.value) == (
+        "campaign: recipients needs amount, which is missing for 1 of 1 recipients, the first in "
+        "recipients.0: fill it in, or give amount a default in the paramsSchema of the agent"
+    )
+    sound = {**block, "value": {"reached": "due * 2"}}
+    world.add_campaign(0, read_campaign(sound, world.surroundings(0, now)), now)
+    assert world.organizations[0].campaigns[1].worth.tolist() == [6]  # type: ignore[union-attr]
+
+
+def test_a_run_that_goes_on_knows_what_people_are_worth() -> None:
+    core = SandboxCore(scenario("value.reached=amount", "sort=-amount"))
+    core.simulation.advance(hours=26)
+    (block,) = World(remaining_run(core.simulation)().scenario).organizations[0].campaigns
+    assert block.worth is not None
+    assert block.worth.tolist() == [9000, 7000, 7000, 100]

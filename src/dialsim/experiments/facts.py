@@ -24,7 +24,6 @@ from dialsim.interface.instants import DAY
 from dialsim.results.figures import (
     COST_PER,
     REACH,
-    VALUE_BY_DAY,
     Unit,
     is_instant,
     is_worth,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from dialsim.experiments.run_figures import Number, RunFigures, ScopeFigures
 
 _DAYS, _NET_VALUE = "calling_days", "net_value"
-_BY_ANSWERS = ("attempts", "attempts_per_person_mean", "reach_share", "value", VALUE_BY_DAY)
+_BY_ANSWERS = ("attempts", "attempts_per_person_mean", "reach_share", "value")
 _PRICED = ("cost", "cost_per_reached", _NET_VALUE)
 
 
@@ -93,7 +92,7 @@ def follows_answers(figure: FigureName, bounds: KnownBounds) -> bool:
     """True if talk times cannot change a figure, because it counts people or their answers."""
     unit, name = unit_of(figure.name), figure.name
     counts = unit in (Unit.PEOPLE, Unit.CONVERSATIONS) or name.startswith(REACH)
-    return bounds.certain(name) or (bounds.steady and (counts or name.startswith(_BY_ANSWERS)))
+    return bounds.certain(name) or (bounds.steady and (counts or name in _BY_ANSWERS))
 
 
 def range_of(figure: FigureName) -> tuple[float, float]:

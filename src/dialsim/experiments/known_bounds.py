@@ -183,7 +183,7 @@ def known_bounds_of(scenario: Scenario) -> KnownBounds:
         _draws_calls(campaign, behaviour) for _, campaign, behaviour in _campaigns(scenario)
     )
     results = calls and not any(
-        _draws_results(organization, campaign, behaviour)
+        _draws_results(organization, campaign, behaviour) or _draws_worth(scenario, campaign)
         for organization, campaign, behaviour in _campaigns(scenario)
     )
     calendars = (*_calendars(scenario),)
@@ -201,6 +201,13 @@ def known_bounds_of(scenario: Scenario) -> KnownBounds:
         calendars,
         _line_prices(scenario),
     )
+
+
+def _draws_worth(scenario: Scenario, campaign: Campaign) -> bool:
+    """True if the worth of people depends on segments, which are drawn for made-up people."""
+    recipients, value = campaign.recipients, campaign.value or scenario.value or {}
+    drawn = isinstance(recipients, GeneratedRecipients) and recipients.segments is not None
+    return drawn and isinstance(value.get("reached"), str)
 
 
 def _line_prices(scenario: Scenario) -> dict[str, float]:
