@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,19 @@ def test_every_code_of_the_interface_that_is_described_has_a_golden_answer() -> 
 def test_every_shape_is_closed() -> None:
     for name, schema in DOCUMENT["components"]["schemas"].items():
         assert schema.get("type") != "object" or schema["additionalProperties"] is False, name
+
+
+def test_every_array_has_items() -> None:  # generators of clients drop the whole model otherwise
+    def parts(value: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(value, dict):
+            yield value
+        for part in value.values() if isinstance(value, dict) else value:
+            if isinstance(part, dict | list):
+                yield from parts(part)
+
+    arrays = [part for part in parts(DOCUMENT) if part.get("type") == "array"]
+    assert arrays
+    assert [part for part in arrays if "items" not in part] == []
 
 
 def test_examples_are_as_described() -> None:

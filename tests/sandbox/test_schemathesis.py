@@ -69,6 +69,11 @@ include-operation-id = [
 ]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 403, 404, 409]
 
+# An export takes seconds, and its only parameter is true or false.
+[[operations]]
+include-operation-id = "exportRun"
+generation = {{ max-examples = 5, database = "none", mode = "all" }}
+
 # Operators are shown what was deleted.
 [[operations]]
 include-tag = "sandbox"
@@ -154,6 +159,7 @@ def test_nothing_of_the_control_plane_is_answered_otherwise(tmp_path: Path) -> N
 
 
 @pytest.mark.slow(minutes=3)
+@pytest.mark.usefixtures("pictures_unrendered")  # of hundreds of exports
 @pytest.mark.parametrize("seed", ["2", "3"])
 def test_the_control_plane_may_be_asked_however_often(tmp_path: Path, seed: str) -> None:
     core = exchange_with_drafts()

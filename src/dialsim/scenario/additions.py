@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
 
@@ -78,8 +80,8 @@ class Surroundings:
         That is its organization alone, so that adding takes as long in a large scenario as in a
         small one. Only an error about a name or id in use needs the position of the other campaign.
         """
-        names = (known.name for known in self.campaigns[self.organization])
-        ids = (known.id for there in self.campaigns for known in there)
+        names = map(attrgetter("name"), self.campaigns[self.organization])
+        ids = map(attrgetter("id"), chain.from_iterable(self.campaigns))
         if _is_among(name, names) or _is_among(identifier, ids):
             return self
         own = self.scenario.organizations[self.organization]

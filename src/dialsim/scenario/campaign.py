@@ -321,7 +321,9 @@ class RecipientsFile(Model):
         "-amount puts the highest amount first. Left out: the order of the file.",
         examples=["-amount"],
         exclude_if=_is_absent,
-        json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array"}]},
+        json_schema_extra={
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+        },
     )
     first: Annotated[Whole, Field(ge=1)] | None = Field(
         default=None,
