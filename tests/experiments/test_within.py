@@ -12,16 +12,8 @@ from cli.program import dialsim as program
 from dialsim.errors import ExperimentError
 from dialsim.experiments import runner
 from dialsim.experiments.plan_text import optimum_headline, plan_headline
-from dialsim.testing import Sketch
+from experiments.test_optimum import ATTEMPTS, CHANCY, LINES
 
-LINES = "organizations.Acme.maxConcurrentCalls"
-ATTEMPTS = "organizations.Acme.campaigns.January.schedule.maxAttempts"
-CHANCY = (
-    Sketch(slots=1)
-    .campaign("January", recipients={"count": 60}, retry_interval="5m", max_attempts=1)
-    .behaviour("default", outcomes={"answered": 0.4, "noAnswer": 0.6}, talk_time="60s")
-    .scenario("costs={perDial: 1, perMinute: 2}")
-)
 GRID: dict[str, object] = {LINES: "1..3", ATTEMPTS: "1..2"}
 
 

@@ -55,15 +55,13 @@ def _seconds(_: object, __: object, text: str | None) -> float | None:
 
 
 @contextmanager
-def resumable(out: Path | None) -> Iterator[None]:
-    """Print what is kept after Ctrl-C."""
+def resumable(kept: str | None) -> Iterator[None]:
+    """Print what is kept after Ctrl-C; None: nothing."""
     try:
         yield
     except KeyboardInterrupt:
-        kept = "nothing was written."
-        if out is not None:
-            kept = f"finished replications are kept in {out}; the same command goes on from there."
-        click.echo(f"Interrupted: {kept}", err=True)
+        said = f"{kept}; the same command goes on from there" if kept else "nothing was written"
+        click.echo(f"Interrupted: {said}.", err=True)
         # The status that shells give to a program ended by Ctrl-C.
         raise click.exceptions.Exit(INTERRUPTED) from None
 
@@ -99,8 +97,9 @@ class Experiment:
 
         self._kind, self._options = kind, options
         self._title = title or scenarios[0].name
-        self._folder = None
+        self._folder, self._kept = None, None
         if options.out is not None:
+            self._kept = f"finished replications are kept in {options.out}"
             known = {**arguments, "what_if": options.what_if}
             self._folder = ExperimentFolder(
                 options.out, kind, scenarios[0], options.seed, known, scenarios[1:]
@@ -111,7 +110,7 @@ class Experiment:
     def running(self) -> Iterator[tuple[ProgressBar, RunSettings]]:
         """Yield a progress bar, and the settings of all runs of the experiment."""
         options = self._options
-        with resumable(options.out), progress_bar("Simulating", "runs") as progress:
+        with resumable(self._kept), progress_bar("Simulating", "runs") as progress:
             settings: RunSettings = {
                 "jobs": options.jobs,
                 "dask": options.dask,
@@ -143,7 +142,7 @@ class Experiment:
 
             place = self._folder.path
             # Before `finish`, which marks the folder as complete.
-            with resumable(place), progress_bar("What would help", "runs") as progress:
+            with resumable(self._kept), progress_bar("What would help", "runs") as progress:
                 further = FurtherRuns(
                     options.what_if, options.jobs, options.dask, place, progress, options.engine
                 )

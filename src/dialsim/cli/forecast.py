@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from dialsim.cli.experiment import Experiment, check_variants, resumable
 from dialsim.cli.logs import BodiesPlace, place_options, read_source
 from dialsim.cli.program import (
-    INTERRUPTED,
     Options,
     experiment_options,
     force_option,
@@ -173,27 +171,14 @@ def pull(
             "--column, --table and --query say where in LOG bodies are: give --log"
         )
     log = None if source is None else read_source(source, place)
-    with _kept(), client, progress_bar("Reading recipients", "pages") as progress:
+    kept = "pages that were read are kept for a quarter of an hour"
+    with resumable(kept), client, progress_bar("Reading recipients", "pages") as progress:
         pulled = pulling.pull(
             client, campaigns, out, schedules=requests, lines=lines, agent=agent, now=at,
             log=log, calibrated=not default_behaviour, force=force, progress=progress,
         )  # fmt: skip
     for line in pulled.sentences():
         click.echo(line)
-
-
-@contextmanager
-def _kept() -> Iterator[None]:
-    """Print what is kept after Ctrl-C."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        click.echo(
-            "Interrupted: pages that were read are kept for a quarter of an hour; the same command "
-            "goes on from there.",
-            err=True,
-        )
-        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _instant(text: str | None) -> int | None:
@@ -273,7 +258,6 @@ def forecast(
     earlier forecast in the folder of --out is replaced by one from a later scenario, and its
     figures are kept there with their instant.
     """
-    from dialsim.cli.experiment import Experiment, check_variants
     from dialsim.experiments.estimates import SettingRuns
     from dialsim.experiments.forecast import KIND, hold_time_note
     from dialsim.experiments.forecast import forecast as make

@@ -508,24 +508,26 @@ class _Trials:
         # better.
         return least > 0 if key < leader else least >= -self._tolerance(leader)
 
+    def _paired_losses(self, objective: Objective, *keys: Key) -> list[NDArray[np.float64]]:
+        """Return the losses of combinations in the runs that all of them have."""
+        count = min(self._tried[key].replications for key in keys)
+        return [objective.losses(self._specs[key].first(count)) for key in keys]
+
     def _least_loss(self, key: Key, leader: Key) -> float:
         """Return the lower limit of the objective's loss compared with the leader's."""
         assert self._objective is not None
-        count = min(self._tried[part].replications for part in (key, leader))
-        ours, theirs = (
-            self._objective.losses(self._specs[part].first(count)) for part in (key, leader)
-        )
+        ours, theirs = self._paired_losses(self._objective, key, leader)
         # Each look is a separate test (Bonferroni), and only the lower limit is used.
         confidence = 1 - 2 * self._error / len(self._looks.counts)
         known, other = (
-            self._objective.facts(self._specs[part].first(count), self._specs[part].bounds)
+            self._objective.facts(self._specs[part].first(len(ours)), self._specs[part].bounds)
             for part in (key, leader)
         )
         found = paired_difference(ours, theirs, confidence, (known, other))
         if isfinite(found.low):
             return found.low
         # A difference that no pair shows is rare, and small unless the figure can jump
-        alike = count >= LEAST_TO_BE_SURE and found.rose == found.fell == 0
+        alike = len(ours) >= LEAST_TO_BE_SURE and found.rose == found.fell == 0
         return 0.0 if alike and not known.jumps else -inf
 
     def _tolerance(self, leader: Key) -> float:
@@ -585,11 +587,9 @@ class _Trials:
         meeting = chance_of_meeting(self._tried[key])
         if self._objective is None:
             return meeting
-        count = min(self._tried[part].replications for part in (key, leader))
-        ours, theirs = (
-            self._objective.losses(self._specs[part].first(count)) for part in (key, leader)
-        )
+        ours, theirs = self._paired_losses(self._objective, key, leader)
         losses = ours - theirs
+        count = len(losses)
         spread = float(np.std(losses, ddof=1)) if count > 1 else 0.0
         if not spread or not isfinite(spread):
             return 0.0 if losses.mean() > 0 else meeting

@@ -123,10 +123,7 @@ def _plan_sections(
         sections.append(Section("Not allowed", [Notes(refused)]))
     *clauses, tried = plan_text.plan_tables(answer)
     sections.append(Section("Evidence", [Grid([*_pictures(answer)]), *clauses]))
-    if len(example.summary.campaigns) > 1:
-        said = f"Of the {answer.estimate.replications} runs with {setting_text(answer)}."
-        table = campaign_table(answer.estimate.runs, example.summary.currency)
-        sections.append(Section("Campaign by campaign", [said, table]))
+    sections += _by_campaign(answer.estimate, setting_text(answer), example)
     if measured is not None:
         parts = _help_parts(measured, answer, example.summary.currency)
         heading = "What else would help" if answer.met else "What would help to meet the goal"
@@ -136,6 +133,13 @@ def _plan_sections(
         sections.append(Section(f"One run with {setting_text(answer)}", shown))
     sections.append(Section("All values tried", [tried]))
     return sections
+
+
+def _by_campaign(part: GoalEstimate, setting: str, example: Result) -> Iterator[Section]:
+    if len(example.summary.campaigns) > 1:
+        table = campaign_table(part.runs, example.summary.currency)
+        said = f"Of the {part.replications} runs with {setting}."
+        yield Section("Campaign by campaign", [said, table])
 
 
 def _help_parts(
@@ -218,10 +222,7 @@ def _optimum_sections(answer: Optimum, example: Result) -> Iterator[Section]:
     )
     shown = picture("frontier", answer.plot.frontier, caption)
     yield Section("Evidence", [Grid([shown]), *plan_text.optimum_tables(answer)])
-    if len(example.summary.campaigns) > 1:
-        said = f"Of the {best.estimate.replications} runs with {best.name}."
-        table = campaign_table(best.estimate.runs, example.summary.currency)
-        yield Section("Campaign by campaign", [said, table])
+    yield from _by_campaign(best.estimate, best.name, example)
     drawn: list[Part] = list(run_pictures(example))
     if drawn:
         yield Section(f"One run with {best.name}", drawn)
