@@ -109,9 +109,9 @@ def planned(folder: Path, done: str, plan: str = PLAN) -> tuple[Path, Path]:
     return folder / "done.csv", folder / "plan.yaml"
 
 
-def forecast(folder: Path, done: str, *more: object, plan: str = PLAN) -> Any:
+def forecast(folder: Path, done: str, *more: str | Path, plan: str = PLAN) -> Any:
     files = planned(folder, done, plan)
-    given = ("--plan", files[1], "--what-if", 0, "--replications", 19, "--jobs", 1)
+    given = ("--plan", files[1], "--what-if", "0", "--replications", "19", "--jobs", "1")
     now = () if "--now" in more else ("--now", NOW)
     return dialsim("forecast", files[0], *given, *now, *more)
 
@@ -131,7 +131,7 @@ HEADS = "tel,attempts,status,time\n"
 BAD = {
     "unknown": (
         HEADS + "0810000000,1,BUSY,2026-01-05 09:00\n0899999999,1,BUSY,2026-01-05 09:00\n",
-        "done.csv:3: 1 of 2 numbers with calls are in no list of the plan, this row's first",
+        "done.csv:3: 1 of 2 numbers with calls is in no list of the plan, this one first",
     ),
     "later": (
         HEADS + "0810000000,1,BUSY,2026-01-06 09:30\n",
@@ -190,6 +190,19 @@ def test_sheets_with_different_heads_are_refused() -> None:
     assert str(raised.value) == (
         "done.xlsx: the sheets People and More have different heads (tel, attempts, status and "
         'time; tel, x, column 3 and column 4): keep only the sheet "People"'
+    )
+
+
+def test_a_number_in_two_campaigns_belongs_to_neither_by_itself(tmp_path: Path) -> None:
+    texts = [f"clock.start={NOW}", f"Acme.campaigns.0.scheduledAt={NOW}"]
+    second = "{name: B, agent: Reminder, recipients: {file: people.csv, done: done.csv}}"
+    planned(tmp_path, HEADS + "0810000000,1,BUSY,2026-01-05 09:00\n")
+    texts += ["January.recipients.done=done.csv", f"Acme.campaigns+={second}"]
+    with pytest.raises(api.ScenarioError) as raised:
+        api.load(tmp_path / "plan.yaml", texts)
+    assert str(raised.value) == (
+        f"{tmp_path}/done.csv:2: 1 of 1 number with calls is in the lists of several campaigns: "
+        "write done beside one of them, this one first"
     )
 
 

@@ -236,7 +236,8 @@ def test_the_choice_is_a_lever_and_days_are_figures() -> None:
 
 def test_a_campaign_that_is_added_needs_what_the_formula_needs() -> None:
     simulation = Simulation(scenario("value.reached=amount / due", "where=amount > 0"))
-    world, now = simulation.trace.world, simulation.now
+    world = simulation.trace.world
+    now = world.scenario.clock.start
     block = {"name": "Later", "agent": "Reminder", "recipients": [{"tel": "0820000000"}]}
     with pytest.raises(ScenarioError) as raised:
         read_campaign(block, world.surroundings(0, now))

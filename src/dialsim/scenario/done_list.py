@@ -6,7 +6,8 @@ Its rows are people or calls. Heads and phone numbers are recognized as by the l
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -65,14 +66,17 @@ class DoneList(NamedTuple):
         aside = f"; {left_out} no usable number" if self.aside else ""
         return f"{shown} tells of calls to {people}, the newest {minute_text(newest)}{aside}."
 
-    def unknown(self, shown: str, tables: Sequence[PeopleTable]) -> Problem | None:
-        """Return the problem of numbers that are in no list of people; None if there is none."""
-        known = {_number(tel) for table in tables for tel in table.tels}
-        rows = [row for number, (_, row) in self.histories.items() if number not in known]
-        if not rows:
-            return None
-        many = f"{len(rows):,} of {counted(len(self.histories), 'number')} with calls"
-        return _problem(shown, rows[0], f"{many} are in no list of the plan, this row's first")
+    def misfits(self, shown: str, tables: Sequence[PeopleTable]) -> Iterator[Problem]:
+        """Yield the problems of numbers that are in no list of a campaign, or in several."""
+        lists = Counter(number for table in tables for number in {*map(_number, table.tels)})
+        calls = f"of {counted(len(self.histories), 'number')} with calls"
+        places = {0: "in no list of the plan"}
+        several = "in the lists of several campaigns: write done beside one of them"
+        for known in sorted({*map(lists.__getitem__, self.histories)} - {1}):
+            rows = [row for number, (_, row) in self.histories.items() if lists[number] == known]
+            says = places.get(known, several)
+            said = f"{len(rows):,} {calls} {'is' if len(rows) == 1 else 'are'} {says}"
+            yield _problem(shown, rows[0], f"{said}, this one first")
 
 
 def _number(tel: str) -> str:

@@ -537,9 +537,8 @@ def read_recipients(
             if recipients.at("count").exists and recipients.at("count").value != 0:
                 _check_params(recipients, schema, problems)
     for shown, (listed, tables) in done.items():
-        unknown = listed.unknown(shown, tables)
-        if unknown is not None:
-            problems.note(unknown)
+        for misfit in listed.misfits(shown, tables):
+            problems.note(misfit)
 
 
 def _with_done(
