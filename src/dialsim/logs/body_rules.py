@@ -383,22 +383,17 @@ def _posts(view: LogColumns) -> Iterator[Finding]:
     wait = np.array([0, *WAITS_MS])[np.clip(post[one], 0, 2)]
     apart = sent[two] - sent[one]
 
-    def those(wrong: Mask) -> Mask:
-        mask = np.zeros(len(post), dtype=bool)
-        mask[two[follows & wrong]] = True
-        return mask
-
     yield from view.of_bodies(
-        "W2", those(accepted(response[one])), "a POST after one that was answered with 2xx",
-        at="sent_at",
+        "W2", two[follows & accepted(response[one])],
+        "a POST after one that was answered with 2xx", at="sent_at",
     )  # fmt: skip
     yield from view.of_bodies(
-        "W2", those(apart < wait), "a POST too soon after the one before", at="sent_at"
+        "W2", two[follows & (apart < wait)], "a POST too soon after the one before", at="sent_at"
     )
     for name, what in (("setting", "campaign"), ("shown_attempts", "callAttempt"),
                        ("shown_status", "latestCallStatus"), ("digest", "callResult")):  # fmt: skip
         values = view.body(name)
         yield from view.of_bodies(
-            "W4", those(values[one] != values[two]),
+            "W4", two[follows & (values[one] != values[two])],
             f"{what} is another one than in the POST before of the same result", at="sent_at",
         )  # fmt: skip

@@ -20,7 +20,6 @@ from dialsim.logs.findings import (
     LONGEST_RING_MS,
     Finding,
     LogColumns,
-    Mask,
     codes,
     instant,
 )
@@ -64,9 +63,7 @@ def _windows(view: LogColumns) -> Iterator[Finding]:
         hours = OpeningHours(one.windows)
         here = view.campaign == code
         dialled = np.flatnonzero(here & (since != FAR))
-        closed = hours.next_open(since[dialled]) > until[dialled]
-        wrong = np.zeros(len(here), dtype=bool)
-        wrong[dialled[closed]] = True
+        closed = dialled[hours.next_open(since[dialled]) > until[dialled]]
 
         def text(row: int) -> str:
             if since[row] == until[row]:
@@ -76,12 +73,10 @@ def _windows(view: LogColumns) -> Iterator[Finding]:
                 f"{LONGEST_RING_MS // MINUTE} minutes before"
             )
 
-        yield from view.of_calls("T3", wrong, until, text)
+        yield from view.of_calls("T3", closed, until, text)
         lost = np.flatnonzero(here & view.is_queue_timeout)
-        wrong = np.zeros(len(here), dtype=bool)
-        wrong[lost[~hours.are_open(ended[lost] - 1)]] = True
         yield from view.of_calls(
-            "Q6", wrong, ended,
+            "Q6", lost[~hours.are_open(ended[lost] - 1)], ended,
             lambda row: f"lost in the queue at {instant(ended[row])}, while no window was open",
         )  # fmt: skip
 
@@ -144,11 +139,10 @@ def _lines(view: LogColumns) -> Iterator[Finding]:
         over = (busy > limit) & (change[order] == 1) & (at[order] > since)
         if not over.any():
             continue
-        wrong = np.zeros(len(held), dtype=bool)
         # One finding at the peak: each further call above the limit would only repeat it.
-        wrong[rows[order[np.argmax(np.where(over, busy, 0))]]] = True
+        peak = rows[order[[np.argmax(np.where(over, busy, 0))]]]
         text = f"{busy[over].max()} calls at once, but {says} {limit}"
-        yield from view.of_calls("Q1", wrong, begins, text)
+        yield from view.of_calls("Q1", peak, begins, text)
 
 
 def owners(view: LogColumns) -> list[list[int]]:
@@ -223,11 +217,6 @@ def _people(view: LogColumns) -> Iterator[Finding]:
     due = retry_due(ended[one], interval, view.status[one])
     nth = dict(zip(two.tolist(), range(len(two)), strict=True))
 
-    def those(wrong: Mask) -> Mask:
-        mask = np.zeros(len(who), dtype=bool)
-        mask[two[same & wrong]] = True
-        return mask
-
     def early(row: int) -> str:
         index = nth[row]
         return (
@@ -235,28 +224,24 @@ def _people(view: LogColumns) -> Iterator[Finding]:
             f"{instant(ended[one[index]])} and retryInterval is {interval[index]} ms"
         )
 
-    yield from view.of_calls("R2", those(begins < due), ended, early)
+    yield from view.of_calls("R2", two[same & (begins < due)], ended, early)
     reached = codes(CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED)
     was_reached = np.isin(view.status[one], reached)
     yield from view.of_calls(
-        "R3", those(was_reached), ended,
+        "R3", two[same & was_reached], ended,
         lambda row: f"called again, but answered the call "
         f"{view.call_id(int(one[nth[row]]))}"
         f" at {instant(started[one[nth[row]]])}",
     )  # fmt: skip
     number = attempts_so_far(who[rows], counted[rows])
     most = view.setting(lambda settings: settings.max_attempts or None, FAR)
-    over = np.zeros(len(who), dtype=bool)
-    over[rows[(number > most[rows]) & counted[rows]]] = True
     at_number: dict[int, int] = dict(zip(rows.tolist(), number.tolist(), strict=True))
     yield from view.of_calls(
-        "R1", over, ended,
+        "R1", rows[(number > most[rows]) & counted[rows]], ended,
         lambda row: f"attempt {at_number[row]} of this person, but maxAttempts is {most[row]}",
     )  # fmt: skip
-    spent = np.zeros(len(who), dtype=bool)
-    spent[rows[(number >= most[rows]) & ~counted[rows]]] = True
     yield from view.of_calls(
-        "R1", spent, ended,
+        "R1", rows[(number >= most[rows]) & ~counted[rows]], ended,
         lambda row: f"waited for a call after attempt {at_number[row]}, but maxAttempts is "
         f"{most[row]}",
     )  # fmt: skip
@@ -291,10 +276,8 @@ def _counts(
     offset = pd.Series(shown[both["row"]] - both["count"].fillna(0).to_numpy())
     # A history shifts all of a person's counts by the same number, which the log does not show.
     usual = offset.groupby(both["who"].to_numpy()).transform("min").to_numpy()
-    wrong = np.zeros(len(call), dtype=bool)
-    wrong[both["row"].to_numpy()[offset.to_numpy() != usual]] = True
     yield from view.of_bodies(
-        "P5", wrong,
+        "P5", both["row"].to_numpy()[offset.to_numpy() != usual],
         lambda row: f"callAttempt is {shown[row]}, which is not the number of attempts by then",
         at="sent_at",
     )  # fmt: skip
@@ -395,13 +378,11 @@ def _dials(view: LogColumns) -> Iterator[Finding]:
     one, two = order[:-1], order[1:]
     same = who[one] == who[two]
     interval = view.setting(lambda settings: settings.retry_interval, -1)[two]
-    wrong = np.zeros(len(who), dtype=bool)
     due = retry_due(ended[one], interval, view.status[one])
     off = same & (interval >= 0) & (created[two] != due)
-    wrong[two[off]] = True
     before: dict[int, int] = dict(zip(two.tolist(), one.tolist(), strict=True))
     yield from view.of_calls(
-        "R2", wrong, created,
+        "R2", two[off], created,
         lambda row: f"made at {instant(created[row])}, but the call before ended at "
         f"{instant(ended[before[row]])}",
     )  # fmt: skip
@@ -409,10 +390,8 @@ def _dials(view: LogColumns) -> Iterator[Finding]:
     dialled = order[initiated[order] != NO_INSTANT]
     several = pd.Series(numbers[dialled]).groupby(view.campaign[dialled]).nunique()
     many = several.reindex(view.campaign[dialled]).to_numpy() > 1
-    wrong = np.zeros(len(who), dtype=bool)
-    wrong[dialled[shows_the_same(who[dialled], numbers[dialled]) & many]] = True
     yield from view.of_calls(
-        "P3", wrong, initiated,
+        "P3", dialled[shows_the_same(who[dialled], numbers[dialled]) & many], initiated,
         lambda row: f"a retry from {numbers[row]}, the number of the call before; the campaign has "
         "others",
     )  # fmt: skip

@@ -28,6 +28,8 @@ from dialsim.logs.log import Log
 from dialsim.scenario.calendar import range_text
 
 Mask = NDArray[np.bool_]
+Rows = Mask | NDArray[np.integer[Any]] | Sequence[int]
+"""Rows of a table, by a mask or by their indices."""
 
 # Findings listed per rule; further ones are only counted
 MOST_LISTED = 100
@@ -200,11 +202,10 @@ class LogColumns:
         filled = [otherwise if value is None else value for value in values]
         return np.array([*filled, otherwise], dtype=np.int64)[self.campaign]
 
-    def _listed(self, rule: str, wrong: Mask | Sequence[int]) -> list[int]:
-        """Return the first rows of a mask (or of rows) up to `MOST_LISTED`, and count the
-        others.
-        """
-        rows = np.flatnonzero(wrong).tolist() if isinstance(wrong, np.ndarray) else [*wrong]
+    def _listed(self, rule: str, wrong: Rows) -> list[int]:
+        """Return the first rows up to `MOST_LISTED`, and count the others."""
+        given = np.asarray(wrong)
+        rows = (np.flatnonzero(given) if given.dtype == np.bool_ else np.sort(given)).tolist()
         self.omitted[rule] += max(0, len(rows) - MOST_LISTED)
         return rows[:MOST_LISTED]
 
@@ -217,11 +218,11 @@ class LogColumns:
     def of_bodies(
         self,
         rule: str,
-        wrong: Mask | Sequence[int],
+        wrong: Rows,
         text: Callable[[int], str] | str,
         at: str = "ended_at",
     ) -> Iterator[Finding]:
-        """Yield a finding per body in a mask, up to the limit per rule."""
+        """Yield a finding per wrong body, up to the limit per rule."""
         instants, calls, campaigns = self.body(at), self.body("call"), self.body("campaign")
         for row in self._listed(rule, wrong):
             said = text if isinstance(text, str) else text(row)
@@ -236,9 +237,9 @@ class LogColumns:
             )
 
     def of_calls(
-        self, rule: str, wrong: Mask, at: NDArray[np.int64], text: Callable[[int], str] | str
+        self, rule: str, wrong: Rows, at: NDArray[np.int64], text: Callable[[int], str] | str
     ) -> Iterator[Finding]:
-        """Yield a finding per call in a mask, up to the limit per rule."""
+        """Yield a finding per wrong call, up to the limit per rule."""
         lines = self.log.calls["line"].to_numpy()
         for row in self._listed(rule, wrong):
             said = text if isinstance(text, str) else text(row)

@@ -59,12 +59,10 @@ def _of_campaign(
         numbers = view.log.calls.groupby("recipient")["call_no"]
         gaps = view.log.calls["call_no"] - numbers.rank("first")
         missing = np.maximum(missing, gaps.to_numpy(np.int64, na_value=0)[counted[last]])
-    wrong = np.zeros(len(who), dtype=bool)
-    wrong[counted[last]] = missing > 0
     lacks = dict(zip(counted[last].tolist(), missing.tolist(), strict=True))
     counts = dict(zip(counted[last].tolist(), shown[last].tolist(), strict=True))
     yield from view.of_calls(
-        "W1", wrong, ended,
+        "W1", counted[last][missing > 0], ended,
         lambda row: f"attempt {counts[row]} of this person, but the log lacks {lacks[row]} of the "
         f"{kind} before",
     )  # fmt: skip
@@ -125,10 +123,8 @@ def _retries_owed(
     again = is_called_again(status, is_timeout, view.attempt[newest], settings.max_attempts)
     end = FAR if settings.end_at is None else settings.end_at
     due_of = dict(zip(newest.tolist(), due.tolist(), strict=True))
-    wrong = np.zeros(len(who), dtype=bool)
-    wrong[newest[again & (due < min(horizon, end))]] = True
     yield from view.of_calls(
-        "R1", wrong, ended,
+        "R1", newest[again & (due < min(horizon, end))], ended,
         lambda row: f"no call follows, although one was due at {instant(due_of[row])}",
     )  # fmt: skip
 

@@ -116,10 +116,8 @@ def _people(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     for code, one in enumerate(view.log.campaigns):
         here, block = view.campaign == code, expected.blocks[code]
         if block is None:
-            first = np.zeros(len(here), dtype=bool)
-            first[np.flatnonzero(here)[:1]] = True
             yield from view.of_calls(
-                "C1", first, view.instants("ended_at"),
+                "C1", np.flatnonzero(here)[:1], view.instants("ended_at"),
                 f"the scenario has no campaign {one.name or one.id}",
             )  # fmt: skip
             continue
@@ -242,8 +240,7 @@ def _engine(view: LogColumns, expected: Expected) -> Iterator[Finding]:
         gap = least_gap(engine.calls_per_second)
         rows = np.flatnonzero(np.isin(view.campaign, codes) & (initiated != NO_INSTANT))
         rows = rows[np.argsort(initiated[rows], kind="stable")]
-        near = np.zeros(len(initiated), dtype=bool)
-        near[rows[1:][np.diff(initiated[rows]) < gap]] = True
+        near = rows[1:][np.diff(initiated[rows]) < gap]
         yield from view.of_calls(
             "Q4", near, initiated, f"dialled less than {gap} ms after the dial before"
         )
