@@ -303,7 +303,9 @@ def _solved(blocks: list[_Blocks]) -> HoldTimes | None:
         variance = float((missing**2).sum()) / max(len(missing) - len(ENDS), 1) + 1.0
         # Least squares with a Gaussian prior, in closed form.
         information = begun.T @ begun / variance + prior
-        covariance = np.linalg.inv(information).astype(np.float64)
+        # By eigenvalues: with fewer blocks than outcomes, an inverse has negative variances
+        values, vectors = np.linalg.eigh(information)
+        covariance = ((vectors / values) @ vectors.T).astype(np.float64)
         moved = covariance @ (begun.T @ missing / variance - prior @ (means - assumed))
         means = np.maximum(means + moved, _LEAST).astype(np.float64)
     if not blocks:
