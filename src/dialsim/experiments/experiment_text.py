@@ -453,7 +453,7 @@ def _difference_table(
         for name in names
         if (name, "finish_seconds") in known
     ]
-    labels = ("finish", *map(day_label, days), *(MAIN[figure] for figure in shown))
+    labels = ("median finish", *map(day_label, days), *(MAIN[figure] for figure in shown))
     return FigureTable(title, (*labels, *(e.text for e in expressions)), tuple(rows))
 
 
