@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from cli.program import dialsim
+from dialsim.experiments.experiment_text import amount_text
+from dialsim.experiments.figure_names import COST
 from dialsim.experiments.plan import plan
 from dialsim.experiments.plan_text import plan_sentences
 from dialsim.experiments.replications import replicate
@@ -198,6 +200,19 @@ def test_a_cost_limit_names_the_largest_part_of_the_cost_and_what_keeps_to_it() 
     )
     (lines, attempts, goal) = found.nearest
     assert (lines.is_own, attempts.value, goal.kind, goal.value) == (True, 1, "goal", 620)
+
+
+def test_the_cost_of_the_reason_is_the_cost_of_the_value() -> None:
+    talk = {"dist": "exponential", "mean": "60s"}
+    scenario = calling(40, EVERYBODY).behaviour("default", talk_time=talk).also(costs=COSTS)
+    found = plan(scenario.scenario(), LIMIT, (3, 3), "mean(cost) <= 300", jobs=1)
+    runs, cost = found.estimate.runs, found.estimate.cost
+    assert found.why_not is not None
+    assert cost is not None
+    # Expected charges, not those that the runs happened to have
+    assert amount_text("cost", COST.of(runs).mean()) != amount_text("cost", cost)
+    assert f"the cost is {amount_text('cost', cost)} THB on average" in found.why_not.text
+    assert sum(found.estimate.cost_parts().values()) == pytest.approx(cost)
 
 
 def test_other_amounts_name_what_comes_closest() -> None:

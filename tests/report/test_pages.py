@@ -320,6 +320,9 @@ def test_the_page_of_few_replications_does_not_say_by_when_95_in_100_are_done(
     assert few.headings[1][1].startswith("Half of the runs are done by Mon 5 Jan ")
     assert "Will it finish? Yes, in all 6 runs" in few.words
     assert "but 6 runs can't tell how late it may get: 72 or more would." in few.words
+    one = Reader(replications_report(replicate(ACME.scenario(), 1, jobs=1), FurtherRuns(0)))
+    assert "but 1 run can't tell how late it may get" in one.words
+    assert "1 runs" not in one.words
 
 
 @pytest.mark.slow
