@@ -400,10 +400,13 @@ def ratios() -> list[Finding]:
             what = f"a bare server of the same bytes / a page of {name}"
             found.append(Finding(what, others / own, least=least))
     for kind in ("campaigns", "organizations", "agents"):
-        with dialsim.Sandbox(scenario_text(10, 4)) as sandbox:
-            taken = [added(sandbox, kind, number) for number in range(1_000)]
-            ratio = median(taken[-20:]) / median(taken[5:25])
-            found.append(Finding(f"the 1,000th of the {kind} / the 10th, time", ratio, most=2))
+        text = scenario_text(10, 4)
+        with dialsim.Sandbox(text) as small, dialsim.Sandbox(text) as large:
+            for number in range(980):
+                added(large, kind, number)
+            turns = [(added(small, kind, n), added(large, kind, 980 + n)) for n in range(25)]
+            few, many = (median(times[5:]) for times in zip(*turns, strict=True))
+            found.append(Finding(f"the 1,000th of the {kind} / the 10th", many / few, most=2))
     with dialsim.Sandbox(scenario_text(10, 4)) as sandbox:
         for number in range(400):
             added(sandbox, "organizations", number)
