@@ -602,24 +602,22 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
         values = values.reset_index(drop=True)
         return values.where(has_body)
 
-    def number(name: str, otherwise: int) -> NDArray[Any]:
-        values = np.full(len(table), otherwise, dtype=np.int64)
-        values[has_body] = log.calls[name].to_numpy()[of_call[has_body]]
+    def number(name: str, otherwise: int = 0) -> NDArray[Any]:
+        known = log.calls[name].to_numpy()
+        values = np.full(len(table), otherwise, dtype=known.dtype)
+        values[has_body] = known[of_call[has_body]]
         return values
 
     calls = pd.DataFrame(
         {
             "campaign": codes.astype(np.int32),
-            "setting": number("setting", -1).astype(np.int32),
-            "line": number("line", 0),
+            "setting": number("setting", -1),
             "recipient": pd.array(people, dtype="Int64"),
-            "tel": from_bodies("tel"),
-            "fields": from_bodies("fields"),
-            "bodies": number("bodies", 0).astype(np.int32),
-            "re_analyses": number("re_analyses", 0).astype(np.int32),
-            "sent_at": from_bodies("sent_at"),
-            "received": number("received", 0).astype(bool),
-            "masked": number("masked", 0).astype(bool),
+            **{name: from_bodies(name) for name in ("tel", "fields", "sent_at")},
+            **{
+                name: number(name)
+                for name in ("line", "bodies", "re_analyses", "received", "masked")
+            },
             "position": table["recipient"].astype("Int64"),
             **{ours: table[name] for name, ours in _TABLE.items()},
         }
