@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dialsim.logs.replay import Replayed, replay
     from dialsim.logs.verify import Verified, verify
     from dialsim.results.excel import for_excel
-    from dialsim.results.result import Result, run
+    from dialsim.results.result import Result, open, run
     from dialsim.sandbox.client.sandbox import Sandbox
     from dialsim.scenario.loading import load, loads
     from dialsim.scenario.scenario import Scenario
@@ -97,6 +97,7 @@ _HOMES = {
     "forecast": "dialsim.experiments.forecast",
     "load": "dialsim.scenario.loading",
     "loads": "dialsim.scenario.loading",
+    "open": "dialsim.results.result",
     "optimize": "dialsim.experiments.optimum",
     "plan": "dialsim.experiments.plan",
     "read_log": "dialsim.logs.log",
@@ -149,6 +150,7 @@ __all__ = [
     "forecast",
     "load",
     "loads",
+    "open",
     "optimize",
     "plan",
     "read_log",

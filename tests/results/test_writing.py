@@ -3,11 +3,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 import pytest
@@ -253,3 +255,94 @@ def test_the_bytes_are_the_same_in_every_process_and_for_every_hash_seed(
     assert writer.returncode == 0
     assert digests(here) == digests(there)
     assert set(digests(here)) == FILES - {"manifest.json"} | {"scenario.yaml"}
+
+
+def first_campaign() -> Result:
+    place = Path(__file__).parents[2] / "scenarios"
+    return dialsim.run(dialsim.load(place / "first-campaign.yaml"), seed=7)
+
+
+@pytest.mark.parametrize("name", [*TABLES, "webhooks"])
+def test_a_changed_table_changes_neither_the_result_nor_its_files(
+    name: str, tmp_path: Path
+) -> None:
+    result = first_campaign()
+    before = getattr(result, name)
+    taken = getattr(result, name)
+    taken["recipient" if "recipient" in taken else "campaign"] = "changed"
+    pd.testing.assert_frame_equal(getattr(result, name), before)
+    other = first_campaign().write(tmp_path / "other")
+    place = result.write(tmp_path / "run")
+    for file in FILES - {"manifest.json"}:
+        assert (place / file).read_bytes() == (other / file).read_bytes(), file
+
+
+def test_a_cell_set_in_place_does_not_reach_the_result() -> None:
+    result = first_campaign()
+    calls = result.calls
+    calls.loc[0, "call"] = 99
+    assert result.calls.loc[0, "call"] == 1
+
+
+def test_setting_a_column_of_the_property_warns() -> None:
+    result = first_campaign()
+    with pytest.warns(pd.errors.ChainedAssignmentError):
+        result.calls["minutes"] = 1
+    assert "minutes" not in result.calls
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_a_result_survives_pickling(engine: Literal["simpy", "compiled"]) -> None:
+    place = Path(__file__).parents[2] / "scenarios"
+    result = dialsim.run(dialsim.load(place / "people-from-a-file.yaml"), engine=engine)
+    read = result.calls  # read tables must not stand in the way
+    back = pickle.loads(pickle.dumps(result))
+    pd.testing.assert_frame_equal(back.calls, read)
+    assert back.summary.to_json() == result.summary.to_json()
+    assert str(back.story(0)) == str(result.story(0))
+    assert len(back.webhooks.body[0]) == len(result.webhooks.body[0])
+
+
+def test_a_live_result_survives_pickling() -> None:
+    place = Path(__file__).parents[2] / "scenarios"
+    simulation = dialsim.Simulation(dialsim.load(place / "first-campaign.yaml"))
+    result = Result(simulation.run())
+    back = pickle.loads(pickle.dumps(result))
+    pd.testing.assert_frame_equal(back.calls, result.calls)
+
+
+def test_a_written_folder_opens_as_a_result(tmp_path: Path) -> None:
+    result = first_campaign()
+    place = result.write(tmp_path / "run", without=["transitions"])
+    opened = dialsim.open(place)
+    for name in (*TABLES, "compliance"):
+        pd.testing.assert_frame_equal(getattr(opened, name), getattr(result, name))
+    assert opened.summary.to_json() == result.summary.to_json()
+    assert opened.wall_seconds == result.wall_seconds
+    assert "First campaign" in repr(opened)
+    assert pickle.loads(pickle.dumps(opened)).calls.equals(result.calls)
+    again = opened.write(tmp_path / "again")
+    assert (again / "calls.parquet").read_bytes() == (place / "calls.parquet").read_bytes()
+
+
+def test_tables_of_an_opened_folder_are_those_written(tmp_path: Path) -> None:
+    place = first_campaign().write(tmp_path / "run")
+    (place / "scenario.yaml").write_text("name: another")  # the tables do not need it
+    assert dialsim.open(place).calls.equals(first_campaign().calls)
+    with pytest.raises(dialsim.DialsimError, match=r"scenario\.yaml"):
+        _ = dialsim.open(place).summary
+
+
+def test_an_opened_folder_with_other_figures_says_so(tmp_path: Path) -> None:
+    place = first_campaign().write(tmp_path / "run")
+    (place / "summary.json").write_text("{}")
+    with pytest.raises(dialsim.DialsimError, match="comes to other figures now"):
+        _ = dialsim.open(place).summary
+
+
+def test_folders_that_are_no_run_do_not_open(tmp_path: Path) -> None:
+    with pytest.raises(dialsim.DialsimError, match="is not a result of dialsim"):
+        dialsim.open(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"scenario_sha256": "", "experiment": "sweep"}')
+    with pytest.raises(OutputError, match="is the folder of a sweep, not of one run"):
+        dialsim.open(tmp_path)

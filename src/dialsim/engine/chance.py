@@ -179,6 +179,11 @@ class Draws:
         self._columns: dict[tuple[Purpose, int], Column[float]] = {}
         self._latest: tuple[tuple[int, ...], NDArray[np.float64]] = (), np.empty(0)
 
+    def __reduce__(self) -> tuple[type[Draws], tuple[object, ...]]:
+        """Pickle the address of the draws; they are made again when they are needed."""
+        address = self._seed, self._replication, self._position, self.count, self._rows
+        return type(self), address
+
     def uniforms(
         self, purpose: Purpose, attempt: int, block: int, size: int, detail: tuple[int, ...] = ()
     ) -> NDArray[np.float64]:

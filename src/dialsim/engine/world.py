@@ -139,6 +139,10 @@ class World:
         if like is not None and self._has_the_chance_of(like):
             self._reactions, self.chances = like._reactions, like.chances
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a pickle holds: everything but the draws."""
+        return self.__dict__ | {"_reactions": {}, "chances": Chances()}
+
     def forget_draws(self) -> None:
         """Release the draws, which take more memory than the log of a run; a further run of this
         world makes them again.

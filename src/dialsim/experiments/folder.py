@@ -25,6 +25,7 @@ from dialsim.interface.instants import format_instant, ms_of
 from dialsim.results.figures import is_instant
 from dialsim.results.folder import (
     MANIFEST,
+    SUMMARY,
     check_place,
     replacing,
     source_entries,
@@ -142,7 +143,6 @@ def _instant(instant: datetime | None) -> str | None:
     return None if instant is None else format_instant(ms_of(instant))
 
 
-SUMMARY = "summary.json"
 FILE = "file-"
 """Prefix of the folders of a comparison's further files, numbered from 2."""
 

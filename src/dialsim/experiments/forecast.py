@@ -19,7 +19,7 @@ import numpy as np
 from dialsim.engine.windows import Windows
 from dialsim.errors import ExperimentError
 from dialsim.experiments import experiment_text
-from dialsim.experiments.folder import SUMMARY, replications_document
+from dialsim.experiments.folder import replications_document
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import RunSettings, runner
@@ -33,7 +33,7 @@ from dialsim.interface.instants import (
     parse_instant,
     short_text,
 )
-from dialsim.results.folder import MANIFEST
+from dialsim.results.folder import MANIFEST, SUMMARY
 from dialsim.results.summary_text import FigureTable
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.campaign import GeneratedRecipients

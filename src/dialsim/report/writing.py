@@ -39,9 +39,9 @@ from dialsim.report.what_if import (
     what_would_help,
 )
 from dialsim.results.excel import NAME as WORKBOOK
-from dialsim.results.folder import read_manifest, read_source
+from dialsim.results.folder import SUMMARY, read_manifest, read_source
 from dialsim.results.progress import Progress
-from dialsim.results.result import Result, run
+from dialsim.results.result import Result, WrittenResult, run
 from dialsim.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -222,11 +222,11 @@ def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = 
     """
     said = read_manifest(folder)
     if "experiment" not in said:
-        return put(_run(folder, said, pairs, progress), folder)
+        return put(run_report(WrittenResult(folder), pairs, progress), folder)
     # Its runs are incomplete, and the command would have to know its options to continue.
     if not said["finished"]:
         raise DialsimError(f"{folder} is not finished; the command that made it goes on with it")
-    found = orjson.loads((folder / "summary.json").read_bytes())
+    found = orjson.loads((folder / SUMMARY).read_bytes())
     kept = said["arguments"].pop("what_if", None)
     further = FurtherRuns(kept if pairs is None else pairs, store=folder, progress=progress)
     if said["experiment"] == "replications":
@@ -242,17 +242,6 @@ def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = 
     else:
         page = _plan(folder, said, further)
     return put(page, folder)
-
-
-def _run(folder: Path, said: dict[str, Any], pairs: int | None, progress: Progress | None) -> str:
-    result = run(read_source(folder), seed=said["seed"], replication=said["replication"])
-    # Byte by byte: another version of a library may change a single draw.
-    if result.summary.to_json() != (folder / "summary.json").read_bytes():
-        raise DialsimError(
-            f"{folder} can't be brought back: its scenario comes to other figures now than with "
-            f"dialsim {said['dialsim']} and the libraries of then"
-        )
-    return run_report(result, pairs, progress)
 
 
 def _replications(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 LIBRARIES = ("numba", "numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
 
 MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
 _LOCK = "lock"
 
 
@@ -276,7 +277,7 @@ def write_result(
                 _write_table(getattr(result, name), draft / f"{name}.parquet")
         if WEBHOOKS not in without:
             _write_webhooks(result, draft)
-        (draft / "summary.json").write_bytes(result.summary.to_json())
+        (draft / SUMMARY).write_bytes(result.summary.to_json())
         write_source(result.trace.world.scenario, draft)
         if also is not None:
             also(draft)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare, run_world
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
+from dialsim.errors import DialsimError, OutputError
 from dialsim.results.progress import Progress, Shown, followed
 from dialsim.results.run_view import RunView
 
@@ -28,51 +29,105 @@ if TYPE_CHECKING:
 class Result:
     """Result of a run. Tables are computed on first use, and kept.
 
-    `trace` is the finished run, `wall_seconds` its wall-clock time, if known. `reading` is the data
-    that tables and plots share.
+    Each access to a table returns a copy, which costs no memory until it is changed: a change stays
+    in the caller's variable, and the other tables, figures and files do not see it.
+
+    `wall_seconds` is the wall-clock time of the run, if known. A result can be pickled.
+
+    >>> result = dialsim.run(scenario, seed=7)
+    >>> calls = result.calls
+    >>> calls["minutes"] = calls.call_duration_ms / 60_000
+    >>> "minutes" in result.calls
+    False
     """
 
     def __init__(self, trace: Trace, wall_seconds: float | None = None) -> None:
-        self.trace = trace
+        self._trace = trace
         self.wall_seconds = wall_seconds
-        self.reading = RunView(trace)
 
     @cached_property
+    def trace(self) -> Trace:
+        """Finished run."""
+        return self._trace
+
+    @cached_property
+    def reading(self) -> RunView:
+        """Data that tables and plots share."""
+        return RunView(self.trace)
+
+    def __reduce__(self) -> tuple[type[Result], tuple[Trace, float | None]]:
+        """Pickle the trace, from which everything else is read."""
+        return Result, (self.trace, self.wall_seconds)
+
+    @cached_property
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        return {}
+
+    def _table(self, name: str) -> pd.DataFrame:
+        if name not in self._tables:
+            self._tables[name] = self._made(name)
+        # pandas copies on write: the table that is kept does not see changes.
+        return self._tables[name].copy(deep=False)
+
+    def _made(self, name: str) -> pd.DataFrame:
+        from dialsim.results import tables
+
+        made: pd.DataFrame = getattr(tables, f"{name}_table")(self.reading)
+        return made
+
+    @property
     def calls(self) -> pd.DataFrame:
-        """Table with one row per call; see `dialsim.results.tables`."""
-        from dialsim.results.tables import calls_table
+        """Table with one row per call, by organization, campaign, recipient and call.
 
-        return calls_table(self.reading)
+        | column | content |
+        |---|---|
+        | `organization`, `campaign`, `segment` | names |
+        | `recipient` | position of the recipient on the list, from 0 |
+        | `call_id`, `session_id` | ids of the interface |
+        | `call` | number of the recipient's call, from 1 |
+        | `attempt` | number of the attempt; null for a call that was not dialled |
+        | `status`, `agent_status` | as in the webhook |
+        | `caller_id`, `voice_key` | of the newest dial |
+        | `created_at`, `queued_at`, `initiated_at`, `ringing_at` | instants in UTC; null if never |
+        | `call_started_at`, `call_ended_at` | instants of the answer and of the end |
+        | `call_duration_ms` | length of the conversation in ms |
+        | `analysis`, `funnel` | state of the analysis, and step of the funnel |
+        | `cost` | in the currency of `costs`; null without costs |
+        | `voice_engine` | generation of the voice engine, 1 or 2 |
 
-    @cached_property
-    def transitions(self) -> pd.DataFrame:
-        """Table with one row per change of a call; see `dialsim.results.tables`."""
-        from dialsim.results.tables import transitions_table
-
-        return transitions_table(self.reading)
-
-    @cached_property
-    def recipients(self) -> pd.DataFrame:
-        """Table with one row per recipient, at the end of the run; see `dialsim.results.tables`."""
-        from dialsim.results.tables import recipients_table
-
-        return recipients_table(self.reading)
-
-    @cached_property
-    def campaigns(self) -> pd.DataFrame:
-        """Table with one row per change of a campaign's status; see `dialsim.results.tables`."""
-        from dialsim.results.tables import campaigns_table
-
-        return campaigns_table(self.reading)
-
-    @cached_property
-    def webhooks(self) -> pd.DataFrame:
-        """Table with one row per POST of the webhook, in the order sent; see
-        `dialsim.results.tables`.
+        >>> int(result.calls.attempt.max())
+        2
         """
-        from dialsim.results.tables import webhooks_table
+        return self._table("calls")
 
-        return webhooks_table(self.reading)
+    @property
+    def transitions(self) -> pd.DataFrame:
+        """Table with one row per change of a call: `at`, `organization`, `campaign`, `recipient`,
+        `call`, `from_status`, `to_status`, `phase`, `cause`.
+        """
+        return self._table("transitions")
+
+    @property
+    def recipients(self) -> pd.DataFrame:
+        """Table with one row per recipient, at the end of the run.
+
+        `recipient` is the position on the list, from 0. Beside the columns of the list there are
+        `recipient_id`, `call_attempt`, `latest_call_status`, `reached_at` (null for never),
+        `state`, `created_at` and `updated_at`.
+        """
+        return self._table("recipients")
+
+    @property
+    def campaigns(self) -> pd.DataFrame:
+        """Table with one row per change of a campaign's status: `at`, `organization`, `campaign`,
+        `from_status`, `to_status`, `cause`.
+        """
+        return self._table("campaigns")
+
+    @property
+    def webhooks(self) -> pd.DataFrame:
+        """Table with one row per POST of the webhook, in the order sent; `body` is the payload."""
+        return self._table("webhooks")
 
     @cached_property
     def compliance(self) -> pd.DataFrame:
@@ -203,3 +258,67 @@ def result_of(world: World, engine: Engine, progress: Progress | None = None) ->
     begin = time.perf_counter()
     trace = run_world(world, engine, progress)
     return Result(trace, wall_seconds=round(time.perf_counter() - begin, 3))
+
+
+class WrittenResult(Result):
+    """Result in a folder: tables are read from its files, the rest is simulated again."""
+
+    def __init__(self, folder: Path) -> None:
+        from dialsim.results.folder import read_manifest
+
+        self.folder = folder
+        self._manifest = read_manifest(folder)
+        if "experiment" in self._manifest:
+            raise OutputError(
+                f"{folder} is the folder of a {self._manifest['experiment']}, not of one run: "
+                "dialsim.open reads folders of dialsim run and of Result.write"
+            )
+        self.wall_seconds = self._manifest["wall_seconds"]
+
+    @cached_property
+    def trace(self) -> Trace:
+        """Trace of the same run. Raises DialsimError if its figures are not those of the folder."""
+        from dialsim.results.folder import SUMMARY, read_source
+
+        said = self._manifest
+        made = run(read_source(self.folder), seed=said["seed"], replication=said["replication"])
+        # Byte by byte: another version of a library may change a single draw.
+        if made.summary.to_json() != (self.folder / SUMMARY).read_bytes():
+            raise DialsimError(
+                f"{self.folder} can't be brought back: its scenario comes to other figures now "
+                f"than with dialsim {said['dialsim']} and the libraries of then"
+            )
+        return made.trace
+
+    def _made(self, name: str) -> pd.DataFrame:
+        file = self.folder / f"{name}.parquet"
+        if not file.is_file():
+            return super()._made(name)
+        import pandas as pd
+
+        made = pd.read_parquet(file)
+        # The texts of a column without any come back as objects.
+        empty = pd.CategoricalDtype(pd.Index([], dtype="str"))
+        for column, dtype in made.dtypes.items():
+            if isinstance(dtype, pd.CategoricalDtype) and not len(dtype.categories):
+                made[column] = made[column].astype(empty)
+        return made
+
+    def __repr__(self) -> str:
+        said = self._manifest
+        return f"<dialsim.Result {said['scenario']!r} seed {said['seed']}, from {self.folder}>"
+
+
+def open(folder: str | os.PathLike[str]) -> Result:
+    """Read a folder of `dialsim run --out` or `Result.write` as a result.
+
+    Tables are read from the folder's files, as they were written. Everything else (summary, plots,
+    stories, webhooks) is simulated again on first use from the scenario in the folder, and checked
+    against its summary. Raises DialsimError for another folder, and on first use if the scenario's
+    lists have changed since, or come to other figures now.
+
+    >>> place = result.write("out/first")
+    >>> dialsim.open(place).calls.equals(result.calls)
+    True
+    """
+    return WrittenResult(Path(folder))
