@@ -221,10 +221,10 @@ def verify(file: Path) -> None:
     from job import clocked
 
     from dialsim.logs.log import read_log
-    from dialsim.logs.verify import verify
+    from dialsim.logs.verify import check
 
     log = read_log(file)
-    print(clocked(lambda: verify(log))[1])
+    print(clocked(lambda: check(log))[1])
 
 
 def line(finding: Finding) -> str:

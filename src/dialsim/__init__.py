@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dialsim.logs.log_comparison import LogComparison, compare_log
     from dialsim.logs.record import RecordedCalls
     from dialsim.logs.replay import Replayed, replay
-    from dialsim.logs.verify import Verified, verify
+    from dialsim.logs.verify import Verified, check
     from dialsim.results.excel import for_excel
     from dialsim.results.result import Result, open, run
     from dialsim.sandbox.client.sandbox import Sandbox
@@ -90,6 +90,7 @@ _HOMES = {
     "Verified": "dialsim.logs.verify",
     "WorkersLost": "dialsim.errors",
     "calibrate": "dialsim.logs.calibrate",
+    "check": "dialsim.logs.verify",
     "compare": "dialsim.experiments.comparison",
     "compare_log": "dialsim.logs.log_comparison",
     "explore": "dialsim.studio",
@@ -105,7 +106,6 @@ _HOMES = {
     "replicate": "dialsim.experiments.replications",
     "run": "dialsim.results.result",
     "sweep": "dialsim.experiments.sweep",
-    "verify": "dialsim.logs.verify",
 }
 
 __all__ = [
@@ -143,6 +143,7 @@ __all__ = [
     "WorkersLost",
     "__version__",
     "calibrate",
+    "check",
     "compare",
     "compare_log",
     "explore",
@@ -158,7 +159,6 @@ __all__ = [
     "replicate",
     "run",
     "sweep",
-    "verify",
 ]
 
 

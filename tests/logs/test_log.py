@@ -21,7 +21,7 @@ from dialsim.errors import LogError
 from dialsim.logs.contents import contents
 from dialsim.logs.entries import LONGEST_LINE
 from dialsim.logs.log import Log, read_log
-from dialsim.logs.verify import verify
+from dialsim.logs.verify import check
 from logs.good_log import Entry, entries, scenario, written
 
 PLAIN = ["call_id", "recipient", "tel", "attempt", "status", "started_at", "ended_at",
@@ -258,7 +258,7 @@ def test_no_value_anywhere_breaks_the_reader_or_verify(
             found = read_log(path)
         except LogError:
             continue
-        verify(found)
+        check(found)
         contents(found)
 
 

@@ -13,7 +13,7 @@ import dialsim
 from dialsim.errors import LogError
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.logs.log import Log, read_log
-from dialsim.logs.verify import Verified, verify
+from dialsim.logs.verify import Verified, check
 from dialsim.testing import Sketch
 from logs.good_log import Entry, entries, scenario, written
 
@@ -92,10 +92,10 @@ def unknown_status(table: pd.DataFrame) -> pd.DataFrame:
 def test_a_table_of_calls_is_held_to_the_settings_of_a_scenario(
     change: Any, rule: str, folder: Path
 ) -> None:
-    assert verify(read_log(folder), scenario()).findings == ()
+    assert check(read_log(folder), scenario()).findings == ()
     log = changed(folder, change)
     for plan in [scenario()] + [None] * (change in (first_calls_gone, unknown_status)):
-        found = verify(log, plan)
+        found = check(log, plan)
         assert rule in found.checked
         assert rule in rules(found), found.findings[:3]
 
@@ -118,7 +118,7 @@ def test_a_table_that_is_no_table_of_calls_is_refused(change: Any, says: str, fo
 
 
 def test_without_settings_the_rules_that_rest_on_them_are_not_looked_at(folder: Path) -> None:
-    found = verify(read_log(folder))
+    found = check(read_log(folder))
     assert found.findings == ()
     assert not {"R1", "R2", "T3", "C1", "C7", "Q6"} & {*found.checked}
     assert "C1, C7, Q6, R1, R2, T3" in dict(found.unseen)
@@ -140,12 +140,12 @@ def test_parameters_that_do_not_fit_the_schema_are_found(amount: Any, tmp_path: 
     with (tmp_path / "log.jsonl").open("wb") as file:
         made.write_webhooks(file)
     plan = with_parameters(amount=3).scenario()
-    assert verify(read_log(tmp_path / "log.jsonl"), plan).findings == ()
+    assert check(read_log(tmp_path / "log.jsonl"), plan).findings == ()
     text = (tmp_path / "log.jsonl").read_bytes()
     value = {None: b"", "5": b'"amount":"5"', True: b'"amount":true'}[amount]
     assert b'"amount":3' in text
     (tmp_path / "log.jsonl").write_bytes(text.replace(b'"amount":3', value))
-    found = verify(read_log(tmp_path / "log.jsonl"), plan).findings
+    found = check(read_log(tmp_path / "log.jsonl"), plan).findings
     assert {one.rule for one in found} == {"C1"}
     assert "agentParams: amount " in found[0].text
 
@@ -153,7 +153,7 @@ def test_parameters_that_do_not_fit_the_schema_are_found(amount: Any, tmp_path: 
 def test_first_attempts_that_are_missing_are_found(tmp_path: Path) -> None:
     tel = min(body_of(e)["tel"] for e in entries() if body_of(e)["callAttempt"] == 2)
     left = [e for e in entries() if (body_of(e)["tel"], body_of(e)["callAttempt"]) != (tel, 1)]
-    found = verify(read_log(written(tmp_path, left)), scenario()).findings
+    found = check(read_log(written(tmp_path, left)), scenario()).findings
     assert [one.rule for one in found] == ["W1"]
     assert found[0].text.endswith("but the log lacks 1 of the attempts before")
 
@@ -166,7 +166,7 @@ def body_of(entry: Entry) -> dict[str, Any]:
 def test_recipients_of_the_list_without_a_call_are_found(tmp_path: Path) -> None:
     gone = {f"{entry['body']['payload']['recipient']['tel']}" for entry in entries(260)[::3]}
     log = [e for e in entries() if e["body"]["payload"]["recipient"]["tel"] not in gone]
-    found = verify(read_log(written(tmp_path, log)), scenario())
+    found = check(read_log(written(tmp_path, log)), scenario())
     assert [one.rule for one in found.findings] == ["W1"]
     assert " of the scenario's list no call at all" in found.findings[0].text
 
@@ -188,7 +188,7 @@ def test_two_organizations_with_two_constant_limits_are_both_looked_at(tmp_path:
         text = (tmp_path / "log.jsonl").read_text()
         lines += text.replace('"agent":{"id":"', f'"agent":{{"id":"{name}').encode()
     (tmp_path / "log.jsonl").write_bytes(lines)
-    found = verify(read_log(tmp_path / "log.jsonl"))
+    found = check(read_log(tmp_path / "log.jsonl"))
     assert "Q1" in found.checked
     assert not [rule for rule, _ in found.unseen if rule.startswith("Q1")]
 
@@ -234,8 +234,8 @@ def test_nothing_is_found_in_odd_logs_of_good_campaigns(
         plan = scenario() if seed % 2 else _other(seed)
         log = entries() if seed % 2 else _log_of(seed, tmp_path)
         path = written(tmp_path, odd(log, chance))
-        assert verify(read_log(path)).findings == (), seed
-        assert verify(read_log(path), plan).findings == (), seed
+        assert check(read_log(path)).findings == (), seed
+        assert check(read_log(path), plan).findings == (), seed
 
 
 def _other(seed: int) -> Any:

@@ -11,7 +11,7 @@ import dialsim
 from dialsim.logs.findings import LONGEST_RING_MS
 from dialsim.logs.log import read_log
 from dialsim.logs.scenario_rules import Expected
-from dialsim.logs.verify import verify
+from dialsim.logs.verify import check
 from engine.breadth import broad_scenario
 from engine.chancy import chancy_scenario
 from engine.readings import loaded
@@ -26,15 +26,15 @@ def test_at_least_65_kinds_of_faults_are_sown() -> None:
 
 def test_nothing_is_found_in_the_good_log(tmp_path: Path) -> None:
     log = read_log(written(tmp_path, entries()))
-    assert verify(log).findings == ()
-    assert verify(log, scenario()).findings == ()
+    assert check(log).findings == ()
+    assert check(log, scenario()).findings == ()
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found(name: str, tmp_path: Path) -> None:
     fault, log = FAULTS[name], entries()
     fault.sow(log)
-    found = verify(read_log(written(tmp_path, log))).findings
+    found = check(read_log(written(tmp_path, log))).findings
     assert fault.rule in {finding.rule for finding in found}, found[:5]
 
 
@@ -48,7 +48,7 @@ def test_of_many_findings_of_a_kind_the_first_100_are_listed_and_all_are_counted
             call["callDuration"] = "1.000"
             lines.append(line)
             entry["body"]["payload"]["campaign"]["maxAttempts"] = 3 + (wrong := wrong + 1)
-    found = verify(read_log(written(tmp_path, log)))
+    found = check(read_log(written(tmp_path, log)))
     assert wrong > 110
     of_kind = [one for one in found.findings if "but callDuration is" in one.text]
     assert len(of_kind) == 100
@@ -78,21 +78,21 @@ def test_nothing_is_found_in_good_random_logs(
         folder.mkdir()
         result.calls.to_parquet(folder / "calls.parquet")
         if len(result.calls):
-            assert verify(read_log(folder), followed).findings == (), seed
-            assert verify(read_log(folder)).findings == (), seed
+            assert check(read_log(folder), followed).findings == (), seed
+            assert check(read_log(folder)).findings == (), seed
         with (folder / "webhooks.jsonl").open("wb") as file:
             result.write_webhooks(file)
         if not (folder / "webhooks.jsonl").stat().st_size:
             continue
         run, bodies = read_log(folder), read_log(folder / "webhooks.jsonl")
         assert (run.damaged, bodies.damaged) == (0, 0)
-        assert verify(run, followed).findings == (), seed
-        assert verify(run).findings == (), seed
+        assert check(run, followed).findings == (), seed
+        assert check(run).findings == (), seed
         calls = run.calls
         rings = calls["started_at"].fillna(calls["ended_at"]) - calls["initiated_at"]
         if rings.max().total_seconds() * 1000 > LONGEST_RING_MS:
             continue
         expected = Expected(followed, bodies.campaigns)
-        assert verify(bodies, followed).findings == (), seed
+        assert check(bodies, followed).findings == (), seed
         if not any(expected.lists_twice(code) for code in range(len(bodies.campaigns))):
-            assert verify(bodies).findings == (), seed
+            assert check(bodies).findings == (), seed

@@ -128,7 +128,7 @@ def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) ->
     Each finding names the rule, the call, the instant and the two facts that collide. Rules that
     the log can't show are listed. Exit status: 0 nothing found, 1 something found, 2 no log.
     """
-    from dialsim.logs.verify import verify as check
+    from dialsim.logs.verify import check
     from dialsim.scenario.loading import load
 
     loaded = None if scenario is None else load(scenario)
@@ -440,6 +440,7 @@ _FORMS = {
     "csv": "a CSV file",
     "parquet": "a Parquet file",
     "database": "a database",
+    "table": "a table of calls",
 }
 
 

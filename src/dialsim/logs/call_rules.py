@@ -10,8 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.conformance.calls import STATUSES, attempts_so_far, retry_due, shows_the_same
-from dialsim.conformance.hours import OpeningHours
+from dialsim.conformance.calls import (
+    STATUSES,
+    OpeningHours,
+    attempts_so_far,
+    retry_due,
+    shows_the_same,
+)
 from dialsim.interface.instants import MINUTE
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.logs.bodies import NO_INSTANT, Settings
@@ -35,7 +40,7 @@ def findings(view: LogColumns) -> Iterator[Finding]:
     yield from _lines(view)
     yield from _after_the_end(view)
     yield from _people(view)
-    if view.log.form == "run":
+    if view.log.columns:
         yield from _dials(view)
         yield from _bodies_owed(view)
 
@@ -43,7 +48,7 @@ def findings(view: LogColumns) -> Iterator[Finding]:
 def first_dial(view: LogColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the limits (both included) of the dial of each call; `FAR` without a dial."""
     initiated = view.instants("initiated_at")
-    if view.log.form == "run":
+    if view.log.columns:
         known = initiated != NO_INSTANT
         return np.where(known, initiated, FAR), np.where(known, initiated, FAR)
     started, ended = view.instants("started_at"), view.instants("ended_at")
@@ -124,7 +129,7 @@ def _lines(view: LogColumns) -> Iterator[Finding]:
     from the first end of a call on.
     """
     log, ended = view.log, view.instants("ended_at")
-    begins = view.instants("initiated_at" if log.form == "run" else "started_at")
+    begins = view.instants("initiated_at" if log.columns else "started_at")
     held = (begins != NO_INSTANT) & (ended > begins) & view.is_counted
     for codes_of_owner in owners(view):
         rows = np.flatnonzero(held & np.isin(view.campaign, codes_of_owner))
@@ -147,7 +152,10 @@ def _lines(view: LogColumns) -> Iterator[Finding]:
 
 def owners(view: LogColumns) -> list[list[int]]:
     """Return the campaigns of each organization, or of each agent where none is known."""
-    named = pd.Series([one.organization or one.agent_id or one.id for one in view.log.campaigns])
+    # Campaigns of a table that names no organizations belong to one
+    named = pd.Series(
+        [one.organization or one.agent_id or one.id or "" for one in view.log.campaigns]
+    )
     return [[*group] for group in named.groupby(named).groups.values()]
 
 
@@ -225,10 +233,8 @@ def _people(view: LogColumns) -> Iterator[Finding]:
         )
 
     yield from view.of_calls("R2", two[same & (begins < due)], ended, early)
-    reached = codes(CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED)
-    was_reached = np.isin(view.status[one], reached)
     yield from view.of_calls(
-        "R3", two[same & was_reached], ended,
+        "R3", two[same & view.was_reached[one]], ended,
         lambda row: f"called again, but answered the call "
         f"{view.call_id(int(one[nth[row]]))}"
         f" at {instant(started[one[nth[row]]])}",
@@ -263,7 +269,7 @@ def _counts(
         lambda row: f"callAttempt is {shown[row]}, but {rank[call[row]]} attempts had ended",
     )  # fmt: skip
     yield from _latest(view, rank)
-    if view.log.form != "run":
+    if not view.log.columns:
         return
     sent = view.body("sent_at")
     who, ended, counted = view.recipient, view.instants("ended_at"), view.is_counted
@@ -320,7 +326,7 @@ _UNSURE_SHARE = 0.02
 
 def doubts(view: LogColumns) -> Doubts:
     """Return who may be listed twice, from calls that one person can't have had."""
-    if view.log.form == "run":
+    if view.log.columns:
         return Doubts(np.empty(0, dtype=np.int64), {})
     who, ended = view.recipient, view.instants("ended_at")
     shown = np.full(len(view.log.calls), FAR)
@@ -374,12 +380,15 @@ def _dials(view: LogColumns) -> Iterator[Finding]:
             )  # fmt: skip
     lost = view.is_queue_timeout
     yield from view.of_calls("P5", lost & (view.attempt > 0), ended, "a queue timeout is counted")
-    order = np.lexsort((created, who))
+    order = np.lexsort((calls["call_no"].to_numpy(np.int64, na_value=0), created, who))
     one, two = order[:-1], order[1:]
     same = who[one] == who[two]
     interval = view.setting(lambda settings: settings.retry_interval, -1)[two]
     due = retry_due(ended[one], interval, view.status[one])
+    known = (created[two] != NO_INSTANT) & (ended[one] != NO_INSTANT)
     off = same & (interval >= 0) & (created[two] != due)
+    if view.log.form == "table":  # a foreign table may not know them all
+        off &= known
     before: dict[int, int] = dict(zip(two.tolist(), one.tolist(), strict=True))
     yield from view.of_calls(
         "R2", two[off], created,

@@ -109,7 +109,7 @@ def file_source(path: Path, column: str | None, progress: Progress | None) -> So
         size = path.stat().st_size
     except OSError as error:
         raise LogError(f"{path}: can't be read ({error.strerror or error})") from None
-    start = _start(path)
+    start = first_bytes(path)
     text = start.removeprefix(_MARK).lstrip()
     if start.startswith(b"PAR1"):
         form, chunks = "parquet", _parquet_chunks(path, column, progress)
@@ -141,7 +141,7 @@ def _listed(entries: Iterator[Entry]) -> Iterator[Chunk]:
         yield chunk
 
 
-def _start(path: Path) -> bytes:
+def first_bytes(path: Path) -> bytes:
     """Return the first bytes of a file, decompressed."""
     try:
         with _opened(path) as (file, _):

@@ -120,6 +120,10 @@ class LogColumns:
         self._bodies: dict[str, NDArray[Any]] = {}
         self._instants: dict[str, NDArray[np.int64]] = {}
 
+    def has(self, *names: str) -> bool:
+        """True if the log is a table of calls with these columns."""
+        return bool(self.log.columns) and self.log.columns >= {*names}
+
     def body(self, name: str) -> NDArray[Any]:
         """Return a column of the bodies."""
         if name not in self._bodies:
@@ -152,10 +156,10 @@ class LogColumns:
 
     @cached_property
     def status(self) -> NDArray[np.int8]:
-        """Status of each call, as an index into `STATUSES`."""
+        """Status of each call, as an index into `STATUSES`; -1 if unknown."""
         texts = self.log.calls["status"].astype(str)
         places = {status.value: code for code, status in enumerate(STATUSES)}
-        status: NDArray[np.int8] = texts.map(places).to_numpy().astype(np.int8)
+        status: NDArray[np.int8] = texts.map(places).fillna(-1).to_numpy().astype(np.int8)
         return status
 
     @cached_property
@@ -176,7 +180,19 @@ class LogColumns:
     @cached_property
     def is_counted(self) -> Mask:
         """Flags of the calls that count as attempts (P5): dialled and ended."""
-        return outcomes_of(self.log) >= 0
+        both = (self.instants("initiated_at") != NO_INSTANT) & (
+            self.instants("ended_at") != NO_INSTANT
+        )
+        counted: Mask = (outcomes_of(self.log) >= 0) | ((self.status < 0) & both)
+        return counted
+
+    @cached_property
+    def was_reached(self) -> Mask:
+        """Flags of the calls that were answered (R3)."""
+        answered = codes(CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED)
+        started = (self.status < 0) & (self.instants("started_at") != NO_INSTANT)
+        reached: Mask = np.isin(self.status, answered) | started
+        return reached
 
     @cached_property
     def is_queue_timeout(self) -> Mask:

@@ -37,6 +37,7 @@ from dialsim.logs.bodies import (
     instants,
     row,
 )
+from dialsim.logs.call_table import call_table, table_in
 from dialsim.logs.entries import (
     Chunk,
     FileLines,
@@ -103,7 +104,7 @@ class Log:
       accepted; `masked`: whether no body shows the person;
     - `position` of the person in the campaign's list, from 0; `call_no` among the person's calls,
       from 1; `created_at`, `queued_at`, `initiated_at`, `ringing_at`, `caller_id`, `voice_key`,
-      `segment`: in folders of runs only, else null.
+      `segment`: in folders of runs and in tables of calls that have them, else null.
     """
 
     source: str
@@ -117,6 +118,8 @@ class Log:
     damages: tuple[Damage, ...] = ()
     damaged: int = 0
     unknown_fields: Counter[str] = field(default_factory=Counter)
+    columns: frozenset[str] = frozenset()
+    """Columns of `calls` that a table of calls has; empty for bodies, which are no such table."""
 
     @property
     def has_dials(self) -> bool:
@@ -130,7 +133,7 @@ class Log:
 
 
 def read_log(
-    source: str | Path,
+    source: object,
     *,
     column: str | None = None,
     table: str | None = None,
@@ -146,6 +149,9 @@ def read_log(
       or an
       object whose `body` is one;
     - a CSV or Parquet file with a column of bodies: `column`, else the first that has some;
+    - a table of calls or of events: a frame of pandas or Polars, a table of Arrow, or a CSV or
+      Parquet file. `recipient` and `call` are required; the other columns are named like those of
+      `Result.calls` or `Result.transitions`, as far as they are known;
     - the URL of a database in SQLAlchemy's form, with a `table` that has such a column (text, JSON
       or
       bytes), or with a `query` for such rows.
@@ -153,6 +159,8 @@ def read_log(
     Text files may be compressed with gzip. Raises LogError if the source is none of these, or with
     the message of the database if that can't be read.
     """
+    if not isinstance(source, str | Path):
+        return _of_table(call_table(source, "the table"), "the table", "table")
     if is_database(source):
         return _read(database_source(str(source), table, column, query, progress))
     if table is not None or query is not None:
@@ -160,6 +168,8 @@ def read_log(
     path = Path(source)
     if path.is_dir():
         return _read_folder(path, progress)
+    if column is None and (calls := table_in(path)) is not None:
+        return _of_table(call_table(calls, str(path)), str(path), "table")
     return _read(file_source(path, column, progress))
 
 
@@ -556,16 +566,26 @@ def _read_folder(folder: Path, progress: Progress | None) -> Log:
     builder = _Builder()
     if webhooks is not None:
         builder.read(file_source(webhooks, None, progress).chunks)
-    table = _read_table(table_path)
+    return _of_table(_read_table(table_path), str(folder), "run", builder)
+
+
+def _of_table(table: pd.DataFrame, source: str, form: str, builder: _Builder | None = None) -> Log:
+    """Return the log of a table of calls, with the bodies that a builder has read."""
     known = table["status"].isin([one.value for one in STATUSES])
+    if form == "table":
+        known |= table["status"].isna()
     wrong = [
         Damage(row + 1, f"status: {str(table['status'][row])!r} is no status")
         for row in np.flatnonzero(~known).tolist()
     ]
-    log = builder.log(str(folder), "run")
+    log = (builder or _Builder()).log(source, form)
     damages = (*log.damages, *wrong)[:KEPT_DAMAGES]
     log = replace(log, damages=damages, damaged=log.damaged + len(wrong))
-    return _joined(log, table[known].reset_index(drop=True))
+    joined = _joined(log, table[known].reset_index(drop=True))
+    known_columns = joined.calls.columns
+    if form == "table":
+        known_columns = known_columns[joined.calls.notna().any()]
+    return replace(joined, form=form, columns=frozenset(known_columns))
 
 
 def _read_table(path: Path) -> pd.DataFrame:
@@ -577,22 +597,22 @@ def _read_table(path: Path) -> pd.DataFrame:
     for name, ours in _TABLE.items():
         if ours.endswith("_at") and not isinstance(table[name].dtype, pd.DatetimeTZDtype):
             raise LogError(f"{path}: no table of calls ({name} has no instants with a time zone)")
-    return table
+    return table.assign(position=table["recipient"], tel=None)
 
 
 def _joined(log: Log, table: pd.DataFrame) -> Log:
-    """Return the table of calls of a run, joined with the data of its webhooks."""
+    """Return a table of calls, joined with the data of its webhooks."""
     of_call = pd.Index(log.calls["call_id"]).get_indexer(table["call_id"])
     has_body = of_call >= 0
-    pairs = pd.MultiIndex.from_frame(table[["organization", "campaign"]].astype(str))
+    pairs = pd.MultiIndex.from_frame(table[["organization", "campaign"]].astype("str").fillna(""))
     codes, kinds = pairs.factorize()
     of_calls = log.calls["campaign"].to_numpy()
     campaigns = []
     for code, (organization, name) in enumerate(kinds):
         rows = np.flatnonzero((codes == code) & has_body)
         known = log.campaigns[of_calls[of_call[rows[0]]]] if len(rows) else None
-        one = known or Campaign(None, name, None, None)
-        campaigns.append(replace(one, organization=organization))
+        one = known or Campaign(None, name or None, None, None)
+        campaigns.append(replace(one, organization=organization or None))
     people = pd.MultiIndex.from_arrays([codes, table["recipient"]]).factorize()[0]
 
     def from_bodies(name: str) -> Any:
@@ -613,12 +633,13 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
             "campaign": codes.astype(np.int32),
             "setting": number("setting", -1),
             "recipient": pd.array(people, dtype="Int64"),
-            **{name: from_bodies(name) for name in ("tel", "fields", "sent_at")},
+            "tel": from_bodies("tel") if table["tel"].isna().all() else table["tel"],
+            **{name: from_bodies(name) for name in ("fields", "sent_at")},
             **{
                 name: number(name)
                 for name in ("line", "bodies", "re_analyses", "received", "masked")
             },
-            "position": table["recipient"].astype("Int64"),
+            "position": table["position"].astype("Int64"),
             **{ours: table[name] for name, ours in _TABLE.items()},
         }
     )
@@ -628,4 +649,4 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
     bodies["campaign"] = np.where(
         bodies["call"] >= 0, calls["campaign"].to_numpy()[bodies["call"].to_numpy()], -1
     ) if len(bodies) else bodies["campaign"]  # fmt: skip
-    return replace(log, form="run", calls=calls, bodies=bodies, campaigns=tuple(campaigns))
+    return replace(log, calls=calls, bodies=bodies, campaigns=tuple(campaigns))

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.conformance.calls import is_called_again, retry_due
-from dialsim.conformance.hours import OpeningHours
+from dialsim.conformance.calls import OpeningHours, is_called_again, retry_due
 from dialsim.interface.instants import MINUTE
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.logs.bodies import NO_INSTANT, Settings
@@ -54,7 +53,7 @@ def _of_campaign(
     between = shown[last] - made - before
     from_start = _has_the_start(view, expected, code, settings)
     missing, kind = np.where(between > 0, between, 0) + (before if from_start else 0), "attempts"
-    if view.log.form == "run":  # which also numbers calls lost in the queue, and after a history
+    if view.log.columns:  # a table, which also numbers calls lost in the queue, and after a history
         kind = "calls"
         numbers = view.log.calls.groupby("recipient")["call_no"]
         gaps = view.log.calls["call_no"] - numbers.rank("first")
@@ -66,7 +65,9 @@ def _of_campaign(
         lambda row: f"attempt {counts[row]} of this person, but the log lacks {lacks[row]} of the "
         f"{kind} before",
     )  # fmt: skip
-    if view.log.form == "run":
+    if view.log.columns:
+        if not view.has("created_at"):  # then a call that waits is in no row
+            return
         yield from _retries_owed(view, settings, rows)
         if not (block := None if expected is None else expected.blocks[code]) or block.continues:
             return
@@ -81,7 +82,7 @@ def _of_campaign(
 
 def _attempts_shown(view: LogColumns) -> NDArray[np.int64]:
     """Return the number of each call's attempt, as the call's first body or the table shows it."""
-    if view.log.form == "run":
+    if view.log.columns:
         return view.attempt
     shown = np.full(len(view.log.calls), FAR)
     np.minimum.at(shown, view.body("call"), view.body("shown_attempts"))
@@ -170,7 +171,7 @@ def _never_seen(view: LogColumns, expected: Expected | None, code: int) -> int:
     if block is None or block.schedule is None or block.schedule.remove_duplicates:
         return 0
     masked = int(view.log.calls["masked"].to_numpy()[here].sum())  # each may be one of them
-    if view.log.form == "run":
+    if view.has("position"):
         return block.people.count - len(pd.unique(view.log.calls["position"][here]))
     seen = set(pd.unique(view.log.calls["tel"].astype("str")[here]))
     return max(0, len(set(block.people.tels()) - seen) - masked)

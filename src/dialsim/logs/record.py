@@ -42,6 +42,8 @@ _UNKNOWN_RING_MS, _UNKNOWN_TALK_MS = 20_000, 60_000
 """Times of calls that the log lacks, if it has no similar ones to take them from."""
 _RECIPIENT_BITS, _ATTEMPT_BITS, _LOST_BITS = 24, 10, 13
 _BITS_OF_CALL = _ATTEMPT_BITS + _LOST_BITS
+_NEEDED = {"created_at", "queued_at", "initiated_at", "status", "ended_at"}
+"""Columns of a table of calls from which dials are compared to the ms."""
 _WEBHOOK_MS = 120_000
 """Allowance (ms), beyond the conversation, for the rest of a call and until its webhook."""
 
@@ -109,7 +111,7 @@ class RecordedCalls:
         expected = Expected(scenario, log.campaigns)
         owners = expected.world.organizations
         self.blocks = [block for owner in owners for block in owner.campaigns]
-        self.has_dials = log.form == "run"
+        self.has_dials = log.columns >= _NEEDED
         self.notes: list[str] = []
         self.calls, self.setup, self.talk = self._read(log, self._campaigns(log, expected))
         columns = (self.calls.created, self.calls.queued, self.calls.dialled, self.calls.ended)
@@ -198,15 +200,13 @@ class RecordedCalls:
 
     def _recipients(self, log: Log, view: LogColumns, places: Integers) -> Integers:
         """Return the index of each call's person in the campaign's list, -1 if unknown."""
-        if self.has_dials:
-            recipient = log.calls["position"].to_numpy(dtype=np.int64, na_value=-1)
-        else:
-            recipient = np.full(len(log.calls), -1, dtype=np.int64)
+        recipient = log.calls["position"].to_numpy(dtype=np.int64, na_value=-1)
+        has_positions = "position" in log.columns
         tels = log.calls["tel"].astype("str").fillna("").to_numpy()
         masked = log.calls["masked"].to_numpy()
         for code, place in enumerate(places.tolist()):
             block, here = self.blocks[place], view.campaign == code
-            if self.has_dials:
+            if has_positions:
                 over = here & (recipient >= block.people.count)
                 if over.any():
                     raise ReplayError(
@@ -223,7 +223,7 @@ class RecordedCalls:
             strange = seen & ~np.isin(tels, listed)
             if strange.any():
                 raise ReplayError(_stranger(log.source, self._written(block), tels, strange))
-            if self.has_dials:
+            if has_positions:
                 continue
             twice = [tel for tel, count in Counter(listed).items() if count > 1]
             if twice:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -33,12 +34,23 @@ class Expected:
         named = [
             block
             for block in all_of_them
-            if block.name == one.name
+            if one.name in {None, block.name}
             and one.organization in {None, self.world.organizations[block.organization].name}
         ]
         by_id = [block for block in all_of_them if block.id == one.id]
         found = by_id or named
         return found[0] if len(found) == 1 else None
+
+    def named(self, campaigns: tuple[Campaign, ...]) -> tuple[Campaign, ...]:
+        """Return campaigns of a log with the names and organizations of the scenario."""
+        return tuple(
+            one
+            if block is None
+            else replace(
+                one, name=block.name, organization=self.world.organizations[block.organization].name
+            )
+            for one, block in zip(campaigns, self.blocks, strict=True)
+        )
 
     def owner(self, code: int) -> OrganizationBlock | None:
         """Return the organization of a campaign of the log."""
@@ -106,12 +118,13 @@ def findings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     yield from _people(view, expected)
     yield from _settings(view, expected)
     yield from _parameters(view, expected)
-    if view.log.form == "run":
+    if view.log.columns:
         yield from _engine(view, expected)
 
 
 def _people(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     """Check that only campaigns of the scenario and people of their lists appear (C1)."""
+    position = view.log.calls["position"].to_numpy(np.int64, na_value=-1)
     tels = view.log.calls["tel"].astype("str").fillna("").to_numpy()
     for code, one in enumerate(view.log.campaigns):
         here, block = view.campaign == code, expected.blocks[code]
@@ -127,6 +140,12 @@ def _people(view: LogColumns, expected: Expected) -> Iterator[Finding]:
         yield from view.of_calls(
             "C1", strange, view.instants("ended_at"),
             lambda row: f"called {tels[row]}, whom the campaign does not list",
+        )  # fmt: skip
+        yield from view.of_calls(
+            "C1", here & (position >= block.people.count), view.instants("ended_at"),
+            lambda row, count=block.people.count: (  # type: ignore[misc]
+                f"called recipient {position[row]} of a list of {count}, counted from 0"
+            ),
         )  # fmt: skip
 
 
@@ -217,7 +236,8 @@ def _engine(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     initiated = view.instants("initiated_at")
     waited = ended - queued
     yield from view.of_calls(
-        "Q5", view.is_queue_timeout & (waited != engine.queue_timeout), ended,
+        "Q5",
+        view.is_queue_timeout & (queued != NO_INSTANT) & (waited != engine.queue_timeout), ended,
         lambda row: f"lost after {waited[row]} ms in the queue; queueTimeout is "
         f"{engine.queue_timeout} ms",
     )  # fmt: skip

@@ -1,16 +1,16 @@
-"""`verify`: check a log against those rules of the rule book that can be seen in it."""
+"""`check`: check a log against those rules of the rule book that can be seen in it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dialsim.interface.instants import format_instant
 from dialsim.logs import body_rules, call_rules, missing_calls, scenario_rules
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.findings import Finding, LogColumns
-from dialsim.logs.log import Log
+from dialsim.logs.log import Log, read_log
 from dialsim.logs.scenario_rules import Expected
 from dialsim.scenario.scenario import Scenario
 
@@ -46,25 +46,41 @@ class Verified:
         }
 
 
+_COLUMNS_OF = {
+    **dict.fromkeys(("C1", "C7", "P1", "Q4", "T3"), ("initiated_at",)),
+    **dict.fromkeys(("Q1", "R2"), ("initiated_at", "ended_at")),
+    "P2": ("status",), "P3": ("initiated_at", "caller_id"), "P5": ("status", "ended_at"),
+    "Q2": ("queued_at",), "Q5": ("queued_at", "status", "ended_at"), "Q6": ("status", "ended_at"),
+    "R1": ("status or initiated_at", "ended_at"), "R3": ("status or started_at", "ended_at"),
+    "W1": ("created_at",), "R2, late retries": ("created_at",),
+}  # fmt: skip
+"""Columns without which rules can't be checked in a table of calls."""
+
 _ALWAYS = ("A3", "A5", "C1", "C2", "C7", "C9", "D1", "F1", "F2", "F3", "P2", "P5", "Q6", "R1",
            "R2", "R3", "T3", "W1", "W4")  # fmt: skip
 _NO_DIALS = "the log has no instants of dials"
 _NO_ENGINE = "they rest on settings of the engine, which no log shows"
 
 
-def verify(log: Log, scenario: Scenario | None = None) -> Verified:
-    """Check a log against the rules that can be seen in it.
+def check(log: object, scenario: Scenario | None = None) -> Verified:
+    """Check a log, or a table of calls or events, against the rules that can be seen in it.
+
+    `log` is a `Log` or whatever `read_log` accepts: a frame of pandas or Polars, a table of Arrow,
+    a file or a folder. Rules that a table lacks columns for are in `Verified.unseen`.
 
     Only what is certain is a finding. If a log has no dials, a call was dialled at most ten minutes
     before its answer or its end; the number of lines is `maxConcurrentCalls` if all bodies show the
     same one. A scenario that the log should follow adds how many lines there may be, and whom its
     campaigns list.
     """
+    if not isinstance(log, Log):
+        log = read_log(log)
+    expected = None if scenario is None else Expected(scenario, log.campaigns)
+    if expected is not None and log.form == "table":
+        log = replace(log, campaigns=expected.named(log.campaigns))
     view = LogColumns(log)
     found: set[Finding] = {*_unreadable(log)}
-    expected = None
-    if scenario is not None:
-        expected = Expected(scenario, log.campaigns)
+    if expected is not None:
         codes = range(len(log.campaigns))
         view.most_lines = {code: most for code in codes if (most := expected.most_lines(code))}
         known = {code for code in codes if expected.blocks[code] is not None}
@@ -98,7 +114,7 @@ def _unreadable(log: Log) -> Iterator[Finding]:
 def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple[str, str]]]:
     """Return the rules checked, and those that could not be checked with reasons."""
     log = view.log
-    is_run, has_bodies = log.form == "run", len(log.bodies) > 0
+    is_table, has_bodies = bool(log.columns), len(log.bodies) > 0
     checked = set(_ALWAYS) if has_bodies else {"P1", "P2", "P5", "R3", "W1"}
     unseen: list[tuple[str, str]] = []
     if not has_bodies:
@@ -114,8 +130,8 @@ def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple
         checked |= {"C3", "D2", "W2", "W3"}
     else:
         unseen.append(("C3, D2, W2, W3", "the log has no instants of POSTs"))
-    if is_run:
-        checked |= {"P1", "P3"}
+    if is_table:
+        checked |= {"P1", "P3", "R2, late retries"}
     else:
         unseen += [("P1, P3, P4", _NO_DIALS), ("R2, late retries", _NO_DIALS)]
         unsure = call_rules.doubts(view)
@@ -124,17 +140,8 @@ def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple
         if len(unsure.people):
             why = "they may each be two people with the same values"
             unseen.append((f"R1 to R3 of {len(unsure.people):,} people", why))
-    unlimited = [
-        one for one in call_rules.owners(view) if call_rules.known_limit(view, one)[0] is None
-    ]
-    if len(unlimited) < len(call_rules.owners(view)):
-        checked.add("Q1")
-    if unlimited:
-        names = ", ".join(str(log.campaigns[code].name) for one in unlimited for code in one)
-        shown = {one.max_concurrent_calls for one in log.settings} - {None}
-        why = "maxConcurrentCalls changed" if shown else "no body shows maxConcurrentCalls"
-        unseen.append((f"Q1 in {names}", why))
-    if has_scenario and is_run:
+    unseen += _unlimited(view, checked)
+    if has_scenario and is_table:
         checked |= {"Q2", "Q4", "Q5"}
         unseen.append(("Q3, Q7 to Q11", "the log does not show who waited"))
     else:
@@ -143,4 +150,33 @@ def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple
         ("C4 to C6, C8", "the log has no pauses, resumes and cancellations"),
         ("A1, A2, A4", "the log has no delays of analyses, nor those that failed"),
     ]
-    return checked, unseen
+    if is_table:
+        unseen = [*_without_columns(view, checked), *unseen]
+    return checked - {"R2, late retries"}, unseen
+
+
+def _unlimited(view: LogColumns, checked: set[str]) -> Iterator[tuple[str, str]]:
+    """Add Q1 to `checked`, and yield campaigns whose number of lines is not known."""
+    log, owners = view.log, call_rules.owners(view)
+    unlimited = [one for one in owners if call_rules.known_limit(view, one)[0] is None]
+    if len(unlimited) < len(owners):
+        checked.add("Q1")
+    if unlimited:
+        names = ", ".join(str(log.campaigns[code].name) for one in unlimited for code in one)
+        shown = {one.max_concurrent_calls for one in log.settings} - {None}
+        why = "maxConcurrentCalls changed" if shown else "no body shows maxConcurrentCalls"
+        yield f"Q1 in {names}", why
+
+
+def _without_columns(view: LogColumns, checked: set[str]) -> Iterator[tuple[str, str]]:
+    """Take rules for which a table lacks columns from `checked`, and yield them with reasons."""
+    lacking: dict[str, list[str]] = {}
+    for rule in sorted(checked & {*_COLUMNS_OF}):
+        for names in _COLUMNS_OF[rule]:
+            if not any(view.has(name) for name in names.split(" or ")):
+                checked.discard(rule)
+                lacking.setdefault(names, []).append(rule)
+    for names, rules in lacking.items():
+        # The names of the table, in which instants of a call's start and end are longer
+        shown = names.replace("started_at", "call_started_at").replace("ended_at", "call_ended_at")
+        yield ", ".join(rules), f"the table has no column {shown}"

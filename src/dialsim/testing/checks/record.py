@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.conformance.calls import STATUSES, retry_due
-from dialsim.conformance.hours import OpeningHours
+from dialsim.conformance.calls import STATUSES, OpeningHours, retry_due
 from dialsim.engine.trace import (
     CHANGES,
     DIALLED,
