@@ -83,8 +83,11 @@ def test_events_and_calls_of_good_runs_are_one_log_without_findings(make: Any, p
             assert dialsim.check(frame).findings == (), seed
 
 
-@pytest.mark.parametrize("without", ["created_at", "queued_at", "initiated_at", "call_ended_at",
-    "status", "caller_id", "campaign", "organization"])  # fmt: skip
+@pytest.mark.parametrize(
+    "without",
+    ["created_at", "queued_at", "initiated_at", "call_ended_at", "status", "caller_id",
+     "campaign", "organization"],
+)  # fmt: skip
 def test_a_missing_column_leaves_no_false_finding_and_is_named(without: str) -> None:
     scenario = PAUSED.scenario()
     calls = dialsim.run(scenario).calls

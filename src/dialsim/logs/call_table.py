@@ -45,7 +45,8 @@ def table_in(path: Path) -> pa.Table | None:
         )
         table = csv.read_csv(path, convert_options=texts)
     except (pa.ArrowException, OSError) as error:
-        raise LogError(f"{path}: can't be read ({error})") from None
+        kind = "Parquet" if start.startswith(b"PAR1") else "CSV"
+        raise LogError(f"{path}: is no whole {kind} file ({error})") from None
     who = table["recipient"]
     if compute.all(compute.match_substring_regex(who, r"^(0|[1-9]\d{0,7})$")).as_py():
         table = table.set_column(names.index("recipient"), "recipient", who.cast(pa.int64()))

@@ -361,7 +361,7 @@ _COLUMNS: dict[str, Any] = {
     "line": pa.int64(),
     "sent_at": pa.int64(),
     "post": pa.int32(),
-    "response": pa.int16(),
+    "response": pa.int32(),
     "received": pa.bool_(),
     "call_id": pa.large_string(),
     "session": pa.int64(),

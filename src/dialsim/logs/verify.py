@@ -68,6 +68,11 @@ def check(log: object, scenario: Scenario | None = None) -> Verified:
     `log` is a `Log` or whatever `read_log` accepts: a frame of pandas or Polars, a table of Arrow,
     a file or a folder. Rules that a table lacks columns for are in `Verified.unseen`.
 
+    >>> calls = dialsim.run(scenario, seed=7).calls[["recipient", "call", "initiated_at"]]
+    >>> checked = dialsim.check(calls, scenario)
+    >>> checked.count, checked.unseen[0]
+    (0, ('P2, P5, Q5, Q6', 'the table has no column status'))
+
     Only what is certain is a finding. If a log has no dials, a call was dialled at most ten minutes
     before its answer or its end; the number of lines is `maxConcurrentCalls` if all bodies show the
     same one. A scenario that the log should follow adds how many lines there may be, and whom its
