@@ -40,14 +40,18 @@ def test_a_list_is_shown_with_its_columns_numbers_and_segments(folder: Path) -> 
 def test_the_same_as_json(folder: Path) -> None:
     done = dialsim("people", "people.xlsx", "--format", "json", cwd=folder)
     (found,) = json.loads(done.stdout)["lists"]
-    assert found["guessed"] == ["tel", "customerName"]
-    assert (found["rows"], found["mobile"], found["odd"], found["repeated"]) == (6, 3, 1, 1)
-    assert found["odd_first"] == [{"line": 6, "written": "1.23E+09"}]
-    assert found["file"]["columns"] == {"tel": "Phone", "customerName": "ชื่อลูกค้า"}
+    assert (found["people"], found["merged"], found["recipients"]) == (3, 1, None)
+    assert found["aside"] == [
+        {"sheet": "People", "row": 6, "reason": "rounded by the spreadsheet: 1.23E+09"},
+        {"sheet": "People", "row": 7, "reason": "without a number"},
+    ]
+    uses = {column["name"]: column["used_as"] for column in found["columns"]}
+    assert (uses["Phone"], uses["ชื่อลูกค้า"]) == ("tel", "customerName")
+    assert uses["Balance"] == "agentParams.Balance"
 
 
 def test_the_block_it_prints_reads_the_list(folder: Path) -> None:
-    good = workbook(("Phone", "Note"), ("081-234-5678", "x"), ("0898765432", "y"))
+    good = workbook(("Phone", "Name"), ("081-234-5678", "x"), ("0898765432", "y"))
     (folder / "people.xlsx").write_bytes(good)
     shown = dialsim("people", "people.xlsx", cwd=folder).stdout
     block = shown.split("To paste into the campaign:\n")[1].replace("\n", "\n        ")
@@ -60,7 +64,8 @@ def test_the_block_it_prints_reads_the_list(folder: Path) -> None:
     assert done.stdout == "plan.yaml is good: 1 organization, 1 campaign, 2 recipients.\n"
     assert "1 cell was read as what it means (normalize): 1 of tel" in done.stderr
     listed = dialsim("people", "plan.yaml", cwd=folder)
-    assert listed.stdout.splitlines()[0] == "people.xlsx, sheet People: 2 rows"
+    assert listed.stdout.splitlines()[0] == "people.xlsx: 1 sheet, 2 rows"
+    assert listed.stdout.endswith(shown.split("To paste into the campaign:\n")[1])
 
 
 @pytest.mark.parametrize(
@@ -68,7 +73,7 @@ def test_the_block_it_prints_reads_the_list(folder: Path) -> None:
     [
         (["--column", "tel"], "--column is OURS=THEIRS, such as tel=Phone, not 'tel'"),
         (["--column", "tel=A", "--column", "tel=B"], "--column tel is given twice"),
-        (["--column", "tel=Fone"], '--column: columns.tel "Fone" is no column of people.xlsx; did'),
+        (["--column", "tel=Fone"], '"Fone", for tel, heads no column; did you mean Phone?'),
         (["--encoding", "thay"], "--encoding must be the name of an encoding, such as cp874"),
         (["--encoding", "cp874"], "this is a workbook, which has no encoding: leave encoding out"),
         (["--delimiter", ";;"], "--delimiter must be one sign, such as"),
@@ -84,12 +89,11 @@ def test_what_is_asked_wrongly_is_told(arguments: list[str], says: str, folder: 
 def test_files_without_numbers_and_without_a_list_are_told(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("a,b\n1,x\n")
     done = dialsim("people", "notes.csv", cwd=tmp_path)
-    assert done.stderr == (
-        "notes.csv:1:1: no column holds phone numbers; --column tel=NAME says which one is meant\n"
-    )
+    assert done.stderr == "Error: notes.csv: no column of this file holds phone numbers\n"
     (tmp_path / "bare.csv").write_text("0812345678,x\n0812345679,y\n")
-    assert (
-        "it holds a phone number, 0812345678" in dialsim("people", "bare.csv", cwd=tmp_path).stderr
+    shown = dialsim("people", "bare.csv", cwd=tmp_path).stdout
+    assert shown.splitlines()[-1] == (
+        "To be called, the list needs cleaning: dialsim people bare.csv --clean clean.xlsx"
     )
     assert "there is no such file" in dialsim("people", "nobody.csv", cwd=tmp_path).stderr
     done = dialsim("people", SCRIPTED)

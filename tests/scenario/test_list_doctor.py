@@ -68,6 +68,12 @@ SPELLINGS = {
     "02-123-4567-8": ["021234567"],
     "0812345678 / 0812345678": [NUMBER],
     "0812345678 / 123": [NUMBER],
+    "tel:0812345678": [NUMBER],
+    "โทร.081-234-5678": [NUMBER],
+    "O812345678": [NUMBER],
+    "*0812345678#": [NUMBER],
+    "0066812345678": [NUMBER],
+    "0812345678 (ภรรยา)": [NUMBER],
 }
 
 
@@ -128,6 +134,73 @@ def test_sheets_with_the_same_heads_are_one_list_and_notes_are_not_read() -> Non
     assert tels(found) == ["0812345678", "0898765432"]
     assert (found.sheets, found.unread) == (["People", "February"], ["Notes"])
     assert found.summary()[0] == "export.xlsx: 2 sheets, 2 rows"
+    assert found.summary()[-1].endswith("; sheets left out: Notes")
+
+
+def test_notes_with_phone_numbers_in_their_text_are_no_list() -> None:
+    notes = [("โปรดโทรหาคุณสมศรีก่อน",), ("ติดต่อ 02-999-9999 ต่อ 12",)]
+    found = clean_list(workbook(HEADS, SOMCHAI, Notes=notes), "export.xlsx")
+    assert (tels(found), found.unread) == ([NUMBER], ["Notes"])
+
+
+OTHER_SPELLING = [("Amount ", "PHONE"), (5, "0898765432")]
+CONTINUED = [("0898765432", 5)]
+WITH_A_STRAY_CELL = [("Phone", "Amount"), ("0898765432", 5, None, "by accounting")]
+
+
+@pytest.mark.parametrize("second", [OTHER_SPELLING, CONTINUED, WITH_A_STRAY_CELL])
+def test_sheets_with_the_same_heads_in_another_order_case_or_without_them_are_one_list(
+    second: list[tuple[object, ...]],
+) -> None:
+    content = workbook(("Phone", "Amount"), (NUMBER, 4), Second=second)
+    assert clean_list(content, "export.xlsx").cells == [[NUMBER, "4"], ["0898765432", "5"]]
+
+
+def test_the_address_of_the_firm_above_the_heads_is_no_row_of_the_list() -> None:
+    content = workbook(
+        ("บริษัท เอบีซี จำกัด โทร 02-111-1111",), ("พิมพ์โดย", "สมศรี 081-999-9999"), HEADS, SOMCHAI
+    )
+    assert tels(clean_list(content, "export.xlsx")) == [NUMBER]
+
+
+@pytest.mark.parametrize(
+    "head", ["โทรสาร", "Fax no. (phone)", "เบอร์ผู้ค้ำประกัน", "Emergency phone", "เบอร์ญาติ"]
+)
+def test_numbers_of_fax_machines_and_of_others_are_not_called(head: str) -> None:
+    found = of_rows(("", "0898765432"), (NUMBER, "0898765431"), heads=("เบอร์ติดต่อ", head))
+    assert (tels(found), reasons(found)) == ([NUMBER], ["without a number"])
+
+
+def test_errors_of_excel_in_other_columns_are_emptied_and_told() -> None:
+    found = of_rows(
+        (NUMBER, "#N/A", "#REF!"), ("0898765432", 5, "x"), heads=("Phone", "Due", "Code")
+    )
+    assert found.types == {"Due": "number", "Code": "text"}
+    assert found.cells == [[NUMBER, "", ""], ["0898765432", "5", "x"]]
+    said = "cells emptied that are no numbers, or errors: 1 of Due, 1 of Code"
+    assert said in found.summary()
+
+
+def test_amounts_of_accounting_below_zero_are_numbers() -> None:
+    found = of_rows((NUMBER, "(1,500.00)"), ("0898765432", "20.50-"), heads=("Phone", "Due"))
+    assert found.cells == [[NUMBER, "-1500.00"], ["0898765432", "-20.50"]]
+
+
+def test_a_web_page_under_the_name_of_a_workbook_is_told() -> None:
+    page = b"\r\n<html><table><tr><td>0812345678</td></tr></table></html>"
+    with pytest.raises(
+        ScenarioError, match="this is a web page under another name: open it in Exc"
+    ):
+        clean_list(page, "export.xls")
+
+
+def test_a_list_in_thai_windows_or_on_a_later_sheet_is_not_read_as_it_is() -> None:
+    text = "tel,customerName\n0812345678,สมชาย\n"
+    assert clean_list(text.encode(), "a.csv").is_as_written
+    assert not clean_list(text.encode("cp874"), "a.csv").is_as_written
+    assert not clean_list(text.replace(",", ";").encode(), "a.csv").is_as_written
+    later = workbook(("by accounting",), List=[("tel",), (NUMBER,)])
+    assert not clean_list(later, "a.xlsx").is_as_written
 
 
 def test_sheets_with_different_heads_are_an_error_that_names_both() -> None:
@@ -149,7 +222,7 @@ def test_ids_stay_text_and_amounts_with_a_few_other_cells_become_numbers() -> No
     assert found.types == {"Contract": "text", "Amount": "number"}
     assert column(found, "agentParams.Contract")[7] == "0000000000007"
     assert found.emptied == {"Amount": 1}
-    assert "cells emptied that are no numbers: 1 of Amount" in found.summary()
+    assert "cells emptied that are no numbers, or errors: 1 of Amount" in found.summary()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp874", "utf-16"])
@@ -228,3 +301,6 @@ def test_every_row_is_called_set_aside_merged_or_left_out(
     assert len(found.summary()) <= 10
     again = clean_list(found.workbook(), "clean.xlsx")
     assert tels(again) == called
+    # A workbook can't hold control characters.
+    if all(cell.isprintable() for row in found.cells for cell in row):
+        assert clean_list(found.csv(), "clean.csv").cells == again.cells

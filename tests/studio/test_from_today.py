@@ -15,9 +15,8 @@ pytest.importorskip("panel", reason="panel is not installed: pip install '.[stud
 import dialsim
 from dialsim.engine.log_reader import NOT_HAPPENED
 from dialsim.errors import StudioError
-from dialsim.experiments.variants import read_variants
+from dialsim.experiments.variants import DRAWS, read_variants
 from dialsim.logs.pull import pull
-from dialsim.logs.pulled import DRAWS
 from dialsim.logs.service import ServiceClient
 from dialsim.sandbox.restart import begin, resume
 from dialsim.studio.charts import FanChart

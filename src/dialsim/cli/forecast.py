@@ -261,8 +261,7 @@ def forecast(
     from dialsim.experiments.estimates import SettingRuns
     from dialsim.experiments.forecast import KIND, hold_time_note
     from dialsim.experiments.forecast import forecast as make
-    from dialsim.experiments.variants import read_variants
-    from dialsim.logs.pulled import DRAWS
+    from dialsim.experiments.variants import DRAWS, read_variants
     from dialsim.results.folder import SOURCE
     from dialsim.scenario.loading import load
 

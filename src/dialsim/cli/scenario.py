@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dialsim.errors import ScenarioError
     from dialsim.scenario.campaign import RecipientsFile
     from dialsim.scenario.list_doctor import CleanList
-    from dialsim.scenario.preview import ListPreview
     from dialsim.scenario.problems import Problem
     from dialsim.scenario.scenario import Scenario
 
@@ -149,7 +148,7 @@ def _contents(scenario: Scenario) -> str:
     return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
 
 
-_SHOWN = 10
+_SHOWN = 5
 _WIDEST = 30
 _MOST = 300
 
@@ -174,11 +173,6 @@ Examples:
     help="Which column of the file is ours, such as tel=Phone; may be repeated.",
 )
 @click.option(
-    "--normalize",
-    is_flag=True,
-    help="Print a block that reads other spellings as what they mean, even if there are none.",
-)
-@click.option(
     "--clean",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="OUT",
@@ -199,25 +193,24 @@ def people(
     encoding: str | None,
     delimiter: str | None,
     columns: tuple[str, ...],
-    normalize: bool,
     clean: Path | None,
     both_numbers: bool,
     force: bool,
     form: str,
 ) -> None:
-    """Show what is in a CSV or Excel list of people, and the recipients block to paste.
+    """Show what is in a CSV or Excel list of people, and how a scenario reads it.
 
-    Counts rows, numbers that are no Thai mobile or fixed line, duplicates and segments. Columns
-    that have other names than ours are guessed, unless --column names them.
+    Shows the columns and their uses, numbers that cannot be called, duplicates and segments.
+    Columns that have other names than ours are recognized, unless --column names them.
 
-    A scenario file (.yaml, .yml, .json) shows the lists that it names, as it reads them.
+    A scenario file (.yaml, .yml, .json) shows the lists that it names.
     """
     from dialsim.scenario.document import read_bytes
-    from dialsim.scenario.preview import preview
+    from dialsim.scenario.list_doctor import clean_list
 
     # The suffix decides: the content of a broken scenario may look like a CSV.
     if file.suffix.lower() in {".yaml", ".yml", ".json"}:
-        if sheet or encoding or delimiter or columns or normalize:
+        if sheet or encoding or delimiter or columns:
             raise click.UsageError("how the lists of a scenario are read stands in the scenario")
         if clean:
             raise click.UsageError("--clean takes a list of people, not a scenario")
@@ -229,29 +222,31 @@ def people(
             "encoding": encoding,
             "delimiter": delimiter,
             "columns": _named(columns),
-            "normalize": normalize,
         }
-        content, block = read_bytes(file, str(file)), _block(options)
+        block = _block(options)
+        one = clean_list(
+            read_bytes(file, str(file)), str(file), block.form, named=block.columns,
+            both=both_numbers,
+        )  # fmt: skip
         if clean is not None:
-            _clean(content, block, clean, both_numbers, force, form)
+            _clean(one, clean, force, form)
             return
-        found = [preview(content, str(file), block)]
+        found = [(one, one.block())]
     if form == "json":
-        _print_lists(found)
+        print_json({"lists": [_document(*pair) for pair in found]})
         return
-    for number, one in enumerate(found):
-        _print_list(one, with_gap=number > 0)
+    for number, pair in enumerate(found):
+        if number:
+            click.echo()
+        _print_list(*pair)
 
 
-def _clean(
-    content: bytes, block: RecipientsFile, out: Path, both: bool, force: bool, form: str
-) -> None:
+def _clean(found: CleanList, out: Path, force: bool, form: str) -> None:
     """Write the cleaned workbook of a list, and print what was done."""
-    from dialsim.scenario.list_doctor import SHEETS, clean_list
+    from dialsim.scenario.list_doctor import SHEETS
 
     _refuse_existing(out, force)
-    found = clean_list(content, block.file, block.form, named=block.columns, both=both)
-    _write_workbook(found, out)
+    _write_workbook(found.workbook(), out)
     if form == "json":
         print_json({"clean": str(out), "summary": found.summary()})
         return
@@ -265,10 +260,10 @@ def _refuse_existing(out: Path, force: bool) -> None:
         raise click.UsageError(f"{out} is there already: --force replaces it")
 
 
-def _write_workbook(found: CleanList, out: Path) -> None:
-    from dialsim.results.excel import replace_file
+def _write_workbook(content: bytes, out: Path) -> None:
+    from dialsim.results.folder import replace_file
 
-    replace_file(out, lambda file: file.write(found.workbook()))
+    replace_file(out, lambda file: file.write(content))
 
 
 def _named(columns: tuple[str, ...]) -> dict[str, str] | None:
@@ -296,11 +291,11 @@ def _block(options: dict[str, Any]) -> RecipientsFile:
         raise click.UsageError(f"--{option} {says}, not {options[str(option)]!r}") from None
 
 
-def _of_scenario(file: Path) -> list[ListPreview]:
+def _of_scenario(file: Path) -> list[tuple[CleanList, RecipientsFile | None]]:
     from dialsim.errors import DialsimError
     from dialsim.scenario.campaign import RecipientsFile
+    from dialsim.scenario.list_doctor import clean_list
     from dialsim.scenario.loading import files_of, load
-    from dialsim.scenario.preview import preview
 
     scenario = load(file)
     contents = files_of(scenario)
@@ -313,104 +308,77 @@ def _of_scenario(file: Path) -> list[ListPreview]:
     }
     if not blocks:
         raise DialsimError(f"{file} names no list of people: its recipients stand in it")
-    return [preview(contents[block.file], block.file, block) for block in blocks.values()]
+    return [
+        (clean_list(contents[block.file], block.file, block.form, named=block.columns), block)
+        for block in blocks.values()
+    ]
 
 
-def _print_lists(found: list[ListPreview]) -> None:
-    def plain(value: object) -> object:
-        from dialsim.scenario.campaign import RecipientsFile
+def _document(found: CleanList, block: RecipientsFile | None) -> dict[str, object]:
+    """Return a list as plain values, for programs."""
+    aside = [{"sheet": row.sheet, "row": row.line, "reason": said} for row, said in found.aside]
+    return {
+        "file": found.file,
+        "sheets": found.sheets,
+        "people": len(found.cells),
+        "columns": [*found.column_uses()],
+        "aside": aside,
+        "merged": len(found.merged),
+        "segments": found.segments,
+        "summary": found.summary(),
+        "recipients": None if block is None else _plain_block(block),
+    }
 
-        assert isinstance(value, RecipientsFile)
-        return value.model_dump(by_alias=True, exclude_defaults=True)
 
-    print_json({"lists": found}, plain)
-
-
-def _print_list(found: ListPreview, with_gap: bool) -> None:
+def _print_list(found: CleanList, block: RecipientsFile | None) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from dialsim.interface.phrases import counted
-
     console = Console(highlight=False, emoji=False, markup=False, soft_wrap=True)
-    if with_gap:
-        console.print()
-    where = f", sheet {found.sheet}" if found.sheet else ""
-    rows = counted(found.rows, "row")
-    console.print(Text(f"{found.file.file}{where}: {rows}", style="bold"))
+    title, *lines = found.summary()
+    console.print(Text(title, style="bold"))
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for title in ("column", "read as", "filled", "different", "such as"):
-        right = title in {"filled", "different"}
-        table.add_column(title, justify="right" if right else "left", no_wrap=True)
-    for column in found.columns:
-        used = column.used_as or "not used"
-        guess = "?" if column.used_as in found.guessed else ""
+    for head in ("column", "read as", "filled", "different", "such as"):
+        right = head in {"filled", "different"}
+        table.add_column(head, justify="right" if right else "left", no_wrap=True)
+    for column in found.column_uses():
         counts = f"{column.filled:,}", f"{column.different:,}"
-        cells = (_short(column.name or "(no name)"), used + guess, *counts, _short(column.example))
-        table.add_row(*map(Text, cells))
+        cells = (column.name, column.used_as or "not used", *counts, column.example)
+        table.add_row(*(Text(_short(cell)) for cell in cells))
     whole = console.measure(table, options=console.options.update(max_width=_MOST)).maximum
     # rich would cut columns to fit; a terminal can scroll or wrap instead.
     console.width = max(whole, console.width)
     console.print(table)
     console.print()
-    for title, count, more in _figures(found):
-        console.print(Text(f"{title:<24}{count:>9,}{'   ' if more else ''}{more}"))
-    console.print()
-    for sentence in _sentences(found):
-        console.print(Text(sentence))
-    console.print(Text(_yaml(found.file), style="cyan"), end="")
+    # The last line of the summary names the columns, which the table shows.
+    for line in lines[:-1]:
+        console.print(Text(line))
+    for row, reason in found.aside[:_SHOWN]:
+        where = f"{row.sheet} row" if row.sheet else "row"
+        console.print(Text(f"  {where} {row.line}: {reason}"))
+    if block is None:
+        command = f"dialsim people {found.file} --clean clean.xlsx"
+        console.print(Text(f"To be called, the list needs cleaning: {command}"))
+        return
+    console.print(Text("To paste into the campaign:"))
+    console.print(Text(_yaml(block), style="cyan"), end="")
 
 
-def _figures(found: ListPreview) -> list[tuple[str, int, str]]:
-    """Yield title, counts, and the first rows."""
-    odd = ", ".join(f"{_short(one.written)} (row {one.line})" for one in found.odd_first)
-    figures = [
-        ("mobile numbers", found.mobile, ""),
-        ("fixed lines", found.fixed, ""),
-        ("foreign numbers", found.foreign, ""),
-        ("no such number", found.odd, odd),
-        ("without a number", found.missing, ""),
-        ("of another spelling", found.respelled, ", ".join(map(_short, found.respelled_first))),
-        ("repeat a row above", found.repeated, ""),
-    ]
-    segments = list(found.segments.items())
-    figures += [(f"segment {_short(name)}", count, "") for name, count in segments[:_SHOWN]]
-    if segments[_SHOWN:]:
-        rest = sum(count for _, count in segments[_SHOWN:])
-        figures.append((f"{len(segments) - _SHOWN:,} more segments", rest, ""))
-    return figures
-
-
-def _sentences(found: ListPreview) -> list[str]:
-    said = []
-    if found.guessed:
-        said.append(f"Guessed (?): {', '.join(found.guessed)}; --column OURS=THEIRS says it.")
-    unused = [column for column in found.columns if column.used_as is None and column.name]
-    if unused:
-        first = next((one for one in unused if one.numbers > one.filled / 2), unused[0])
-        said.append(
-            f"Not used: {', '.join(column.name for column in unused)}. What the agent asks for is "
-            f'named so: --column "agentParams.amount={first.name}".'
-        )
-    if found.odd or found.missing:
-        from dialsim.interface.phrases import counted
-
-        have = counted(found.odd + found.missing, "row has", "rows have")
-        said.append(f"{have} no number that can be called.")
-    said.append("To paste into the campaign:")
+def _plain_block(block: RecipientsFile) -> dict[str, Any]:
+    said = block.model_dump(by_alias=True, exclude_defaults=True)
+    # As a word, since a tab in YAML is hard to see and to copy.
+    if said.get("delimiter") == "\t":
+        said["delimiter"] = "tab"
     return said
 
 
 def _yaml(block: RecipientsFile) -> str:
     import yaml
 
-    said = block.model_dump(by_alias=True, exclude_defaults=True)
-    # As a word, since a tab in YAML is hard to see and to copy.
-    if said.get("delimiter") == "\t":
-        said["delimiter"] = "tab"
-    written: str = yaml.safe_dump({"recipients": said}, allow_unicode=True, sort_keys=False)
+    said = {"recipients": _plain_block(block)}
+    written: str = yaml.safe_dump(said, allow_unicode=True, sort_keys=False)
     return written
 
 
@@ -524,6 +492,7 @@ Examples:
     help="The people in this CSV or Excel workbook, as exported; what it lacks for a list is "
     "repaired in a workbook beside OUT.",
 )
+@click.option("--sheet", metavar="NAME", help="With --list: the only sheet to read.")
 @click.option("--lines", type=click.IntRange(min=0), metavar="N", help=f"Lines; default: {_LINES}.")
 @click.option(
     "--start",
@@ -563,7 +532,9 @@ Examples:
 )
 @click.option("--yes", is_flag=True, help="Ask nothing: what is not said gets its default.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-def new(out: Path, yes: bool, force: bool, listed: Path | None, **given: Any) -> None:
+def new(
+    out: Path, yes: bool, force: bool, listed: Path | None, sheet: str | None, **given: Any
+) -> None:
     """Write a commented scenario file that runs at once and can be edited.
 
     On a terminal, the command asks for values that the options do not set.
@@ -571,6 +542,7 @@ def new(out: Path, yes: bool, force: bool, listed: Path | None, **given: Any) ->
     from dialsim.scenario.document import read_bytes
     from dialsim.scenario.list_doctor import clean_list
     from dialsim.scenario.loading import loads
+    from dialsim.scenario.sheet import FileForm
     from dialsim.studio.state import NewScenario
 
     answers = {field: value for field, value in given.items() if value is not None}
@@ -584,7 +556,8 @@ def new(out: Path, yes: bool, force: bool, listed: Path | None, **given: Any) ->
         raise click.UsageError("say whom to call: --people 6000, or --list people.csv")
     beside: Path | None = None
     if listed is not None:
-        found = clean_list(read_bytes(listed, str(listed)), str(listed))
+        form = FileForm(sheet)
+        found = clean_list(read_bytes(listed, str(listed)), str(listed), form)
         found.require_people()
         if not found.is_as_written:
             beside = listed = out.with_name(f"{out.stem}-people.xlsx")
@@ -595,16 +568,17 @@ def new(out: Path, yes: bool, force: bool, listed: Path | None, **given: Any) ->
     # An empty answer means the default, but 0 lines means 0 lines.
     said = {field: value for field, value in answers.items() if value != ""}
     text = _asked(lambda: NewScenario(**said).text(str(out)))
-    files = {} if beside is None else {beside.name: found.workbook()}
-    # Checked before anything is written.
-    scenario = loads(text, name=str(out), folder=out.parent, files=files)
+    files = {} if beside is None else {beside.name: found.csv()}
+    # Checked before anything is written. The scenario is not kept: large lists take memory twice.
+    warnings = loads(text, name=str(out), folder=out.parent, files=files).warnings
+    files.clear()
     if beside is not None:
-        _write_workbook(found, beside)
+        _write_workbook(found.workbook(), beside)
     out.write_text(text, encoding="utf-8")
     if listed is not None:
         for line in found.summary():
             click.echo(line)
-    for warning in scenario.warnings:
+    for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     written = str(out) if beside is None else f"{out} and {beside}"
     click.echo(f"Written to {written}. Simulate it: dialsim run {out}")

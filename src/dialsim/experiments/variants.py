@@ -398,6 +398,8 @@ def ends(path: str, span: str, first_day: int) -> list[Variant]:
     return crossed({path: [*texts]})
 
 
+DRAWS = "draws.yaml"
+"""File of the behaviours that may be true, beside a scenario of today."""
 _MOST = 10_000
 _OPENING = ("[", "{", '"', "'")
 

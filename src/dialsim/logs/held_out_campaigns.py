@@ -32,7 +32,7 @@ from dialsim.experiments.forecast import (
     open_between,
     windows_of,
 )
-from dialsim.experiments.variants import read_variants
+from dialsim.experiments.variants import DRAWS, read_variants
 from dialsim.interface.instants import at_text, format_instant, short_text
 from dialsim.interface.status import CallStatus
 from dialsim.logs.behaviour_text import draws_text
@@ -48,7 +48,7 @@ from dialsim.logs.calibrate import (
 from dialsim.logs.findings import milliseconds
 from dialsim.logs.log import Log
 from dialsim.logs.misfit import dates_of
-from dialsim.logs.pulled import CARRIED_OVER, DRAWS, LoggedCampaign, people_ahead
+from dialsim.logs.pulled import CARRIED_OVER, LoggedCampaign, people_ahead
 from dialsim.logs.scenario_rules import Expected
 from dialsim.results.folder import SOURCE
 from dialsim.results.progress import Progress

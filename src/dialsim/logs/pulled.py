@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 
 from dialsim import __version__
 from dialsim.errors import ValidationFailed
+from dialsim.experiments.variants import DRAWS
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.instants import (
     day_number,
@@ -235,8 +236,6 @@ class Pulled:
         return [*said, *(f"Note: {note}" for note in self.notes), f"Written to {self.folder}"]
 
 
-DRAWS = "draws.yaml"
-"""File of the posterior draws of the behaviours, in the folder that is written."""
 DEFAULT_LINES = 10
 """Value of maxConcurrentCalls if neither an option nor the log gives it."""
 _NUMBER = re.compile(PHONE_PATTERN[1:-1])

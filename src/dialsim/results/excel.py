@@ -13,17 +13,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
-from tempfile import mkstemp
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
-from dialsim.errors import OutputError
 from dialsim.interface.instants import DAY, thai
 from dialsim.interface.status import CallStatus
 from dialsim.results.figures import CUMULATIVE, NUMBERS, Unit, unit_of
+from dialsim.results.folder import replace_file
 from dialsim.results.summary_text import answers, headline
 from dialsim.results.worth import first_day, value_by_day
 
@@ -137,38 +136,6 @@ def write_workbook(
 
     replace_file(path, write)
     return path
-
-
-def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file beside its final path, and move it there when it is complete.
-
-    Raises OutputError for errors of the file system.
-    """
-    try:
-        _replace(path, write)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    descriptor, draft = mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(descriptor, "wb") as file:
-            write(file)
-        # mkstemp creates files that only the owner may read.
-        os.chmod(draft, 0o666 & ~_umask())
-        os.replace(draft, path)
-    # Ctrl-C included: no draft may remain beside the result.
-    except BaseException:
-        os.unlink(draft)
-        raise
-
-
-def _umask() -> int:
-    # The mask can be read only by setting it.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def calls_by_hour(result: Result) -> pd.DataFrame:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from tempfile import mkdtemp, mkstemp
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
@@ -180,6 +180,38 @@ def replacing(folder: Path, force: bool = False) -> Iterator[Path]:
     except OSError as error:
         raise OutputError(f"{folder} cannot be written: {error.strerror or error}") from error
     _remove_leftovers(folder)
+
+
+def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file beside its final path, and move it there when it is complete.
+
+    Raises OutputError for errors of the file system.
+    """
+    try:
+        _replace(path, write)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    descriptor, draft = mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            write(file)
+        # mkstemp creates files that only the owner may read.
+        os.chmod(draft, 0o666 & ~_umask())
+        os.replace(draft, path)
+    # Ctrl-C included: no draft may remain beside the result.
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def _umask() -> int:
+    # The mask can be read only by setting it.
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _prefix(folder: Path) -> str:

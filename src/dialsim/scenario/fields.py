@@ -25,6 +25,8 @@ _NUMBER = re.compile(
     r"\s*(?:฿|THB|บาท)?",
     re.IGNORECASE,
 )
+# In accounting: (500.00), and 500.00- in exports of SAP.
+_NEGATIVE = re.compile(r"\(([^-+()]+)\)|([^-+()]+)-")
 # \u00a0 and \u202f are no-break spaces, wide and narrow.
 _BETWEEN_THOUSANDS = re.compile(r"[, \u00a0\u202f]")
 
@@ -44,12 +46,16 @@ def is_curly_quoted(text: str) -> bool:
 def in_ascii(text: str) -> str:
     """Return a text without quotes, with Thai and other digits as ASCII digits."""
     bare = text.strip().strip(CURLY_QUOTES + "\"'").strip()
+    if bare.isascii():  # most texts: the loop over characters is slow
+        return bare
     return "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in bare)
 
 
 def number_meant(text: str) -> str | None:
-    """Return the number meant by `4,356`, `฿4,356.50` or `๔๓๕๖`; None if unclear."""
-    found = _NUMBER.fullmatch(in_ascii(text))
+    """Return the number meant by `4,356`, `฿4,356.50`, `(500)` or `๔๓๕๖`; None if unclear."""
+    plain = in_ascii(text)
+    owed = _NEGATIVE.fullmatch(plain)
+    found = _NUMBER.fullmatch(f"-{owed[1] or owed[2]}" if owed else plain)
     return _BETWEEN_THOUSANDS.sub("", found[1]) if found else None
 
 
@@ -76,10 +82,10 @@ def national(tel: str) -> str:
 
     `+66812345678`, `66812345678` and `812345678`, from a spreadsheet, become `0812345678`.
     """
+    if tel.startswith(("+66", "0066")):  # 00 in place of +, as telephones abroad dial it
+        return "0" + tel[tel.index("66") + 2 :].lstrip("0")
     if tel[0] == "0":
         return tel
-    if tel.startswith("+66"):
-        return "0" + tel[3:].lstrip("0")
     # The country code without its +, and 8 (fixed) or 9 digits (mobile).
     if tel.startswith("66") and len(tel) in (10, 11):
         return "0" + tel[2:]

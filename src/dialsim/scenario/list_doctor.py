@@ -1,12 +1,13 @@
 """List doctor: a list of people that can be called, from a spreadsheet export as it is.
 
-`recipients` reads a list strictly, and `preview` describes one. The doctor repairs: it joins sheets
-with the same heads, recognizes heads in Thai and English, reads phone numbers in all spellings,
-merges people who are listed twice, and sets rows aside that have no usable number.
+`recipients` reads a list strictly. The doctor repairs: it joins sheets with the same heads,
+recognizes heads in Thai and English, reads phone numbers in all spellings, merges people who are
+listed twice, and sets rows aside that have no usable number.
 """
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from collections import Counter
@@ -18,14 +19,19 @@ from typing import Any, NamedTuple, NoReturn
 
 from dialsim.errors import ScenarioError
 from dialsim.interface.phrases import counted, few
-from dialsim.scenario.campaign import MOST_SEGMENTS
+from dialsim.scenario.campaign import MOST_SEGMENTS, RecipientsFile
 from dialsim.scenario.columns import COLUMNS, HISTORY_COLUMNS, PARAM, ROUNDED_BY_SPREADSHEET
 from dialsim.scenario.fields import kind_of_number, number_meant, phone_normalized
 from dialsim.scenario.problems import Problem
-from dialsim.scenario.sheet import UNSAID, FileForm, is_excel_error, raw_sheets
+from dialsim.scenario.sheet import UNSAID, FileForm, form_of, is_excel_error, raw_sheets
 
 _OURS = (*COLUMNS, *HISTORY_COLUMNS)
-_TEL = re.compile(r"\btels?\b|telephone|phone|mobile|เบอร์|โทร|มือถือ", re.IGNORECASE)
+_TEL = re.compile(r"\btels?\b|telephone|phone|mobile|เบอร์|โทร(?!สาร)|มือถือ", re.IGNORECASE)
+# Fax machines, and guarantors, relatives and references: to call them for the customer may be
+# unlawful.
+_TEL_OF_OTHERS = re.compile(
+    r"\bfax|แฟกซ์|โทรสาร|ค้ำ|ญาติ|ฉุกเฉิน|อ้างอิง|guarant|emergency|relative|referee", re.IGNORECASE
+)
 _LAST_NAME = re.compile(r"นามสกุล|surname|last.?name|family.?name", re.IGNORECASE)
 _NAME = re.compile(r"name|ชื่อ|customer|ลูกค้า", re.IGNORECASE)
 _SEGMENT = re.compile(r"segment|group|\btier\b|bucket|กลุ่ม|ประเภท|เกรด|ระดับ", re.IGNORECASE)
@@ -35,8 +41,11 @@ _NO_IDENTIFIER = re.compile(r"[^\w\u0e00-\u0e7f]+")  # \w has no Thai vowel sign
 _BLANK = frozenset({"-", "–", "—", "n/a", "na", "null", "none", "ไม่มี", "ไม่ระบุ"})
 _BETWEEN_NUMBERS = re.compile(r"[,;/|\n]|หรือ|และ|\bor\b|\band\b|&", re.IGNORECASE)
 _DATE = re.compile(r"[12][0-9]{3}[-/.][01]?[0-9][-/.][0-3]?[0-9]|[0-3]?[0-9]/[01]?[0-9]/[0-9]{2,4}")
+# What people and forms put before and behind a number: tel:, โทร., the letter O for the 0.
+_BEFORE_NUMBER = re.compile(r"(?:tel|phone|mobile|โทร|มือถือ|เบอร์|o)?[.:*#=]*", re.IGNORECASE)
 _EXTENSION = re.compile(r"(?:ต่อ|ext\.?|x)\s*[0-9]{1,6}\s*$", re.IGNORECASE)
 _LAST_DIGITS_OF_OTHERS = re.compile(r"(?<=[0-9]{4})\s*[-–]\s*[0-9]{1,2}\s*$")  # 02-123-4567-8
+_UNNAMED = re.compile(r"column [0-9]+")
 _HEADS_WITHIN = 30  # rows at the top of a sheet among which the row of heads is looked for
 _SAMPLE = 1_000  # rows inspected to find a column of numbers without a head
 _ARE_NUMBERS = 0.98  # share of a column's cells from which the column is one of numbers
@@ -56,6 +65,20 @@ class Row(NamedTuple):
     cells: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """Column of an export; `used_as` is its name in dialsim, None if unused.
+
+    `filled` is the number of non-empty cells, `different` of distinct ones; `example` is the first.
+    """
+
+    name: str
+    used_as: str | None
+    filled: int
+    different: int
+    example: str
+
+
 @dataclass
 class CleanList:
     """List that the doctor made of an export.
@@ -63,10 +86,12 @@ class CleanList:
     `columns` are the names of the columns in dialsim, `heads` their heads in the export. Each
     person has a row of `cells`, of the export's row in `sources`. `aside` are rows without a usable
     number, with the reason; `merged` are rows of people who have an earlier row, with that row.
-    `types` are the types of the agent's parameters.
+    `types` are the types of the agent's parameters. `form` is how the export itself is read.
+    `joined` are columns that fill others, by their heads: last names, second phone numbers.
     """
 
     file: str
+    form: FileForm
     columns: list[str]
     heads: list[str]
     types: dict[str, str]
@@ -82,18 +107,44 @@ class CleanList:
     both: bool = False
     emptied: Counter[str] = field(default_factory=Counter)
     all_heads: list[str] = field(default_factory=list)
-    heads_in_first_row: bool = True
+    joined: dict[str, str] = field(default_factory=dict)
+    heads_on_top: bool = True
 
     @property
     def is_as_written(self) -> bool:
         """True if the export itself is a list that can be read strictly, with all its columns."""
-        return (
-            self.columns == self.heads
-            and self.heads_in_first_row
-            and len(self.sheets) == 1
-            and not (self.aside or self.merged or self.totals or self.respelled or self.further)
-            and not self.emptied
+        block = self.block()
+        return block is not None and block == RecipientsFile(file=self.file)
+
+    def block(self) -> RecipientsFile | None:
+        """Return how a scenario reads the export itself; None if it needs cleaning."""
+        if (
+            not self.heads_on_top
+            or len(self.sheets) > 1
+            or (self.aside or self.merged or self.totals or self.further)
+            or (self.emptied or self.joined)
+        ):
+            return None
+        pairs = zip(self.columns, self.heads, strict=True)
+        columns = None if self.columns == self.heads else dict(pairs)
+        return RecipientsFile(
+            file=self.file,
+            sheet=self.form.sheet,
+            encoding=self.form.encoding,
+            delimiter=self.form.delimiter,
+            columns=columns,
+            normalize=self.respelled > 0,
         )
+
+    def column_uses(self) -> Iterator[ColumnUse]:
+        """Yield the columns of the export with their uses."""
+        rows = [*self.sources, *(row for row, _ in self.aside), *(row for row, _ in self.merged)]
+        rows.sort(key=lambda row: (self.sheets.index(row.sheet), row.line))
+        used = dict(zip(self.heads, self.columns, strict=True)) | self.joined
+        for index, head in enumerate(self.all_heads):
+            cells = [row.cells[index] for row in rows if row.cells[index]]
+            example = cells[0] if cells else ""
+            yield ColumnUse(head, used.get(head), len(cells), len(set(cells)), example)
 
     @property
     def segments(self) -> Counter[str]:
@@ -137,7 +188,7 @@ class CleanList:
             lines.append(f"{counted(self.further, 'row')} with two numbers: {taken}")
         if self.emptied:
             columns = ", ".join(f"{count:,} of {head}" for head, count in self.emptied.items())
-            lines.append(f"cells emptied that are no numbers: {columns}")
+            lines.append(f"cells emptied that are no numbers, or errors: {columns}")
         if segments := self.segments:
             shown = [f"{name} {count:,}" for name, count in islice(segments.items(), 5)]
             lines.append(f"{counted(len(segments), 'segment')}: {few(shown, len(segments))}")
@@ -151,8 +202,14 @@ class CleanList:
         if self.types:
             lines[-1] += f"; agent parameters: {', '.join(self.types)}"
         if self.unread:
-            lines[-1] += f"; sheets without phone numbers: {', '.join(self.unread)}"
+            lines[-1] += f"; sheets left out: {', '.join(self.unread)}"
         return lines
+
+    def csv(self) -> bytes:
+        """Return the list as a CSV, which is read several times as fast as the workbook."""
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([self.columns, *self.cells])
+        return text.getvalue().encode()
 
     def workbook(self) -> bytes:
         """Return a workbook with the sheets `SHEETS`: the list, rows set aside, and duplicates."""
@@ -205,9 +262,15 @@ def clean_list(
     cannot be read, no sheet has phone numbers or the named heads, or sheets with phone numbers have
     different heads.
     """
-    tables, unread = [], []
+    form = form_of(content, form)
+    tables: list[_Table] = []
+    names: list[str | None] = []
+    unread = []
     for name, rows in raw_sheets(content, shown, form):
+        names.append(name)
         table = _table([Row(name, line, cells) for line, cells in rows if any(cells)])
+        if table is not None and tables:
+            table = _with_columns_of(tables[0], table, choice, shown)
         if table is None:
             unread.append(name or shown)
         else:
@@ -216,14 +279,6 @@ def clean_list(
         where = f"of the sheets {', '.join(unread)}" if len(unread) > 1 else "of this file"
         _fail(shown, f"no column {where} holds phone numbers")
     heads = tables[0].heads
-    other = next((table for table in tables if table.heads != heads), None)
-    if other is not None:
-        _fail(
-            shown,
-            f"the sheets {tables[0].sheet} and {other.sheet} have different heads "
-            f"({few(heads[:5], len(heads))}; {few(other.heads[:5], len(other.heads))}): "
-            f'{choice} "{tables[0].sheet}"',
-        )
     for ours, head in (named or {}).items():
         if head not in heads:
             near = get_close_matches(head, heads, n=1)
@@ -231,7 +286,9 @@ def clean_list(
                 f"did you mean {near[0]}?" if near else f"heads are {few(heads[:10], len(heads))}"
             )
             _fail(shown, f'"{head}", for {ours}, heads no column; {hint}')
-    return _Reading(shown, tables, unread, dict(named or {}), both).result
+    found = _Reading(shown, form, tables, unread, dict(named or {}), both).result
+    found.heads_on_top = tables[0].line == 1 and tables[0].sheet in (names[0], form.sheet)
+    return found
 
 
 class _Table(NamedTuple):
@@ -249,17 +306,19 @@ def _table(rows: list[Row]) -> _Table | None:
     if rows and tuple(rows[0].cells[:3]) in (_ASIDE_HEADS, _MERGED_HEADS):
         return None
     for index, row in enumerate(rows[:_HEADS_WITHIN]):
-        has_number, below = any(map(_first_number, row.cells)), rows[index + 1 :]
-        # A title such as รายงานการโทร stands alone in its row, above rows with several cells.
-        is_title = (
-            sum(map(bool, row.cells))
-            == 1
-            < max((sum(map(bool, each.cells)) for each in below[:_HEADS_WITHIN]), default=0)
-        )
-        is_head = not (has_number or is_title) and len(row.cells) < 200
-        if is_head and any(map(_is_tel_head, row.cells)):
-            width = max([len(row.cells), *(len(each.cells) for each in below[:_SAMPLE])])
-            return _Table(row.sheet, _heads(row.cells, width), row.line, below)
+        cells, below = row.cells, rows[index + 1 :]
+        has_number, filled = any(map(_first_number, cells)), sum(map(bool, cells))
+        is_head = not has_number and len(cells) < 200 and any(map(_is_tel_head, cells))
+        most = max((sum(map(bool, each.cells)) for each in below[:_HEADS_WITHIN]), default=0)
+        # A title such as รายงานการโทร, or the firm's address with its number, has fewer cells than
+        # the heads below it.
+        if (filled == 1 < most and not any(map(_number, cells))) or (
+            has_number and any(_is_head_of_more(each, filled) for each in below[:_HEADS_WITHIN])
+        ):
+            continue
+        if is_head:
+            width = max([len(cells), *(len(each.cells) for each in below[:_SAMPLE])])
+            return _Table(row.sheet, _heads(cells, width), row.line, below)
         if has_number:
             width = max(len(each.cells) for each in rows[index : index + _SAMPLE])
             # A single cell above the first number is a title of the sheet, not a row of heads.
@@ -270,8 +329,50 @@ def _table(rows: list[Row]) -> _Table | None:
     return None
 
 
+def _is_head_of_more(row: Row, filled: int) -> bool:
+    """Return True for a row of heads with more cells than `filled`."""
+    return (
+        sum(map(bool, row.cells)) > filled
+        and any(map(_is_tel_head, row.cells))
+        and not any(map(_first_number, row.cells))
+    )
+
+
+def _with_columns_of(first: _Table, table: _Table, choice: str, shown: str) -> _Table | None:
+    """Return a table with its columns in the order of the first one's; None for a sheet of notes.
+
+    Heads may differ in case, and be missing where the sheet continues the first. Raises
+    ScenarioError for other heads.
+    """
+    wanted, here = ([head.casefold() for head in each.heads] for each in (first, table))
+    is_text = all(
+        sum(map(bool, row.cells)) < 2 and not any(map(_number, row.cells)) for row in table.rows
+    )
+    if is_text and len(wanted) > 1:
+        return None
+    if not table.line and len(here) == len(wanted):
+        here = wanted
+    named, theirs = ({h for h in each if not _UNNAMED.fullmatch(h)} for each in (wanted, here))
+    if named != theirs:
+        heads, other = first.heads, table.heads
+        _fail(
+            shown,
+            f"the sheets {first.sheet} and {table.sheet} have different heads "
+            f"({few(heads[:5], len(heads))}; {few(other[:5], len(other))}): "
+            f'{choice} "{first.sheet}"',
+        )
+    order = [here.index(head) if head in here else len(here) for head in wanted]
+    if order == [*range(len(here))]:
+        return table
+    rows = [[*_padded(row.cells, len(here)), ""] for row in table.rows]
+    moved = [[cells[index] for index in order] for cells in rows]
+    pairs = zip(table.rows, moved, strict=True)
+    return table._replace(rows=[row._replace(cells=cells) for row, cells in pairs])
+
+
 def _is_tel_head(cell: str) -> bool:
-    return len(cell) <= 40 and (cell == "tel" or _TEL.search(cell) is not None)
+    is_tel = len(cell) <= 40 and (cell == "tel" or _TEL.search(cell) is not None)
+    return is_tel and _TEL_OF_OTHERS.search(cell) is None
 
 
 def _heads(cells: Sequence[str], width: int) -> list[str]:
@@ -295,17 +396,14 @@ class _Reading:
     def __init__(
         self,
         shown: str,
+        form: FileForm,
         tables: Sequence[_Table],
         unread: list[str],
         named: Mapping[str, str],
         both: bool,
     ) -> None:
         self._heads = tables[0].heads
-        self._rows = [
-            row._replace(cells=[_filled(cell) for cell in _padded(row.cells, len(self._heads))])
-            for table in tables
-            for row in table.rows
-        ]
+        self._rows = [_tidied(row, len(self._heads)) for table in tables for row in table.rows]
         self._both = both
         self._named = {ours: self._heads.index(head) for ours, head in named.items()}
         self._tels = self._columns_of_numbers()
@@ -319,6 +417,7 @@ class _Reading:
         }
         self.result = CleanList(
             file=shown,
+            form=form,
             columns=[*kept],
             heads=[self._heads[index] for index in kept.values()],
             types=types,
@@ -326,7 +425,8 @@ class _Reading:
             unread=unread,
             both=both,
             all_heads=self._heads,
-            heads_in_first_row=all(table.line == 1 for table in tables),
+            joined={self._heads[index]: "tel" for index in self._tels[1:]}
+            | {self._heads[index]: "customerName" for index in self._names[1:]},
         )
         self._read()
 
@@ -385,7 +485,8 @@ class _Reading:
 
     def _type(self, index: int) -> str:
         """Return `number` for a column of amounts, else `text`: ids keep their leading zeros."""
-        cells = [row.cells[index] for row in self._rows if row.cells[index]]
+        cells = [cell for row in self._rows if (cell := row.cells[index])]
+        cells = [cell for cell in cells if not is_excel_error(cell)]
         numbers = [number for cell in cells if (number := number_meant(cell)) is not None]
         # A leading zero or more digits than a float keeps means that the column holds ids, which
         # must stay text.
@@ -444,7 +545,7 @@ class _Reading:
                 cell = number
             elif ours == "customerName" and len(self._names) > 1:
                 cell = " ".join(row.cells[name] for name in self._names if row.cells[name])
-            elif cell and index in self._numeric:
+            elif cell and (index in self._numeric or is_excel_error(cell)):
                 meant = number_meant(cell)
                 if meant is None:
                     self.result.emptied[self._heads[index]] += 1
@@ -462,9 +563,16 @@ def _padded(cells: list[str], width: int) -> list[str]:
     return [*cells, *[""] * (width - len(cells))][:width]
 
 
+def _tidied(row: Row, width: int) -> Row:
+    cells = [_filled(cell) for cell in _padded(row.cells, width)]
+    # Most rows are as they should be; a copy of each would take memory.
+    return row if cells == row.cells else row._replace(cells=cells)
+
+
 def _filled(cell: str) -> str:
     """Return a cell, or nothing where the cell only says that there is nothing."""
-    return "" if cell.casefold() in _BLANK else cell
+    # Most cells are longer than these words: comparing lengths first is quicker.
+    return "" if len(cell) < 9 and cell.casefold() in _BLANK else cell
 
 
 def _is_total(cells: Sequence[str]) -> bool:
@@ -491,7 +599,8 @@ def _numbers_in(cell: str) -> Iterator[str]:
         if number is not None:
             yield number
         else:  # two numbers with a space between them
-            yield from (found for word in bare.split() if (found := _number(word)) is not None)
+            words = (_BEFORE_NUMBER.sub("", word, 1).rstrip("*#.;:") for word in bare.split())
+            yield from (found for word in words if (found := _number(word)) is not None)
 
 
 def _number(text: str) -> str | None:

@@ -306,13 +306,27 @@ def raw_sheets(
     if content.startswith((_ZIP, _OLE)):
         yield from _Workbook(content, shown, form).raw()
         return
+    if _PAGE.match(content):
+        says = "this is a web page under another name: open it in Excel, and save it as xlsx"
+        raise ScenarioError([Problem(shown, None, None, "", says)])
+    yield None, _Text(content, shown, form_of(content, form)).records()
+
+
+def form_of(content: bytes, form: FileForm) -> FileForm:
+    """Guess the encoding and the delimiter of a CSV where `form` does not name them; None: the
+    default.
+    """
+    if content.startswith((_ZIP, _OLE)):
+        return form
     encoding = form.encoding or _encoding(content)
-    text = content.decode(encoding or "utf-8", "replace")
+    text = content.decode(encoding or "utf-8", "replace")[:_DELIMITERS_WITHIN]
     # max() prefers the first of equal counts: a comma in a file of one column.
-    delimiter = form.delimiter or max(",;\t|", key=text[:_DELIMITERS_WITHIN].count)
-    yield None, _Text(content, shown, FileForm(form.sheet, encoding, delimiter)).records()
+    delimiter = form.delimiter or max(",;\t|", key=text.count)
+    return FileForm(form.sheet, encoding, None if delimiter == "," else delimiter)
 
 
+# Many web systems export an HTML table under a name that ends in .xls.
+_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|table|meta|\?xml)", re.IGNORECASE)
 _DELIMITERS_WITHIN = 10_000  # characters of a CSV in which the most frequent delimiter is chosen
 
 

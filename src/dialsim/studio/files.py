@@ -16,7 +16,7 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from dialsim.errors import DialsimError, StudioError
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
-from dialsim.logs.pulled import DRAWS
+from dialsim.experiments.variants import DRAWS
 from dialsim.report.page import NAME as PAGE
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import forecast_report, replications_report

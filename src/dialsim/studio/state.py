@@ -25,9 +25,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from dialsim.errors import DialsimError, ScenarioError, StudioError
-from dialsim.experiments.variants import variants_in
+from dialsim.experiments.variants import DRAWS, variants_in
 from dialsim.interface.instants import DAY, HOUR, day_start, format_instant, minute_text, thai
-from dialsim.logs.pulled import DRAWS
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients
 from dialsim.scenario.distribution import Exponential, Gamma, Lognormal, Weibull
