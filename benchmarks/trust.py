@@ -175,7 +175,7 @@ def forecasts(number: int, folder: Path, runs: int, usual: bool = False) -> Iter
     engine = [] if usual else learned_engine(log, truth, number)
     for kind in ("calibrated", "default"):
         settings = engine if kind == "calibrated" else []
-        scenario = dialsim.load(folder / kind / "scenario.yaml", settings)
+        scenario = dialsim.load(folder / kind / "scenario.yaml", overrides=settings)
         file = folder / kind / DRAWS
         draws = read_variants(file) if file.is_file() else []
         made = dialsim.forecast(scenario, runs, draws=draws, seed=number, jobs=1)

@@ -19,7 +19,7 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 @cache
 def ran(name: str, *overrides: str) -> dialsim.Result:
     """A shipped scenario's run, which several tests look at."""
-    return dialsim.run(dialsim.load(FOLDER / name, overrides))
+    return dialsim.run(dialsim.load(FOLDER / name, overrides=overrides))
 
 
 def figures(name: str, *overrides: str) -> dict[str, CampaignSummary]:

@@ -11,7 +11,9 @@ All public names are here. The submodules are private and may move.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ if TYPE_CHECKING:
     from dialsim.results.excel import for_excel
     from dialsim.results.result import Result, open, run
     from dialsim.sandbox.client.sandbox import Sandbox
-    from dialsim.scenario.loading import load, loads
+    from dialsim.scenario.behaviour import behaviour
+    from dialsim.scenario.loading import load, loads, scenario
     from dialsim.scenario.scenario import Scenario
     from dialsim.studio import explore
 
@@ -89,6 +92,7 @@ _HOMES = {
     "ValidationFailed": "dialsim.errors",
     "Verified": "dialsim.logs.verify",
     "WorkersLost": "dialsim.errors",
+    "behaviour": "dialsim.scenario.behaviour",
     "calibrate": "dialsim.logs.calibrate",
     "check": "dialsim.logs.verify",
     "compare": "dialsim.experiments.comparison",
@@ -105,6 +109,7 @@ _HOMES = {
     "replay": "dialsim.logs.replay",
     "replicate": "dialsim.experiments.replications",
     "run": "dialsim.results.result",
+    "scenario": "dialsim.scenario.loading",
     "sweep": "dialsim.experiments.sweep",
 }
 
@@ -142,6 +147,7 @@ __all__ = [
     "Verified",
     "WorkersLost",
     "__version__",
+    "behaviour",
     "calibrate",
     "check",
     "compare",
@@ -158,6 +164,7 @@ __all__ = [
     "replay",
     "replicate",
     "run",
+    "scenario",
     "sweep",
 ]
 
@@ -167,9 +174,24 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'dialsim' has no attribute {name!r}")
     value = getattr(import_module(home), name)
-    globals()[name] = value
+    globals()[name] = value  # also of `scenario`, whose property is found before it
     return value
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """This package, in which `scenario` is the function and not the private package."""
+
+    @property
+    def scenario(self) -> Any:
+        return __getattr__("scenario")
+
+    @scenario.setter
+    def scenario(self, package: ModuleType) -> None:
+        """Ignore the package, which the import system would put here."""
+
+
+sys.modules[__name__].__class__ = _Package

@@ -238,7 +238,7 @@ def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
         return result_of(world, engine)
 
     monkeypatch.setattr("dialsim.results.result.result_of", moody)
-    scenario = dialsim.load("scenarios/scripted.yaml", ["seed=5"])
+    scenario = dialsim.load("scenarios/scripted.yaml", overrides=["seed=5"])
     with pytest.raises(ReplicationFailed) as failed:
         replicate(scenario, 6, jobs=1)
     assert str(failed.value) == (

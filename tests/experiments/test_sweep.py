@@ -93,7 +93,7 @@ def test_pairs_are_far_sharper_than_independent_runs(limits: tuple[int, int]) ->
     # limits a tenth apart, and people who answer by the hour, so that lines matter to reach too
     scenario = dialsim.load(
         "scenarios/first-campaign.yaml",
-        [
+        overrides=[
             "seed=2",
             "organizations.Acme.campaigns.January.recipients.count=1500",
             "behaviours.default.answeredOdds.byHour={9: 0.8, 11: 1.1, 12: 0.7, 13: 1.2, 18: 1.4}",

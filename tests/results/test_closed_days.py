@@ -38,7 +38,7 @@ def callable_minutes(start: datetime, end: datetime) -> np.ndarray:
 
 
 def test_the_share_of_capacity_counts_no_closed_day_and_charts_shade_none() -> None:
-    result = dialsim.run(dialsim.load(SONGKRAN, FEW), engine="simpy")
+    result = dialsim.run(dialsim.load(SONGKRAN, overrides=FEW), engine="simpy")
     (part,) = result.summary.campaigns
     assert part.start is not None
     assert part.finish is not None

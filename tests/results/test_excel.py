@@ -30,7 +30,7 @@ TABLES = ("calls", "transitions", "recipients", "campaigns", "webhooks")
 def result() -> Result:
     path = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"
     small = ["organizations.Acme.campaigns.January.recipients.count=60"]
-    return dialsim.run(dialsim.load(path, small))
+    return dialsim.run(dialsim.load(path, overrides=small))
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ class HandPeople:
     script = None
     history: Mapping[int, Any] = MappingProxyType({})
     params: Mapping[str, Any] = MappingProxyType({})
+    beside: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, count: int, segments: bool = False) -> None:
         self.count = count

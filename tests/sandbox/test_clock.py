@@ -81,7 +81,7 @@ async def until(holds: Callable[[], bool]) -> None:
 def test_a_running_clock_comes_to_the_run_of_the_file_and_stops_at_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scenario = dialsim.load(WORLD, ["clock.end=2026-01-12T00:00:00Z"])
+    scenario = dialsim.load(WORLD, overrides=["clock.end=2026-01-12T00:00:00Z"])
     core, _ = _counted(monkeypatch, scenario=scenario)
 
     async def scene() -> None:

@@ -123,7 +123,7 @@ def test_a_forecast_begins_now_with_what_was_done(tmp_path: Path) -> None:
     assert "1 row has no usable number" in " ".join(done.stdout.split())
     override = "organizations.Acme.campaigns.January.recipients.done=done.csv"
     texts = (override, f"clock.start={NOW}", f"January.scheduledAt={NOW}", "where=segment == 'a'")
-    (block,) = World(api.load(tmp_path / "plan.yaml", texts)).organizations[0].campaigns
+    (block,) = World(api.load(tmp_path / "plan.yaml", overrides=texts)).organizations[0].campaigns
     assert block.people.history == {0: DONE["0810000000"], 1: DONE["0810000002"]}
 
 
@@ -178,7 +178,7 @@ def test_a_bad_list_of_what_was_done_gets_exactly_its_error(name: str, tmp_path:
     planned(tmp_path, text)
     texts = ["January.recipients.done=done.csv", f"clock.start={NOW}", f"January.scheduledAt={NOW}"]
     with pytest.raises(api.ScenarioError) as raised:
-        api.load(tmp_path / "plan.yaml", texts)
+        api.load(tmp_path / "plan.yaml", overrides=texts)
     assert str(raised.value) == f"{tmp_path}/{expected}"
 
 
@@ -199,7 +199,7 @@ def test_a_number_in_two_campaigns_belongs_to_neither_by_itself(tmp_path: Path) 
     planned(tmp_path, HEADS + "0810000000,1,BUSY,2026-01-05 09:00\n")
     texts += ["January.recipients.done=done.csv", f"Acme.campaigns+={second}"]
     with pytest.raises(api.ScenarioError) as raised:
-        api.load(tmp_path / "plan.yaml", texts)
+        api.load(tmp_path / "plan.yaml", overrides=texts)
     assert str(raised.value) == (
         f"{tmp_path}/done.csv:2: 1 of 1 number with calls is in the lists of several campaigns: "
         "write done beside one of them, this one first"

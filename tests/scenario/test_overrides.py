@@ -140,9 +140,9 @@ def test_a_buddhist_year_in_an_override_is_an_error_that_proposes_the_year() -> 
 def test_one_override_may_stand_alone(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(SMALL, encoding="utf-8")
-    assert load(file, "seed=7").seed == 7
+    assert load(file, overrides="seed=7").seed == 7
     assert loads(SMALL, overrides="description=a=b").description == "a=b"
-    varied = load(file, "seed=7").with_("name=x")
+    varied = load(file, overrides="seed=7").with_("name=x")
     assert (varied.seed, varied.name) == (7, "x")
     assert varied.origin is not None
     assert varied.origin.overrides == ("seed=7", "name=x")
@@ -154,13 +154,22 @@ def test_one_override_that_can_not_be_applied_is_one_error() -> None:
     assert str(raised.value) == "--set seed: an override is PATH=VALUE, such as seed=7"
 
 
-@pytest.mark.parametrize("overrides", [{"seed": 7}, 7, None, ["seed=7", 8], b"seed=7"])
+@pytest.mark.parametrize("overrides", [7, None, ["seed=7", 8], b"seed=7"])
 def test_overrides_that_are_no_texts_are_one_error(overrides: Any) -> None:
     with pytest.raises(DialsimError) as raised:
         loads(SMALL, overrides=overrides)
     assert str(raised.value) == (
-        f'overrides are texts PATH=VALUE, such as "seed=7", not {overrides!r}'
+        'overrides are texts PATH=VALUE, such as "seed=7", or values by path, such as '
+        f'{{"seed": 7}}, not {overrides!r}'
     )
+
+
+def test_overrides_may_be_values_by_path() -> None:
+    given = {"seed": 7, "default.answeredOdds": {"byHour": {"9": 0.5}}}
+    made = loads(SMALL, overrides=given)
+    assert made.seed == 7
+    assert made.behaviours["default"].answered_odds.by_hour == {9: 0.5}
+    assert loads(SMALL).with_(seed=7).digest == loads(SMALL, overrides="seed=7").digest
 
 
 def test_a_key_with_dots_that_is_there_is_replaced() -> None:

@@ -53,7 +53,7 @@ def test_a_change_is_a_line_that_commands_take(first: StudioState) -> None:
     )
     assert state.set_lines()[1] == f"--set '{JANUARY}.schedule.timeWindows=Mon-Sat 09:00-20:00'"
     assert state.command().startswith(f"dialsim run {FIRST} --set {LINES}=12 --set ")
-    assert state.scenario.digest == dialsim.load(FIRST, state.differences).digest
+    assert state.scenario.digest == dialsim.load(FIRST, overrides=state.differences).digest
 
 
 def test_the_last_change_of_a_path_counts_however_it_is_written(first: StudioState) -> None:
@@ -109,7 +109,7 @@ def test_pauses_and_further_campaigns_are_differences_too(first: StudioState) ->
     assert until == since + 3_600_000
     assert [name for _, name, _ in campaigns(state.scenario)] == ["January", "February"]
     state = state.set("February.maxAttempts", "5")
-    assert dialsim.load(FIRST, state.differences).digest == state.scenario.digest
+    assert dialsim.load(FIRST, overrides=state.differences).digest == state.scenario.digest
     assert state.without(state.differences[0]).differences == state.differences[1:]
 
 

@@ -296,7 +296,7 @@ def sweep(
     from dialsim.experiments.sweep import sweep as run_all
     from dialsim.scenario.loading import load
 
-    loaded = load(scenario, options.overrides)
+    loaded = load(scenario, overrides=options.overrides)
     listed = _variants(loaded, vary, design, variants)
     names = [variant.name for variant in listed]
     base = check_baseline(names, baseline)
@@ -462,7 +462,7 @@ def compare(
 
     if len(files) < 2:
         raise click.UsageError("name two files or more: dialsim compare a.yaml b.yaml")
-    loaded = [load(file, options.overrides) for file in files]
+    loaded = [load(file, overrides=options.overrides) for file in files]
     named = dict(zip(names_of(files), loaded, strict=True))
     base = check_baseline([*named], baseline)
     for scenario in loaded:
@@ -579,7 +579,7 @@ def plan(
     runs = SearchSettings(replications=replications, max_replications=most)
     if within is not None:
         runs["within"] = within
-    loaded = load(scenario, options.overrides)
+    loaded = load(scenario, overrides=options.overrides)
     if not goals and maximize is None and minimize is None:
         raise click.UsageError("say what is wanted: --goal, --maximize or --minimize")
     several = len(varied) > 1 or "," in varied[0]  # a list has no order to search along

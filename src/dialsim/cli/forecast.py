@@ -272,7 +272,9 @@ def forecast(
     elif scenario.suffix.lower() in (".xlsx", ".csv") or now is not None:
         raise click.UsageError("a list of what was done needs its scenario: --plan FILE.yaml")
     else:
-        loaded = load(scenario / SOURCE if scenario.is_dir() else scenario, options.overrides)
+        loaded = load(
+            scenario / SOURCE if scenario.is_dir() else scenario, overrides=options.overrides
+        )
     beside = (scenario if scenario.is_dir() else scenario.parent) / DRAWS
     file = beside if draws is None and beside.is_file() else draws
     drawn = [] if file is None else read_variants(file)
@@ -325,7 +327,7 @@ def _from_done(
     name = json.dumps(os.path.relpath(done, plan.parent))
     texts, at = [f"clock.start={format_instant(now)}"], format_instant(now)
     lists = 0
-    for o, organization in enumerate(load(plan, overrides).organizations):
+    for o, organization in enumerate(load(plan, overrides=overrides).organizations):
         for c, campaign in enumerate(organization.campaigns):
             path = f"organizations.{o}.campaigns.{c}"
             if isinstance(campaign.recipients, RecipientsFile):
@@ -336,7 +338,7 @@ def _from_done(
     if not lists:
         raise DialsimError(f"{plan} names no list of people, so {done} can't say whom it called")
     listed = read_done(read_bytes(done, str(done)), str(done), now)
-    return load(plan, [*overrides, *texts]), listed.sentence(str(done))
+    return load(plan, overrides=[*overrides, *texts]), listed.sentence(str(done))
 
 
 def _backtest(

@@ -396,7 +396,7 @@ def replay(
     from dialsim.scenario.loading import load
 
     _require_free(out, force=force)
-    loaded = load(scenario, overrides)
+    loaded = load(scenario, overrides=overrides)
     record = RecordedCalls(read_source(source, place), loaded)
     result, found = play(record), None
     if wants_settings or out is not None:

@@ -162,7 +162,7 @@ def _once(scenario: Path, replication: int, options: Options, without: tuple[str
 
     if options.out is not None:
         check_place(options.out, options.force)
-    loaded = load(scenario, options.overrides)
+    loaded = load(scenario, overrides=options.overrides)
     announce(loaded, options.form)
     with progress_bar("Simulating") as progress:
         result = simulate(
@@ -220,7 +220,7 @@ def _many(
     from dialsim.experiments.replications import precisions, replicate
     from dialsim.scenario.loading import load
 
-    loaded = load(scenario, options.overrides)
+    loaded = load(scenario, overrides=options.overrides)
     # Only for its errors: a typo must not show after an hour of simulation.
     precisions(precision, loaded)
     for text in figures:

@@ -64,7 +64,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
     from dialsim.scenario.loading import load
 
     try:
-        loaded = load(scenario, overrides)
+        loaded = load(scenario, overrides=overrides)
     except ScenarioError as error:
         if form == "json":
             print_json({"valid": False, "problems": error.problems, "warnings": ()})

@@ -199,7 +199,7 @@ def _loaded(path: Path, overrides: tuple[str, ...], webhook_url: str | None) -> 
     from dialsim.sandbox.destinations import KEEP
     from dialsim.scenario.loading import load
 
-    loaded = load(path, overrides)
+    loaded = load(path, overrides=overrides)
     return loaded if webhook_url in (None, KEEP) else with_webhook_url(loaded, webhook_url)
 
 

@@ -41,10 +41,10 @@ from dialsim.experiments.variants import (
     make_axis,
     read_range,
     setting_text,
-    value_text,
 )
 from dialsim.experiments.why_not import WhyNot, why_not
 from dialsim.scenario.loading import long_path
+from dialsim.scenario.units import value_text
 
 if TYPE_CHECKING:
     from dialsim.experiments.plots import PlanPlots

@@ -6,11 +6,9 @@ Values may be an evenly spaced range of a number, a duration or an instant, such
 from __future__ import annotations
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from itertools import chain, product
@@ -26,6 +24,7 @@ from dialsim.scenario.units import (
     looks_like_date,
     parse_duration,
     parse_offset_instant,
+    value_text,
 )
 from dialsim.scenario.week import instant_in_words
 
@@ -109,25 +108,6 @@ def read_amount(text: str, first_day: int | None = None) -> Amount:
         f"{text or '(nothing)'} is not a number, a duration such as 30m or an instant such as "
         f"{words}2026-01-05T02:00:00Z"
     )
-
-
-def value_text(value: object) -> str:
-    """Format a Python value as in a scenario file; text is returned unchanged."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise ExperimentError(f"{value} has no time zone; give an aware datetime or text")
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return format_duration(round(value / timedelta(milliseconds=1)))
-    # json can't encode numpy's types, and importing numpy only to test for them would be slow.
-    if hasattr(value, "item"):  # a numpy number
-        value = value.item()
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except TypeError:
-        raise ExperimentError(f"{value!r} can't stand in a scenario file") from None
 
 
 @dataclass(frozen=True, slots=True)

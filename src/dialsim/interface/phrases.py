@@ -20,3 +20,10 @@ def few(first: Sequence[str], count: int, joint: str = "and", between: str = ", 
 def counted(count: int, one: str, several: str = "") -> str:
     """Return a number with its noun: `1 run`, `1,200 runs`."""
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def kind_of(value: object) -> str:
+    """Describe a wrong argument: a short value as it is, another one by its type."""
+    if value is None or isinstance(value, str | int | float):
+        return f"{value!r:.60}"
+    return f"a {type(value).__name__}"

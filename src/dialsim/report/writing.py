@@ -21,7 +21,7 @@ from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
 from dialsim.experiments.sweep import sweep
-from dialsim.experiments.variants import SettingChange, Variant, read_span, value_text
+from dialsim.experiments.variants import SettingChange, Variant, read_span
 from dialsim.report.effects import against_goal, asked_of
 from dialsim.report.page import NAME
 from dialsim.report.plan_page import optimum_page, plan_page, setting_text
@@ -43,6 +43,7 @@ from dialsim.results.folder import SUMMARY, read_manifest, read_source
 from dialsim.results.progress import Progress
 from dialsim.results.result import Result, WrittenResult, run
 from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.units import value_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -47,7 +47,11 @@ def source_entries(scenario: Scenario) -> dict[str, object]:
     origin = scenario.origin
     if origin is None:
         return {}
-    return {"overrides": origin.overrides, "scenario_folder": str(origin.folder.absolute())}
+    return {
+        "overrides": origin.overrides,
+        "scenario_folder": str(origin.folder.absolute()),
+        **({_LISTS: [*origin.kept]} if origin.kept else {}),
+    }
 
 
 def manifest_json(trace: Trace, wall_seconds: float | None, without: Sequence[str] = ()) -> bytes:
@@ -84,12 +88,18 @@ def versions() -> dict[str, str]:
 
 
 SOURCE = "scenario.yaml"
+_LISTS = "lists"
+"""Folder of lists that came with the text, numbered in the order of the manifest."""
 
 
 def write_source(scenario: Scenario, folder: Path) -> None:
-    """Write the text that a scenario was loaded from, if any."""
-    if scenario.origin is not None:
-        (folder / SOURCE).write_text(scenario.origin.text, encoding="utf-8")
+    """Write the text that a scenario was loaded from, if any, and the lists that came with it."""
+    origin = scenario.origin
+    if origin is not None:
+        (folder / SOURCE).write_text(origin.text, encoding="utf-8")
+        for number, content in enumerate(origin.kept.values()):
+            (folder / _LISTS).mkdir(exist_ok=True)
+            (folder / _LISTS / str(number)).write_bytes(content)
 
 
 def read_source(folder: Path) -> Scenario:
@@ -107,6 +117,10 @@ def read_source(folder: Path) -> Scenario:
         name=str(file),
         folder=said["scenario_folder"],
         overrides=said["overrides"],
+        files={
+            name: (folder / _LISTS / str(number)).read_bytes()
+            for number, name in enumerate(said.get(_LISTS, ()))
+        },
     )
     if scenario.digest != said["scenario_sha256"]:
         raise DialsimError(

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 
+_OF_EVERY_LIST = frozenset((
+    "organization", "campaign", "recipient", "recipient_id", "customer_name", "tel", "segment",
+    "call_attempt", "latest_call_status", "reached_at", "state", "created_at", "updated_at",
+))  # fmt: skip
+"""Columns of `recipients` that are neither parameters nor own columns of a list."""
+
+
 class Result:
     """Result of a run. Tables are computed on first use, and kept.
 
@@ -99,6 +106,27 @@ class Result:
         2
         """
         return self._table("calls")
+
+    def calls_with(self, *columns: str) -> pd.DataFrame:
+        """Return `calls` with columns of `recipients`, by default parameters and own ones.
+
+        Raises DialsimError for an unknown column.
+
+        >>> people = pd.DataFrame({"tel": ["0812345678", "0891234567"], "branch": ["BKK", "CNX"]})
+        >>> calls = dialsim.run(dialsim.scenario(people, attempts=1)).calls_with("branch")
+        >>> calls.branch.tolist()
+        ['BKK', 'CNX']
+        """
+        recipients, keys = self.recipients, ["organization", "campaign", "recipient"]
+        own = [name for name in recipients if name not in _OF_EVERY_LIST]
+        unknown = next((name for name in columns if name not in recipients), None)
+        if unknown is not None:
+            known = ", ".join(recipients.columns)
+            raise DialsimError(f"{unknown} is no column of recipients; there are {known}")
+        added = [name for name in columns or own if name not in keys]
+        # Of a column that calls have too, such as segment, the calls' is kept.
+        added = [name for name in added if name not in self.calls]
+        return self.calls.merge(recipients[[*keys, *added]], on=keys, how="left")
 
     @property
     def transitions(self) -> pd.DataFrame:

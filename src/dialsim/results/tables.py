@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -327,6 +328,9 @@ def recipients_table(reading: RunView) -> pd.DataFrame:
         },
         copy=False,
     )
+    for name in dict.fromkeys(name for block in blocks for name in block.people.beside):
+        parts = [block.people.beside.get(name, [None] * block.people.count) for block in blocks]
+        table[f"list.{name}" if name in table else name] = _beside(parts)
     kept = listed(states)
     return table if kept.all() else table[kept].reset_index(drop=True)
 
@@ -366,6 +370,19 @@ def _params(blocks: Sequence[CampaignBlock]) -> dict[str, Any]:
         else:
             columns[f"{PARAM}{name}"] = _strings([[_text(value) for value in values]])
     return columns
+
+
+def _beside(parts: list[Sequence[str | None]]) -> Any:
+    """Return a column of a list: numbers where all texts are plain ones, else texts."""
+    # A number with a leading 0 is an id or a telephone number.
+    texts = {text for part in parts for text in part if text}
+    if texts and all(map(_PLAIN_NUMBER.fullmatch, texts)):
+        values = [text if text is None else float(text) for part in parts for text in part]
+        return pd.array(values, dtype="Float64")
+    return _strings([*parts])
+
+
+_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]+)?")
 
 
 def _text(value: ParamValue | None) -> str | None:

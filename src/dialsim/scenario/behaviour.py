@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
+from dialsim.errors import DialsimError
 from dialsim.interface.model import broken
+from dialsim.interface.phrases import kind_of
 from dialsim.scenario.distribution import Constant, Distribution, distribution
 from dialsim.scenario.fields import Amount, Model, NotEmpty, Number, Share, Text, sum_to_one
+from dialsim.scenario.sheet import frame_of
 from dialsim.scenario.units import PositiveDuration
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def _key_from(least: int, most: int, noun: str) -> BeforeValidator:
@@ -287,3 +295,93 @@ def _ring_times(base: object, own: object) -> dict[str, Any]:
     if not isinstance(own, dict):
         return {}
     return {"ringTime": base | {end: time for end, time in own.items() if time is not None}}
+
+
+_RATE = "answered"
+_LEAST_RATE = 1e-4
+_MISFIT = 0.02
+
+
+def behaviour(rates: object) -> dict[str, Any]:
+    """Make a behaviour from answer rates, in the form of `behaviours` in a file.
+
+    `rates` is the share of attempts that are answered, or a DataFrame with a column `answered` (a
+    share) and `segment`, `attempt` (from 1) or both; a column `calls` weighs the rows. All people
+    of a segment are alike, so that an attempt is answered at its rate. Odds of segments and
+    attempts multiply: a table that differs is fitted, with a warning where a rate is off by more
+    than 2 percentage points. The last attempt repeats. Raises DialsimError for other values.
+
+    >>> rates = pd.DataFrame({"segment": ["gold", "other"], "answered": [0.5, 0.2]})
+    >>> dialsim.behaviour(rates)["answeredOdds"]
+    {'bySegment': {'gold': 1.0, 'other': 0.25}}
+    """
+    if isinstance(rates, int | float) and not isinstance(rates, bool) and 0 <= rates <= 1:
+        return {"outcomes": _outcomes(float(rates))}
+    frame = frame_of(rates)
+    if frame is None:
+        raise DialsimError(
+            "a behaviour is a share of answered attempts such as 0.35, or a DataFrame of answer "
+            f"rates, not {kind_of(rates)}"
+        )
+    names = [name for name in ("segment", "attempt") if name in frame]
+    if not names or _RATE not in frame or not len(frame):
+        raise DialsimError(
+            "a table of answer rates has a column answered, and segment, attempt or both; there "
+            f"are {', '.join(map(str, frame)) or 'none'}"
+        )
+    shares = frame[_RATE].to_numpy(float)
+    if not ((shares >= 0) & (shares <= 1)).all():
+        raise DialsimError("answered must be shares from 0 to 1, such as 0.35")
+    if frame.duplicated(names).any():
+        raise DialsimError(f"the table has two rows of the same {' and '.join(names)}")
+    levels = {name: [*dict.fromkeys(frame[name].tolist())] for name in names}
+    attempts = sorted(levels.get("attempt", [1]))
+    if attempts != [*range(1, len(attempts) + 1)]:
+        raise DialsimError("attempt must count from 1 without a gap")
+    if "attempt" in levels:
+        levels["attempt"] = attempts
+    return _fitted(frame, levels, shares)
+
+
+def _fitted(frame: pd.DataFrame, levels: dict[str, list[Any]], shares: Any) -> dict[str, Any]:
+    """Fit log odds, a sum of one term per segment and attempt, by weighted least squares."""
+    kept = np.clip(shares, _LEAST_RATE, 1 - _LEAST_RATE)
+    # The first segment and the first attempt are the base.
+    terms = [(name, level) for name, listed in levels.items() for level in listed[1:]]
+    design = np.column_stack(
+        [np.ones(len(frame)), *((frame[name] == level).to_numpy(float) for name, level in terms)]
+    )
+    # The variance of log odds is the reciprocal of calls × rate × (1 − rate).
+    calls = frame["calls"].to_numpy(float) if "calls" in frame else np.ones(len(frame))
+    weights = np.sqrt(calls * kept * (1 - kept))[:, None]
+    found, *_ = np.linalg.lstsq(
+        design * weights, np.log(kept / (1 - kept)) * weights[:, 0], rcond=None
+    )
+    made = 1 / (1 + np.exp(-design @ found))
+    worst = int(np.abs(made - shares).argmax())
+    if abs(made[worst] - shares[worst]) > _MISFIT:
+        row = ", ".join(f"{name} {frame[name].iloc[worst]}" for name in levels)
+        warnings.warn(
+            f"answer rates: {shares[worst]:.1%} of {row} becomes {made[worst]:.1%}, because the "
+            "odds of segments and attempts multiply",
+            stacklevel=3,
+        )
+    factors = {
+        term: round(float(np.exp(value)), 6) for term, value in zip(terms, found[1:], strict=True)
+    }
+    odds: dict[str, Any] = {}
+    if "segment" in levels:
+        listed = levels["segment"]
+        odds["bySegment"] = {str(at): factors.get(("segment", at), 1.0) for at in listed}
+    if "attempt" in levels:
+        odds["byAttempt"] = [factors.get(("attempt", at), 1.0) for at in levels["attempt"]]
+    return {"outcomes": _outcomes(float(1 / (1 + np.exp(-found[0])))), "answeredOdds": odds}
+
+
+def _outcomes(answered: float) -> dict[str, float]:
+    """Return the outcomes with a share of answers; the others have the built-in proportions."""
+    others = BUILT_IN.outcomes.model_dump(by_alias=True, exclude={"answered"})
+    total = sum(others.values())
+    # The last share is the rest, so that rounded shares sum to 1.
+    shares = {key: round((1 - answered) * part / total, 6) for key, part in others.items()}
+    return {"answered": round(1 - sum(shares.values()), 6), **shares}

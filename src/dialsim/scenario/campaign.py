@@ -160,8 +160,8 @@ class PeopleTable:
     `params` has a column per parameter, None where a recipient lacks it. `history` maps recipients
     to histories. `lines` are the lines of the file at which the recipients start. `digest` is a
     SHA-256 of the file and of the settings for reading it, empty for a list. `normalized` describes
-    the columns in which cells were normalized. `rows` are the indices of chosen recipients in the
-    whole list, None if it was left as it is.
+    the columns in which cells were normalized. `beside` are the file's other columns. `rows` are
+    the indices of chosen recipients in the whole list, None if it was left as it is.
     """
 
     tels: list[str] = field(default_factory=list)
@@ -174,6 +174,7 @@ class PeopleTable:
     lines: Sequence[int] = ()
     digest: bytes = b""
     normalized: list[Normalized] = field(default_factory=list)
+    beside: dict[str, list[str | None]] = field(default_factory=dict)
     rows: NDArray[np.int64] | None = None
 
     def of(self, rows: NDArray[np.int64]) -> PeopleTable:
@@ -188,6 +189,7 @@ class PeopleTable:
             params={name: [column[row] for row in chosen] for name, column in self.params.items()},
             lines=[self.lines[row] for row in chosen],
             normalized=self.normalized,
+            beside={name: [column[row] for row in chosen] for name, column in self.beside.items()},
             rows=rows,
         )
         if self.history:
@@ -293,7 +295,7 @@ class RecipientsFile(Model):
     columns: dict[Text, Text] | None = Field(
         default=None,
         description="Names of columns of a file as it is: which one is our tel, and so on. Other "
-        "columns are then not used.",
+        "columns then only stand in the table of recipients.",
         examples=[{"tel": "Phone", "agentParams.amount": "Balance"}],
     )
     normalize: Switch = Field(

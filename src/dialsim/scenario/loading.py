@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from dialsim.errors import DialsimError, ScenarioError
+import numpy as np
+import yaml
+
+from dialsim.errors import DialsimError, ExistingOutput, OutputError, ScenarioError
 from dialsim.interface.instants import format_instant
+from dialsim.interface.phrases import kind_of
+from dialsim.scenario.behaviour import behaviour as behaviour_of
 from dialsim.scenario.behaviour import inherit
 from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.checks import (
@@ -35,22 +41,39 @@ from dialsim.scenario.error_text import validated
 from dialsim.scenario.overrides import Understood, apply, full_path
 from dialsim.scenario.problems import Problem, Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
-from dialsim.scenario.scenario import Origin, Scenario, override_texts
+from dialsim.scenario.scenario import Origin, Overrides, Scenario, override_texts
 from dialsim.scenario.service import Beginning, check_order, start_of
+from dialsim.scenario.sheet import frame_of
+from dialsim.scenario.units import file_value
 
 
-def load(path: str | os.PathLike[str], overrides: str | Sequence[str] = ()) -> Scenario:
-    """Read and check a scenario file, and the CSVs that it names.
+def load(
+    source: str | os.PathLike[str] | Mapping[str, object], *, overrides: Overrides = ()
+) -> Scenario:
+    """Read and check a scenario file, or its content as a dict, and the lists that it names.
 
-    `overrides` is one text `PATH=VALUE` or several; they replace values of the file before the
-    checks. Raises ScenarioError with every problem's file, line, column and path.
+    `overrides` is one text `PATH=VALUE` or several, or a mapping of paths to values; they replace
+    values of the file before the checks. In a dict durations and instants may be texts, timedeltas
+    and aware datetimes; its lists are in the current folder. Raises ScenarioError with every
+    problem's file, line, column and path, and DialsimError for another argument.
+
+    >>> dialsim.load("first.yaml", overrides={"lines": 5})
+    <dialsim.Scenario 'Scenario', organizations: 1, campaigns: 1, people: 40>
     """
-    file = Path(path)
+    if isinstance(source, Mapping):
+        return _from_values(source, "scenario", override_texts(overrides), {})
+    if not isinstance(source, str | os.PathLike):
+        raise DialsimError(
+            f"dialsim.load takes the name of a file, or a dict, not {kind_of(source)}; "
+            "dialsim.scenario(people=...) makes a scenario from a list of people"
+        )
+    path, file = source, Path(source)
     if file.suffix.lower() in (".xlsx", ".csv") and file.is_file():
         says = f"this is a list of people and no scenario; dialsim new --list {path} writes one"
         raise ScenarioError([Problem(str(path), None, None, "", says)])
     text = decoded(read_bytes(file, str(path)), str(path))
-    return _read(Origin(text, str(path), file.parent, file, override_texts(overrides), _read))
+    texts = override_texts(overrides)
+    return _read(Origin(text, str(path), file.parent, file, texts, _read, _write))
 
 
 def loads(
@@ -58,7 +81,7 @@ def loads(
     *,
     name: str = "<text>",
     folder: str | os.PathLike[str] | None = None,
-    overrides: str | Sequence[str] = (),
+    overrides: Overrides = (),
     files: Mapping[str, bytes] | None = None,
     only_files: bool = False,
 ) -> Scenario:
@@ -67,11 +90,162 @@ def loads(
     `folder` is the base of CSV names, by default the current folder. `files` are the contents of
     CSVs, by the names in the text. With `only_files` no other file is read, for texts from other
     people. Raises ScenarioError like `load`.
+
+    >>> dialsim.loads("organizations: [{name: Acme, maxConcurrentCalls: 3}]").name
+    'Scenario'
     """
     texts = override_texts(overrides)
     return _read(
-        Origin(text, name, Path(folder or ""), None, texts, _read, files or {}, only_files)
+        Origin(text, name, Path(folder or ""), None, texts, _read, _write, files or {}, only_files)
     )
+
+
+def _from_values(
+    values: Mapping[str, object],
+    name: str,
+    overrides: tuple[str, ...],
+    files: Mapping[str, bytes],
+) -> Scenario:
+    """Read a scenario given as values; `files` are lists of people by name."""
+    text = yaml.safe_dump(file_value(values), allow_unicode=True, sort_keys=False, width=100)
+    try:
+        return _read(Origin(text, name, Path(), None, overrides, _read, _write, files))
+    except ScenarioError as error:
+        # The caller has not seen the text, so its lines mean nothing.
+        bare = (replace(p, line=None, column=None) if p.file == name else p for p in error.problems)
+        raise ScenarioError(bare) from None
+
+
+MONDAY = "2026-01-05T09:00:00+07:00"
+_PEOPLE = "people.csv"
+_ARGUMENTS = {
+    "people": "recipients", "lines": "maxConcurrentCalls", "windows": "timeWindows",
+    "attempts": "maxAttempts", "retry_interval": "retryInterval", "start": "startDateTime",
+    "end": "endDateTime", "caller_ids": "callerIds", "behaviour": "behaviours",
+}  # fmt: skip
+"""Keys of a file by the argument of `scenario` that sets them."""
+
+
+def scenario(
+    people: object,
+    *,
+    lines: int = 10,
+    windows: str = "Mon-Fri 09:00-19:00",
+    attempts: int = 3,
+    retry_interval: str | timedelta = "1h",
+    behaviour: object = None,
+    costs: Mapping[str, object] | None = None,
+    value: Mapping[str, object] | None = None,
+    columns: Mapping[str, str] | None = None,
+    caller_ids: Sequence[str] = (),
+    start: str | datetime = MONDAY,
+    end: str | datetime | None = None,
+    name: str = "Scenario",
+    campaign: str = "Campaign",
+    organization: str = "Organization",
+    seed: int = 1,
+) -> Scenario:
+    """Make a scenario of one campaign from a table of people and a few settings.
+
+    `people` is a DataFrame (pandas, Polars or Arrow), the name of a CSV or workbook, the number of
+    people to make up, or a block `recipients` of a file. Columns of the table are used by their
+    names in lists of people: `tel`, `segment`, `customerName`, `agentParams.NAME` and so on;
+    `columns` names those that are called otherwise, `{"tel": "phone"}`. Phone numbers, amounts and
+    dates are read in any usual spelling. All other columns stay in `Result.recipients`.
+
+    `windows` are days and times in Thailand. `retry_interval` is a duration, `start` and `end` are
+    instants, also as texts such as `"Fri 18:00"`; the default start is Monday 5 January 2026,
+    09:00 in Thailand. `behaviour` is the share of attempts that are answered, a table of answer
+    rates (see `dialsim.behaviour`), or a mapping as under `behaviours` in a file; the default is
+    the built-in one. `costs` and `value` are as in a file, such as `{"perDial": 0.5}`.
+
+    Raises ScenarioError with all wrong arguments; `Scenario.with_` sets everything else, and
+    `Scenario.to_yaml` writes a file.
+
+    >>> people = pd.DataFrame({"phone": ["0812345678", "0891234567"], "balance": [1200, 80]})
+    >>> scenario = dialsim.scenario(people, lines=2, columns={"tel": "phone"}, behaviour=0.4)
+    >>> dialsim.run(scenario).recipients[["tel", "balance"]].values.tolist()
+    [['0812345678', 1200.0], ['0891234567', 80.0]]
+    """
+    files, recipients = _recipients(people, columns)
+    agent: dict[str, object] = {"name": "Agent"}
+    values: dict[str, object] = {"name": name, "seed": seed}
+    owner: dict[str, object] = {"name": organization, "maxConcurrentCalls": lines}
+    if caller_ids:
+        owner["callerIds"] = caller_ids
+    request = {"startDateTime": MONDAY, "maxAttempts": attempts}
+    block = {"name": campaign, "agent": "Agent", "recipients": recipients, "schedule": request}
+    values["organizations"] = [{**owner, "agents": [agent], "campaigns": [block]}]
+    values |= {key: part for key, part in (("costs", costs), ("value", value)) if part is not None}
+    if behaviour is not None:
+        agent["behaviour"] = "own"
+        is_written = isinstance(behaviour, Mapping)
+        values["behaviours"] = {"own": behaviour if is_written else behaviour_of(behaviour)}
+    # As overrides, these may be in a planner's words.
+    worded = {"start": start, "end": end, "windows": windows, "retryInterval": retry_interval}
+    overrides = override_texts({key: said for key, said in worded.items() if said is not None})
+    try:
+        return _from_values(values, "scenario", overrides, files)
+    except ScenarioError as error:
+        raise ScenarioError(map(_of_argument, error.problems)) from None
+
+
+def _of_argument(problem: Problem) -> Problem:
+    """Return the problem of a file with the name of the argument that sets the key."""
+    keys = problem.path.split(".")
+    argument = next((ours for ours, key in _ARGUMENTS.items() if key in keys), keys[0])
+    if problem.file == _PEOPLE:
+        argument = "people"
+    if problem.file not in ("scenario", _PEOPLE) and not problem.file.startswith("--set"):
+        return problem
+    line = f", row {problem.line - 2}" if problem.file == _PEOPLE and problem.line else ""
+    return replace(problem, file=f"scenario({argument}=){line}", line=None, column=None)
+
+
+def _recipients(
+    people: object, columns: Mapping[str, str] | None
+) -> tuple[dict[str, bytes], object]:
+    """Return the files and the block `recipients` for an argument `people`."""
+    if isinstance(people, Mapping):
+        return {}, people
+    if isinstance(people, int | np.integer) and not isinstance(people, bool):
+        return {}, {"count": int(people)}
+    how = {"columns": {"tel": "tel", **(columns or {})}, "normalize": True}
+    if isinstance(people, str | os.PathLike):
+        return {}, {"file": os.fspath(people), **how}
+    frame = frame_of(people)
+    if frame is None:
+        raise DialsimError(
+            "people must be a DataFrame of pandas, Polars or Arrow, the name of a list, a number "
+            f"of people to make up, or a block recipients, not {kind_of(people)}"
+        )
+    instants = frame.select_dtypes("datetimetz")
+    texts = {str(name): own.map(datetime.isoformat, "ignore") for name, own in instants.items()}
+    # Without a line feed of the platform, so that equal tables are equal lists everywhere.
+    text = frame.assign(**texts).to_csv(index=False, lineterminator="\n")
+    return {_PEOPLE: text.encode()}, {"file": _PEOPLE, **how}
+
+
+def _write(scenario: Scenario, path: Path, force: bool) -> Path:
+    """Write a scenario and the lists that it names; see `Scenario.to_yaml`."""
+    origin = scenario.origin
+    files = {Path(name): content for name, content in files_of(scenario).items()}
+    assert origin is not None, "files_of has raised an error"
+    text = origin.text
+    if origin.overrides:
+        text = yaml.safe_dump(document_of(scenario), allow_unicode=True, sort_keys=False)
+    outside = next((str(name) for name in files if ".." in name.parts), None)
+    if outside is not None:
+        raise OutputError(f"{outside} is outside of the scenario's folder: name its whole path")
+    listed = {path.parent / name: part for name, part in files.items() if not name.is_absolute()}
+    written = listed | {path: text.encode()}
+    for file, content in written.items():
+        if not force and file.exists() and file.read_bytes() != content:
+            raise ExistingOutput(f"{file} exists already; force=True replaces it")
+    for file, content in written.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    return path
 
 
 def document_of(scenario: Scenario) -> Any:

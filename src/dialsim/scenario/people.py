@@ -150,11 +150,13 @@ class People(ABC):
     recipients who were called before the scenario begins, `fixed_ids` those of recipients whose id
     the scenario fixes. `rows` are the positions of chosen recipients in the list that they were
     chosen from. `params` has a column per parameter: a value per recipient, or one for all.
+    `beside` are other columns of their file.
     """
 
     count: int
     rows: NDArray[np.int64] | None = None
     params: Mapping[str, Sequence[ParamValue | None]] = MappingProxyType({})
+    beside: Mapping[str, Sequence[str | None]] = MappingProxyType({})
     segments: tuple[str, ...] = ()
     segment: NDArray[np.int16] | None = None
     scripts: tuple[Script, ...] = ()
@@ -218,7 +220,7 @@ class ListedPeople(People):
     def __init__(self, table: PeopleTable) -> None:
         self.count = len(table.tels)
         self._table = table
-        self.rows, self.params = table.rows, table.params
+        self.rows, self.params, self.beside = table.rows, table.params, table.beside
         if table.segments.texts:
             self.segments = tuple(table.segments.texts)
             self.segment = np.array(table.segments.codes, dtype=np.int16)

@@ -219,12 +219,19 @@ def read_people(
                 hint = "" if block is None else hint
                 says = f"the column {name} is missing{hint}"
                 problems.note(Problem(sheet.file, sheet.header_line, 1, name, says))
-    sheet.load(list(indices.values()), problems)
-    return _table(_Columns(sheet, indices, problems), schema, start, file)
+    # Of a file as it is, the columns that are not ours stay beside the recipients.
+    others = () if file.columns is None else enumerate(sheet.header)
+    beside = {name: at for at, name in others if name and at not in indices.values()}
+    sheet.load(list(indices.values()), problems, beside.values())
+    return _table(_Columns(sheet, indices, problems), schema, start, file, beside)
 
 
 def _table(
-    columns: _Columns, schema: Mapping[str, ParamSchema], start: Beginning, file: RecipientsFile
+    columns: _Columns,
+    schema: Mapping[str, ParamSchema],
+    start: Beginning,
+    file: RecipientsFile,
+    beside: Mapping[str, int],
 ) -> PeopleTable:
     sheet, rows = columns.sheet, len(columns.sheet.lines)
     table = PeopleTable(
@@ -249,6 +256,10 @@ def _table(
             table.segments = cells.segments()
         elif name == "script":
             table.scripts = cells.scripts()
+    for name, index in beside.items():
+        # Cells of such columns repeat: each text is kept once.
+        cells_once: dict[str, str] = {}
+        table.beside[name] = [cells_once.setdefault(c, c) or None for c in sheet.column(index)]
     table.normalized = [columns.normalized[n] for n in columns.indices if n in columns.normalized]
     return table
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -27,7 +28,7 @@ from dialsim.scenario.fields import Model, Text, Whole
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Remark
 from dialsim.scenario.service import Clock, Costs, EngineSettings, Service, Values
-from dialsim.scenario.units import DURATION_PATTERN, NEXT_CALLING_DAY, format_duration
+from dialsim.scenario.units import DURATION_PATTERN, NEXT_CALLING_DAY, format_duration, value_text
 from dialsim.templates import templates
 
 
@@ -38,7 +39,7 @@ class Origin:
     `name` replaces the file name in errors. `folder` is the base of CSV names. `file` is None for a
     text. `overrides` were applied in this order. `kept` holds files that are not read from the
     folder, by the names in the text; with `only_kept` no other file is read. `read` makes the
-    scenario again.
+    scenario again, `write` writes it to a file (`Scenario.to_yaml`).
     """
 
     text: str = field(compare=False, repr=False)
@@ -49,22 +50,30 @@ class Origin:
     file: Path | None
     overrides: tuple[str, ...] = field(compare=False)
     read: Callable[[Origin], Scenario] = field(compare=False, repr=False)
+    write: Callable[[Scenario, Path, bool], Path] = field(compare=False, repr=False)
     kept: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     only_kept: bool = field(default=False, compare=False, repr=False)
 
 
-def override_texts(overrides: str | Iterable[str]) -> tuple[str, ...]:
-    """Normalize overrides given in Python: several texts `PATH=VALUE`, or a single one.
+Overrides: TypeAlias = str | Mapping[str, object] | Iterable[str]
+"""Values to replace: a text `PATH=VALUE` or several, or values by path."""
+
+
+def override_texts(overrides: Overrides) -> tuple[str, ...]:
+    """Normalize overrides given in Python to texts `PATH=VALUE`.
 
     Raises DialsimError for anything else.
     """
     if isinstance(overrides, str):
         return (overrides,)
-    # A mapping of paths to values would otherwise pass as the list of its keys.
-    listed = isinstance(overrides, Iterable) and not isinstance(overrides, Mapping)
-    texts = tuple(overrides) if listed else ()
-    if not listed or not all(isinstance(text, str) for text in texts):
-        raise DialsimError(f'overrides are texts PATH=VALUE, such as "seed=7", not {overrides!r}')
+    if isinstance(overrides, Mapping):
+        return tuple(f"{path}={value_text(value)}" for path, value in overrides.items())
+    texts = tuple(overrides) if isinstance(overrides, Iterable) else (None,)
+    if not all(isinstance(text, str) for text in texts):
+        raise DialsimError(
+            'overrides are texts PATH=VALUE, such as "seed=7", or values by path, such as '
+            f'{{"seed": 7}}, not {overrides!r}'
+        )
     return texts
 
 
@@ -194,17 +203,38 @@ class Scenario(Model):
             content.update(repr([*self.calendar.names]).encode())
         return content.hexdigest()
 
-    def with_(self, *overrides: str) -> Scenario:
+    def with_(self, *overrides: str | Mapping[str, object], **values: object) -> Scenario:
         """Return the scenario with values replaced, like `--set`.
 
-        Each override is a text `PATH=VALUE`, such as `scenario.with_("seed=7", "name=Later")`,
-        applied after those of loading. Text and files are read again. Raises ScenarioError like
-        `load`, and DialsimError for a scenario that was not made by `load` or `loads`.
+        Each override is a text `PATH=VALUE` or a mapping of paths to values; short paths may be
+        names of arguments. Durations and instants may be texts, timedeltas and aware datetimes.
+        They are applied after those of loading. Text and files are read again. Raises ScenarioError
+        like `load`, and DialsimError for a scenario that was not made by `load` and the like.
+
+        >>> later = scenario.with_("seed=7", {"January.retryInterval": "2h"}, lines=12)
+        >>> later.organizations[0].max_concurrent_calls
+        12
         """
-        texts, origin = override_texts(overrides), self._origin
+        texts = tuple(text for part in (*overrides, values) for text in override_texts(part))
+        origin = self._origin
         if origin is None:
             raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
         return origin.read(replace(origin, overrides=(*origin.overrides, *texts)))
+
+    def to_yaml(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write the scenario as a file, with its lists of people beside it, and return its path.
+
+        Overrides are written as values. An existing file with another content is kept, unless
+        `force` is given. Raises ExistingOutput, and DialsimError like `with_`.
+
+        >>> scenario.with_(lines=7).to_yaml("seven.yaml")
+        PosixPath('seven.yaml')
+        >>> dialsim.load("seven.yaml").organizations[0].max_concurrent_calls
+        7
+        """
+        if self._origin is None:
+            raise DialsimError("only scenarios from dialsim.load and the like can be written")
+        return self._origin.write(self, Path(path), force)
 
     @property
     def calling_begins(self) -> int:
@@ -232,6 +262,9 @@ class Scenario(Model):
         loaded._origin = origin
         loaded._remarks = remarks
         return loaded
+
+    def __str__(self) -> str:
+        return repr(self)
 
     def __repr__(self) -> str:
         blocks = [block for organization in self.organizations for block in organization.campaigns]

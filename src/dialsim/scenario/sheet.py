@@ -28,6 +28,7 @@ from dialsim.scenario.document import SourceFolder, decoded
 from dialsim.scenario.problems import Problem, Problems
 
 if TYPE_CHECKING:
+    import pandas as pd
     from openpyxl import Workbook
 
 _LARGEST_CELL = 1_000_000
@@ -49,6 +50,21 @@ class FileForm:
 
 
 UNSAID = FileForm(can_be_said=False)
+
+
+def frame_of(table: object) -> pd.DataFrame | None:
+    """Return a table of pandas, Polars or Arrow as a DataFrame of pandas; None for other values."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if isinstance(table, pd.DataFrame):
+        return table
+    try:
+        # Polars and others export their tables by this method.
+        made = pa.table(table) if hasattr(table, "__arrow_c_stream__") else None
+    except (TypeError, ValueError):
+        return None  # a single column
+    return None if made is None else made.to_pandas()
 
 
 class Sheet:
@@ -111,13 +127,14 @@ class Sheet:
             elif name in self.header[:index]:
                 self.note(problems, self.header_line, index, name, f"{name} is here twice")
 
-    def load(self, used: Collection[int], problems: Problems) -> None:
+    def load(self, used: Collection[int], problems: Problems, beside: Collection[int] = ()) -> None:
         """Read all rows, and keep these columns, by index; to be called once.
 
-        Blank rows are skipped. Rows of another width, and Excel's errors, are reported. Raises
+        Blank rows are skipped. Rows of another width, and Excel's errors, are reported; not those
+        in the columns `beside`, whose cells are then empty. Raises
         ScenarioError if the rest cannot be read.
         """
-        self._columns = {index: [] for index in used}
+        self._columns = {index: [] for index in (*used, *beside)}
         kept = list(self._columns.items())
         width = len(self.header)
         # One pass: neither the CSV reader nor openpyxl can go back, and a list may have millions of
@@ -133,7 +150,9 @@ class Sheet:
         for index, column in kept:
             if not _FAILED.isdisjoint(column):
                 for row, cell in enumerate(column):
-                    if cell in _FAILED:
+                    if cell in _FAILED and index in beside:
+                        column[row] = ""
+                    elif cell in _FAILED:
                         self.note_cell(problems, row, index, _FAILED_TEXTS[cell])
                         self._failed.add((row, index))
 

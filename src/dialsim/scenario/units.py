@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic.config import JsonDict
 
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import DAY, HOUR, MINUTE, format_instant, parse_instant
 from dialsim.interface.model import broken, wrong
 
@@ -265,3 +269,35 @@ Instant = Annotated[
     ),
 ]
 """Instant in milliseconds since 1970, UTC (T1), written with an offset or Z."""
+
+
+def value_text(value: object) -> str:
+    """Format a Python value as in a scenario file; text is returned unchanged.
+
+    Raises DialsimError for a value that a file cannot have.
+    """
+    made = file_value(value)
+    return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)
+
+
+def file_value(value: object) -> object:
+    """Convert a Python value into values of a scenario file: durations and instants into texts.
+
+    Raises DialsimError for a value that a file cannot have.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): file_value(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | range):
+        return [*map(file_value, value)]
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise DialsimError(f"{value} has no time zone; give an aware datetime or text")
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return format_duration(round(value / timedelta(milliseconds=1)))
+    # numpy's numbers and arrays; importing numpy only to test for them would be slow
+    if hasattr(value, "tolist"):
+        return file_value(value.tolist())
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise DialsimError(f"{value!r} can't stand in a scenario file")

@@ -104,7 +104,7 @@ def open_path(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> St
     file = Path(path)
     if file.suffix.lower() == ARCHIVE:
         return opened(file.name, read_bytes(file, str(path)), {}, overrides)
-    return StudioState.of(load(file / SOURCE if file.is_dir() else file, overrides))
+    return StudioState.of(load(file / SOURCE if file.is_dir() else file, overrides=overrides))
 
 
 def opened(

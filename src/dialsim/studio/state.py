@@ -489,7 +489,7 @@ def _base_of(content: Mapping[str, Any], opened: StudioState | None) -> StudioSt
         raise StudioError("this link is to a scenario that was never saved: open its file instead")
     if not Path(file).is_file():
         raise StudioError(f"{file} is not there any more, so this link can't be opened")
-    return StudioState.of(load(file, content["overrides"]))
+    return StudioState.of(load(file, overrides=content["overrides"]))
 
 
 # -- levers ----------------------------------------------------------------------------------------

@@ -294,7 +294,7 @@ class ScenarioReader:
                 return source.scenario(overrides)
             case str() if is_text(source):
                 return loads(source, folder=self.folder, overrides=overrides)
-        return load(self._find(Path(source)), overrides)
+        return load(self._find(Path(source)), overrides=overrides)
 
     def _find(self, path: Path) -> Path:
         beside = self.folder / path

@@ -82,7 +82,7 @@ def test_w4_what_a_receiver_gets_over_http_is_what_a_run_writes(
             sandbox.clock.advance(until="idle") if end is None else sandbox.clock.advance(to=end)
             told, here = lines(sandbox.result()), sandbox.url
         got = Counter(request.body for request in receiver.requests)
-    run = dialsim.run(dialsim.load(path, [*overrides, f"service.publicUrl={here}"]))
+    run = dialsim.run(dialsim.load(path, overrides=[*overrides, f"service.publicUrl={here}"]))
     assert set(got) == {line.body for line in lines(run)} != set()
     assert got == Counter(line.body for line in told)
 

@@ -502,4 +502,4 @@ def _read(source: Source, overrides: str | Sequence[str]) -> Scenario:
             return loads(orjson.dumps(source).decode(), name="<mapping>", overrides=overrides)
         case str() if is_text(source):
             return loads(source, overrides=overrides)
-    return load(source, overrides)
+    return load(source, overrides=overrides)
