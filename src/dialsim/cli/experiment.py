@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, TypeVar
 
 import click
 
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     from dialsim.experiments.estimates import SettingRuns
     from dialsim.experiments.expression import Expression
-    from dialsim.experiments.plan import Objective
+    from dialsim.experiments.forecast import Forecast
+    from dialsim.experiments.optimum import Optimum
+    from dialsim.experiments.plan import Objective, Plan
+    from dialsim.experiments.replications import Replications
     from dialsim.experiments.runner import RunSettings
     from dialsim.experiments.sweep import Adjustment, Sweep
     from dialsim.experiments.variants import Variant
@@ -95,7 +98,7 @@ class Experiment:
         """
         from dialsim.experiments.folder import ExperimentFolder
 
-        self._kind, self._options = kind, options
+        self._kind, self._options, self._scenario = kind, options, scenarios[0]
         self._title = title or scenarios[0].name
         self._folder, self._kept = None, None
         if options.out is not None:
@@ -122,21 +125,30 @@ class Experiment:
 
     def deliver(
         self,
+        found: Replications | Forecast | Sweep | Plan | Optimum,
         document: object,
         report: Callable[[FurtherRuns], str],
         tables: Callable[[], Mapping[str, pd.DataFrame]],
         printed: Callable[[], tuple[Sequence[str], Sequence[FigureTable]]],
         settings: Callable[[], Sequence[SettingRuns]],
         expressions: Sequence[Expression] = (),
+        **differences: Any,
     ) -> None:
-        """Write the page, whose further runs are kept with the others, and the tables; then print.
+        """Write the pages, whose further runs are kept with the others, and the tables; then print.
 
-        The workbook has the `settings` side by side, with `expressions` behind their figures.
+        `found` is the result, of a sweep with its `compared` and `baseline` (`sheet_of`). The
+        workbook has the `settings` side by side, with `expressions` behind their figures.
         """
         from dialsim.experiments.experiment_text import print_experiment
 
-        options = self._options
-        if self._folder is not None:
+        options, sheet = self._options, None
+        if self._folder is not None or options.language != "en":
+            from dialsim.report.sheet import NAME as SHEET
+            from dialsim.report.sheet import sheet_of
+
+            about = {"scenario": self._scenario, "seed": options.seed, **differences}
+            sheet = sheet_of(found, options.language, **about)
+        if self._folder is not None and sheet is not None:
             from dialsim.report.what_if import FurtherRuns
             from dialsim.report.writing import put
 
@@ -147,6 +159,7 @@ class Experiment:
                     options.what_if, options.jobs, options.dask, place, progress, options.engine
                 )
                 put(report(further), place)
+            put(sheet.html(), place, SHEET)
             if options.excel:
                 from dialsim.experiments.estimates import settings_table
                 from dialsim.results.excel import NAME, write_workbook
@@ -159,7 +172,10 @@ class Experiment:
         if options.form == "json":
             print_json(document)
             return
-        print_experiment(self._title, *printed())
+        first, figures = printed()
+        if sheet is not None and options.language != "en":
+            first = [sheet.decision]
+        print_experiment(self._title, first, figures)
         if options.out is not None:
             click.echo(f"\nWritten to {options.out}")
 
@@ -369,6 +385,7 @@ def _deliver(
     if found.decided is not None:
         tables["decisions"] = found.decided.frame
     experiment.deliver(
+        found,
         document,
         report,
         lambda: tables | more,
@@ -376,6 +393,8 @@ def _deliver(
         lambda: [SettingRuns(variant.name, runs, bounds) for variant, runs, bounds
                  in zip(found.variants, found.figures, found.all_bounds, strict=True)],
         found.expressions,
+        compared=compared,
+        baseline=base,
     )  # fmt: skip
 
 
@@ -637,6 +656,7 @@ def _find_value(
         return [*said, *warnings], plan_text.plan_tables(answer)
 
     experiment.deliver(
+        answer,
         answer.to_dict(),
         report,
         dict,
@@ -691,6 +711,7 @@ def _find_optimum(
         return optimum_report(answer, loaded, options.seed)
 
     experiment.deliver(
+        answer,
         answer.to_dict(),
         report,
         dict,

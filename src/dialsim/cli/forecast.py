@@ -302,6 +302,7 @@ def forecast(
         return forecast_report(found, further)
 
     experiment.deliver(
+        found,
         found.to_dict(),
         report,
         lambda: {"runs": found.runs.runs, "campaigns": found.runs.frame},

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from typing_extensions import override
 
+from dialsim.language import LANGUAGES
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -242,6 +244,15 @@ excel_option = click.option(
 )
 
 
+language_option = click.option(
+    "--language",
+    type=click.Choice(LANGUAGES),
+    default="en",
+    show_default=True,
+    help="The language of sheet.html and of the first answer that is printed.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options that `run`, `sweep` and `plan` share; some commands lack some of them."""
@@ -256,6 +267,7 @@ class Options:
     what_if: int | None
     overrides: tuple[str, ...]
     form: str
+    language: str
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -275,7 +287,7 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add all shared options of commands with many runs."""
     for option in reversed(
         (experiment_out_option, force_option, excel_option, seed_option, engine_option,
-         jobs_option, dask_option, what_if_option, set_option, format_option)
+         jobs_option, dask_option, what_if_option, language_option, set_option, format_option)
     ):  # fmt: skip
         command = option(command)
     return command

@@ -17,6 +17,7 @@ from dialsim.cli.program import (
     force_option,
     format_option,
     jobs_option,
+    language_option,
     optional_scenario_argument,
     progress_bar,
     seed_option,
@@ -24,6 +25,7 @@ from dialsim.cli.program import (
     what_if_option,
     with_options,
 )
+from dialsim.language import LANGUAGES
 
 if TYPE_CHECKING:
     from dialsim.report.what_if import FurtherRuns
@@ -36,8 +38,13 @@ if TYPE_CHECKING:
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @what_if_option
-def report(folder: Path, what_if: int | None) -> None:
-    """Rebuild report.html in a folder that `dialsim … --out` wrote.
+@click.option(
+    "--language",
+    type=click.Choice(LANGUAGES),
+    help="The language of sheet.html; default: the one it has.",
+)
+def report(folder: Path, what_if: int | None, language: str | None) -> None:
+    """Rebuild report.html and sheet.html in a folder that `dialsim … --out` wrote.
 
     A run is simulated again from the scenario in the folder, and must give the same summary. The
     results of many runs are read from the folder, including the measured improvements.
@@ -45,7 +52,7 @@ def report(folder: Path, what_if: int | None) -> None:
     from dialsim.report.writing import rebuild
 
     with progress_bar("Making the page", "runs") as progress:
-        page = rebuild(folder, what_if, progress)
+        page = rebuild(folder, what_if, progress, language)
     click.echo(f"Written to {page}")
 
 
@@ -58,9 +65,9 @@ def report(folder: Path, what_if: int | None) -> None:
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write tables, summary, manifest and report.html to this folder; without it nothing is "
-    "written. Many runs are kept there as they finish, and the same command goes on with a "
-    "stopped one.",
+    help="Write tables, summary, manifest, report.html and sheet.html to this folder; without it "
+    "nothing is written. Many runs are kept there as they finish, and the same command goes on "
+    "with a stopped one.",
 )
 @force_option
 @click.option(
@@ -101,6 +108,7 @@ def report(folder: Path, what_if: int | None) -> None:
 @jobs_option
 @dask_option
 @what_if_option
+@language_option
 @excel_option
 @click.option(
     "--without",
@@ -163,7 +171,7 @@ def _once(scenario: Path, replication: int, options: Options, without: tuple[str
     if options.out is not None:
         check_place(options.out, options.force)
     loaded = load(scenario, overrides=options.overrides)
-    announce(loaded, options.form)
+    announce(loaded, options.form, estimated=options.language == "en")
     with progress_bar("Simulating") as progress:
         result = simulate(
             loaded, seed=options.seed, replication=replication, engine=options.engine,
@@ -185,6 +193,7 @@ def _from_journal(journal: Path, options: Options, without: tuple[str, ...]) -> 
 
 
 def _show(result: Result, options: Options, without: tuple[str, ...]) -> None:
+    from dialsim.language import language
     from dialsim.results.summary_text import print_summary
 
     out = options.out
@@ -195,11 +204,12 @@ def _show(result: Result, options: Options, without: tuple[str, ...]) -> None:
             write_run(
                 result, out, force=options.force, pairs=options.what_if, progress=progress,
                 engine=options.engine, without=without, excel=options.excel,
+                language=options.language,
             )  # fmt: skip
     if options.form == "json":
         click.echo(result.summary.to_json().decode())
         return
-    print_summary(result.summary, result.trace.engine)
+    print_summary(result.summary, result.trace.engine, texts=language(options.language))
     if out is not None:
         click.echo(f"Written to {out}")
 
@@ -225,7 +235,7 @@ def _many(
     precisions(precision, loaded)
     for text in figures:
         read_shown(text, loaded)
-    announce(loaded, options.form)
+    announce(loaded, options.form, estimated=options.language == "en")
     experiment = Experiment("replications", [loaded], options, {"figures": list(figures)})
     with experiment.running() as (_, settings):
         runs = replicate(
@@ -244,6 +254,7 @@ def _many(
         return said, experiment_text.replications_tables(runs)
 
     experiment.deliver(
+        runs,
         replications_document(runs),
         report,
         lambda: {

@@ -517,10 +517,15 @@ _WORDED = {
 """Other settings: subject of a sentence, and what comes before the value elsewhere."""
 
 
+def setting_key(path: str) -> str:
+    """Return the last part of a path, without short words: `maxConcurrentCalls`."""
+    key = path.rpartition(".")[2]
+    return _ALIASES.get(key, key)
+
+
 def setting_text(path: str, value: SettingValue) -> str:
     """Return a setting in a planner's words: `30 lines`, `ends Fri 18 Dec 20:00 Thai time`."""
-    key = path.rpartition(".")[2]
-    key = _ALIASES.get(key, key)
+    key = setting_key(path)
     said = amount_text(key, value)
     if is_next_day(value):
         return f"retries on the {NEXT_CALLING_DAY}"
@@ -539,8 +544,7 @@ def setting_subject(path: str, value: SettingValue) -> str:
 
 def setting_noun(path: str) -> str:
     """Return what a setting is called: `lines`, `retry interval`."""
-    key = path.rpartition(".")[2]
-    key = _ALIASES.get(key, key)
+    key = setting_key(path)
     if key in _WORDED:
         return " ".join(_WORDED[key][0].split()[1:-1])
     return COUNTED[key][1] if key in COUNTED else key

@@ -27,3 +27,12 @@ def kind_of(value: object) -> str:
     if value is None or isinstance(value, str | int | float):
         return f"{value!r:.60}"
     return f"a {type(value).__name__}"
+
+
+def percent(share: float) -> str:
+    """Format a share: `97 %`; `<1 %` and `>99 %` where rounding would mislead."""
+    if 0 < share < 0.01:
+        return "<1 %"
+    if 0.99 < share < 1:
+        return ">99 %"
+    return f"{100 * share:.0f} %"

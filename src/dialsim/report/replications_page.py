@@ -12,7 +12,7 @@ from dialsim.experiments import experiment_text
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import short_text
-from dialsim.interface.phrases import counted
+from dialsim.interface.phrases import counted, percent
 from dialsim.report.effects import holding, holding_fact
 from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
 from dialsim.report.run_page import (
@@ -23,7 +23,6 @@ from dialsim.report.run_page import (
     run_pictures,
 )
 from dialsim.report.what_if import Help
-from dialsim.results.bottleneck import percent
 from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.result import Result
 from dialsim.results.summary_text import FigureTable, ValueText

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dialsim import __version__
 from dialsim.interface.instants import minute_text, ms_of
-from dialsim.interface.phrases import counted
+from dialsim.interface.phrases import counted, percent
 from dialsim.report.effects import (
     effect_table,
     finish_effect,
@@ -41,7 +41,6 @@ from dialsim.report.what_if import (
     best,
     dear,
 )
-from dialsim.results.bottleneck import percent
 from dialsim.results.figures import COST_PARTS, Figures, cost_parts
 from dialsim.results.plots.drawing import Scope
 from dialsim.results.plots.outcomes import AnswerCounts, draw_funnel, funnels

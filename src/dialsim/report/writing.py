@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,8 @@ from dialsim.report.page import NAME
 from dialsim.report.plan_page import optimum_page, plan_page, setting_text
 from dialsim.report.replications_page import forecast_page, replications_page
 from dialsim.report.run_page import run_page
+from dialsim.report.sheet import NAME as SHEET
+from dialsim.report.sheet import Sheet, sheet_of
 from dialsim.report.sweep_page import frontier, sweep_page
 from dialsim.report.what_if import (
     AS_IT_IS,
@@ -100,28 +104,31 @@ def write_run(
     engine: Choice = "auto",
     without: Sequence[str] = (),
     excel: bool = False,
+    language: str = "en",
 ) -> Path:
-    """Write a result with its report; the folder appears when it is complete (`Result.write`).
+    """Write a result with its report and the manager's sheet; the folder appears when it is
+    complete (`Result.write`).
 
-    `without` are tables to leave out; with `excel` a workbook is added.
+    `without` are tables to leave out; with `excel` a workbook is added. `language` is the sheet's.
     """
     # Before the folder is made, so that an error leaves nothing behind.
-    page = run_report(result, pairs, progress, engine)
+    page, sheet = run_report(result, pairs, progress, engine), sheet_of(result, language).html()
 
     def also(draft: Path) -> None:
         put(page, draft)
+        put(sheet, draft, SHEET)
         if excel:
             result.to_excel(draft / WORKBOOK)
 
     return result.write(folder, force=force, also=also, without=without)
 
 
-def put(page: str, folder: Path) -> Path:
+def put(page: str, folder: Path, name: str = NAME) -> Path:
     """Write a page into a folder atomically and return its path."""
-    draft = folder / f".{NAME}"
+    draft = folder / f".{name}"
     draft.write_text(page, encoding="utf-8")
     # Replaced in one step: a browser that reloads never sees half a page.
-    return draft.replace(folder / NAME)
+    return draft.replace(folder / name)
 
 
 _NONE_OF_ITS_OWN = FurtherRuns()
@@ -213,17 +220,33 @@ def optimum_report(answer: Optimum, scenario: Scenario, seed: int | None) -> str
     return optimum_page(answer, run(best, seed=seed)).html()
 
 
-def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = None) -> Path:
-    """Rebuild the page in the folder of a result and return its path.
+_Pages = tuple[str, Callable[[str], Sheet]]
+"""Report as HTML, and the function that makes the sheet in a language."""
+
+
+def rebuild(
+    folder: Path,
+    pairs: int | None = None,
+    progress: Progress | None = None,
+    language: str | None = None,
+) -> Path:
+    """Rebuild the report and the sheet in the folder of a result; return the path of the report.
 
     A run is simulated again from the scenario in the folder; the runs of an experiment and of its
     levers come from its store. `pairs` and `progress` are as in `run_report`, but an experiment
-    keeps the number of pairs it was made with. Raises DialsimError if the folder is not a finished
-    result, its scenario was changed, or the run gives another summary.
+    keeps the number of pairs it was made with. Without a `language` the sheet keeps its own. Raises
+    DialsimError if the folder is not a finished result, its scenario was changed, or the run gives
+    another summary.
     """
+    written = folder / SHEET
+    kept_language = _LANGUAGE.search(written.read_text("utf-8")) if written.is_file() else None
+    code = language or (kept_language[1] if kept_language else "en")
     said = read_manifest(folder)
     if "experiment" not in said:
-        return put(run_report(WrittenResult(folder), pairs, progress), folder)
+        result = WrittenResult(folder)
+        page = run_report(result, pairs, progress)
+        put(sheet_of(result, code).html(), folder, SHEET)
+        return put(page, folder)
     # Its runs are incomplete, and the command would have to know its options to continue.
     if not said["finished"]:
         raise DialsimError(f"{folder} is not finished; the command that made it goes on with it")
@@ -231,23 +254,27 @@ def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = 
     kept = said["arguments"].pop("what_if", None)
     further = FurtherRuns(kept if pairs is None else pairs, store=folder, progress=progress)
     if said["experiment"] == "replications":
-        page = _replications(folder, said, found, further)
+        page, sheet = _replications(folder, said, found, further)
     elif said["experiment"] == KIND:
-        page = _forecast(folder, said, found, further)
+        page, sheet = _forecast(folder, said, found, further)
     elif said["experiment"] == "sweep":
-        page = _sweep(folder, said, found, further)
+        page, sheet = _sweep(folder, said, found, further)
     elif said["experiment"] == "comparison":
-        page = _comparison(folder, said, found, further)
+        page, sheet = _comparison(folder, said, found, further)
     elif said["experiment"] == "optimum":
-        page = _optimum(folder, said)
+        page, sheet = _optimum(folder, said)
     else:
-        page = _plan(folder, said, further)
+        page, sheet = _plan(folder, said, further)
+    put(sheet(code).html(), folder, SHEET)
     return put(page, folder)
+
+
+_LANGUAGE = re.compile('<html lang="([a-z]+)"')
 
 
 def _replications(
     folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
-) -> str:
+) -> _Pages:
     scenario, seed = read_source(folder), said["seed"]
     shown = said["arguments"].get("figures", ())
     runs = replicate(scenario, found["replications"], seed=seed, store=folder, figures=shown)
@@ -255,24 +282,25 @@ def _replications(
         Precision(**part | {"reached": nan if part["reached"] is None else part["reached"]})
         for part in found["precision"]
     ]
-    return replications_report(
-        Replications(scenario, seed, runs.figures, reached, runs.expressions), further
-    )
+    runs = Replications(scenario, seed, runs.figures, reached, runs.expressions)
+    return replications_report(runs, further), partial(sheet_of, runs)
 
 
 def _forecast(
     folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
-) -> str:
+) -> _Pages:
     earlier = map(ForecastFigures.from_dict, said["arguments"]["earlier"])
     draws = [Variant.read(name, texts) for name, texts in said["arguments"]["draws"].items()]
     made = forecast(
         read_source(folder), found["replications"], draws=draws, earlier=[*earlier],
         seed=said["seed"], store=folder,
     )  # fmt: skip
-    return forecast_report(made, further)
+    return forecast_report(made, further), partial(sheet_of, made)
 
 
-def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns) -> str:
+def _sweep(
+    folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
+) -> _Pages:
     variants = [
         Variant(
             part["variant"], tuple(SettingChange(*text.split("=", 1)) for text in part["changes"])
@@ -285,12 +313,14 @@ def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: F
     asked = _asked_runs(found)
     swept = sweep(scenario, variants, seed=seed, store=folder, figures=shown, **asked)
     compared = swept.differences(found["baseline"], adjust=found["adjustment"])
-    return sweep_report(swept, compared, found["baseline"], seed, further)
+    base = found["baseline"]
+    sheet = partial(sheet_of, swept, compared=compared, baseline=base)
+    return sweep_report(swept, compared, base, seed, further), sheet
 
 
 def _comparison(
     folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
-) -> str:
+) -> _Pages:
     names = [part["variant"] for part in found["variants"]]
     places = [folder, *(folder / f"{FILE}{number}" for number in range(2, len(names) + 1))]
     files = dict(zip(names, map(read_source, places), strict=True))
@@ -298,7 +328,9 @@ def _comparison(
     asked = _asked_runs(found)
     compared = compare(files, seed=said["seed"], store=folder, figures=shown, **asked)
     differences = compared.differences(found["baseline"], adjust=found["adjustment"])
-    return sweep_report(compared, differences, found["baseline"], said["seed"], further)
+    base = found["baseline"]
+    sheet = partial(sheet_of, compared, compared=differences, baseline=base)
+    return sweep_report(compared, differences, base, said["seed"], further), sheet
 
 
 def _asked_runs(found: dict[str, Any]) -> dict[str, Any]:
@@ -310,20 +342,22 @@ def _asked_runs(found: dict[str, Any]) -> dict[str, Any]:
     return {"replications": decided["most"], "decide": decided["figure"], **kept}
 
 
-def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> str:
+def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> _Pages:
     scenario, arguments = read_source(folder), dict(said["arguments"])
     path, span = read_span(arguments.pop("vary"), scenario.first_day)
     goal = arguments.pop("goal")
     seed = _given_seed(scenario, said)
     answer = plan(scenario, path, span, goal, seed=seed, store=folder, **arguments)
-    return plan_report(answer, scenario, seed, further)
+    sheet = partial(sheet_of, answer, scenario=scenario, seed=seed)
+    return plan_report(answer, scenario, seed, further), sheet
 
 
-def _optimum(folder: Path, said: dict[str, Any]) -> str:
+def _optimum(folder: Path, said: dict[str, Any]) -> _Pages:
     scenario, arguments = read_source(folder), dict(said["arguments"])
     seed = _given_seed(scenario, said)
     answer = optimize(scenario, arguments.pop("vary"), seed=seed, store=folder, **arguments)
-    return optimum_report(answer, scenario, seed)
+    sheet = partial(sheet_of, answer, scenario=scenario, seed=seed)
+    return optimum_report(answer, scenario, seed), sheet
 
 
 def _given_seed(scenario: Scenario, said: dict[str, Any]) -> int | None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from dialsim.interface.instants import duration_text
-from dialsim.interface.phrases import counted, joined
+from dialsim.interface.phrases import counted, joined, percent
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.results.campaigns import CampaignTimeline, PeopleCount
 from dialsim.results.time_use import TimeUse
 from dialsim.scenario.service import EngineSettings
+
+if TYPE_CHECKING:
+    from dialsim.language import Language
 
 
 class Reason(StrEnum):
@@ -136,15 +140,6 @@ def _bind_together(use: TimeUse) -> bool:
     time.
     """
     return min(use.lines_used, use.pace_used) >= _USED_UP
-
-
-def percent(share: float) -> str:
-    """Format a share: `97 %`; `<1 %` and `>99 %` where rounding would mislead."""
-    if 0 < share < 0.01:
-        return "<1 %"
-    if 0.99 < share < 1:
-        return ">99 %"
-    return f"{100 * share:.0f} %"
 
 
 _NAMES = {
@@ -286,3 +281,24 @@ def _rest(people: PeopleCount, exhausted: Mapping[CallStatus, int], life: Campai
     if 2 * people.exhausted > people.people:
         return f"; {_ran_out(people, exhausted, life)}"
     return ""
+
+
+def held_back_text(texts: Language, held: Bottleneck | None) -> str:
+    """Return the cause that held a campaign back as a sentence; empty if there was none."""
+    if held is None:
+        return ""
+    gettext = texts.gettext
+    sentences = {
+        Reason.LINES: gettext("All lines were busy for {share} of the time, and people waited."),
+        Reason.WINDOWS: gettext(
+            "Calling hours were closed for {share} of the time, and people waited."
+        ),
+        Reason.QUEUE: gettext("{share} of the time went by because calls timed out in the queue."),
+        Reason.RETRY_INTERVAL: gettext("{share} of the time went by until retries were due."),
+        Reason.PACING: gettext("The pace of dialling held calls up for {share} of the time."),
+        Reason.PAUSES: gettext("Calling was paused for {share} of the time, and people waited."),
+        Reason.ATTEMPTS: gettext("{share} of the people were not reached in all their attempts."),
+    }
+    if held.reason not in sentences or held.share is None:
+        return ""
+    return sentences[held.reason].format(share=texts.share(held.share))

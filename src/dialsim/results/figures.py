@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from dialsim.interface.instants import MINUTE, duration_text, utc
-from dialsim.results.bottleneck import Bottleneck, percent
+from dialsim.interface.phrases import percent
+from dialsim.results.bottleneck import Bottleneck
 from dialsim.results.compliance import COMPLIANCE, COUNTS
 from dialsim.results.counts import Fate, cost_of
 from dialsim.webhooks.messages import Verdict

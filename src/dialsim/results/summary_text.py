@@ -13,8 +13,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from dialsim.interface.instants import minute_text, ms_of
-from dialsim.interface.phrases import counted
-from dialsim.results.bottleneck import percent
+from dialsim.interface.phrases import percent
+from dialsim.language import ENGLISH, Language
+from dialsim.results.bottleneck import Bottleneck, held_back_text
 from dialsim.results.figures import FIGURES, Figure, Figures, Table
 from dialsim.templates import templates
 
@@ -64,29 +65,40 @@ class FigureTable:
     fixed: frozenset[int] = frozenset()
 
 
-def headline(summary: Summary) -> str:
+def headline(summary: Summary, texts: Language = ENGLISH) -> str:
     """Return the result of the whole run in one line."""
-    reached = reach_text(summary)
+    reached, gettext = reach_text(summary, texts), texts.gettext
     if summary.finish is not None:
-        return f"All done {minute_text(ms_of(summary.finish))} Thai time. {reached}."
-    if summary.unfinished:
-        which = counted(len(summary.unfinished), "campaign is", "campaigns are")
-        lost = f"; {lost_text(summary.people_lost)}" if summary.people_lost else ""
-        return f"{which} not finished{lost}. {reached}."
-    return "Nothing was scheduled."
+        when = texts.when(ms_of(summary.finish))
+        return gettext("All done {when} Thai time. {reached}.", when=when, reached=reached)
+    if not summary.unfinished:
+        return gettext("Nothing was scheduled.")
+    which = texts.ngettext(
+        "{count} campaign is not finished", "{count} campaigns are not finished",
+        len(summary.unfinished),
+    )  # fmt: skip
+    if summary.people_lost:
+        lost = lost_text(summary.people_lost, texts)
+        return gettext("{which}; {lost}. {reached}.", which=which, lost=lost, reached=reached)
+    return gettext("{which}. {reached}.", which=which, reached=reached)
 
 
-def answers(summary: Summary) -> list[CampaignAnswer]:
+def answers(summary: Summary, texts: Language = ENGLISH) -> list[CampaignAnswer]:
     """Return an answer per campaign, in the order of the scenario."""
     return [
         CampaignAnswer(
             campaign=name,
-            finish=_finish(campaign, summary),
-            reach=reach_text(campaign),
-            held_back=campaign.held_back.sentence if campaign.held_back else "",
+            finish=_finish(campaign, summary, texts),
+            reach=reach_text(campaign, texts),
+            held_back=_held_back(campaign.held_back, texts),
         )
         for name, campaign in short_names(summary)
     ]
+
+
+def _held_back(held: Bottleneck | None, texts: Language) -> str:
+    # The English sentence has details that the messages of other languages leave to the page.
+    return held_back_text(texts, held) if held is None or texts.code != "en" else held.sentence
 
 
 def tables(summary: Summary) -> list[FigureTable]:
@@ -102,12 +114,14 @@ def tables(summary: Summary) -> list[FigureTable]:
     return [*made, *_reach_table(scopes), *_compliance_tables(summary)]
 
 
-def reach_text(figures: Figures) -> str:
+def reach_text(figures: Figures, texts: Language = ENGLISH) -> str:
     """Format reached people: `13,204 of 20,000 people reached (66 %)`."""
     if not figures.people:
-        return "No people to reach"
-    share = percent(figures.people_reached / figures.people)
-    return f"{figures.people_reached:,} of {figures.people:,} people reached ({share})"
+        return texts.gettext("No people to reach")
+    return texts.gettext(
+        "{reached} of {people} people reached ({share})", reached=f"{figures.people_reached:,}",
+        people=f"{figures.people:,}", share=texts.share(figures.people_reached / figures.people),
+    )  # fmt: skip
 
 
 def short_names(summary: Summary) -> list[tuple[str, CampaignSummary]]:
@@ -119,27 +133,39 @@ def short_names(summary: Summary) -> list[tuple[str, CampaignSummary]]:
     ]
 
 
-def _finish(campaign: CampaignSummary, summary: Summary) -> str:
-    if campaign.start is None and campaign.final_at is None:
-        return "never scheduled"
+def _finish(campaign: CampaignSummary, summary: Summary, texts: Language) -> str:
+    gettext = texts.gettext
+    if campaign.final_at is None and campaign.start is None:
+        return gettext("never scheduled")
     if campaign.final_at is None:
-        full_name = f"{campaign.organization}/{campaign.name}"
-        why = "stalled" if full_name in summary.stalled else "cut by clock.end"
-        return f"not finished: {campaign.status}, {why}"
-    ended = f"{campaign.status.lower()} {minute_text(ms_of(campaign.final_at))} Thai time"
+        stalled = f"{campaign.organization}/{campaign.name}" in summary.stalled
+        cut = gettext("not finished: {status}, cut by clock.end")
+        message = gettext("not finished: {status}, stalled") if stalled else cut
+        return message.format(status=campaign.status)
+    messages = {
+        "COMPLETED": gettext("completed {when} Thai time"),
+        "CANCELLED": gettext("cancelled {when} Thai time"),
+        "EXPIRED": gettext("expired {when} Thai time"),
+    }
+    ended = messages[campaign.status].format(when=texts.when(ms_of(campaign.final_at)))
+    lost, days = lost_text(campaign.people_lost, texts), campaign.calling_days
     if campaign.start is None:
-        return f"{ended}, never scheduled"
-    if campaign.finish is None:
-        lost = campaign.people_lost
-        return f"not finished: {ended}, {lost_text(lost) if lost else 'cut by clock.end'}"
-    return f"{ended}, {counted(campaign.calling_days, 'calling day')}"
+        message = gettext("{ended}, never scheduled")
+    elif campaign.finish is not None:
+        message = texts.ngettext("{ended}, {count} calling day", "{ended}, {count} calling days",
+                                 days, ended=ended)  # fmt: skip
+    elif campaign.people_lost:
+        message = gettext("not finished: {ended}, {lost}")
+    else:
+        message = gettext("not finished: {ended}, cut by clock.end")
+    return message.format(ended=ended, lost=lost)
 
 
-def lost_text(people: int) -> str:
+def lost_text(people: int, texts: Language = ENGLISH) -> str:
     """Format the people who were still to be called when their campaign ended: `1,204 people
     lost`.
     """
-    return counted(people, "person lost", "people lost")
+    return texts.ngettext("{count} person lost", "{count} people lost", people)
 
 
 def _table(title: Table, scopes: Sequence[tuple[str, Figures]]) -> FigureTable:
@@ -255,11 +281,13 @@ WIDTH = 80
 _ENGINES = {"simpy": "SimPy", "compiled": "compiled engine"}
 
 
-def print_summary(summary: Summary, engine: str, file: IO[str] | None = None) -> None:
+def print_summary(
+    summary: Summary, engine: str, file: IO[str] | None = None, texts: Language = ENGLISH
+) -> None:
     """Print a summary to a stream (default: standard output), in colour on terminals only.
 
     The text names the engine. Sentences are wrapped to narrow terminals; tables are not, so that no
-    figure is cut.
+    figure is cut. Only the sentences have other languages.
     """
     console = Console(file=file, highlight=False, emoji=False, markup=False)
     width = min(console.width, WIDTH) if console.is_terminal else WIDTH
@@ -267,10 +295,10 @@ def print_summary(summary: Summary, engine: str, file: IO[str] | None = None) ->
     console.width = WIDTH
     how = f"(seed {summary.seed}, {_ENGINES[engine]})"
     console.print(Text(summary.scenario, style="bold"), Text(how, style="dim"))
-    said = answers(summary)
+    said = answers(summary, texts)
     # With one campaign its answer says all that the headline would.
     if len(said) != 1:
-        console.print(headline(summary))
+        console.print(headline(summary, texts))
     for answer in said:
         console.print()
         _print_answer(answer, console, width)

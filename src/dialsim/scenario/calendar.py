@@ -332,6 +332,17 @@ class Calendar(Model):
         """Holidays in force with their names, in order of date."""
         return self._names
 
+    def names_in(self, language: str) -> dict[date, str]:
+        """Return the holidays in force with their names in a language, if the package has it."""
+        if self.holidays is None:
+            return dict(self._names)
+        years = sorted({day.year for day in self._names})
+        told = _of_country(self.holidays, years, self.categories, language)
+        return {
+            day: name if day in self.own_holidays else told.get(day, name)
+            for day, name in self._names.items()
+        }
+
     def is_listed(self, day: date) -> bool:
         """Return True if the country has a holiday on a date."""
         if self.holidays is None:
@@ -339,18 +350,22 @@ class Calendar(Model):
         return day in _of_country(self.holidays, [day.year], self.categories)
 
 
-def _of_country(country: str, years: list[int], categories: tuple[str, ...]) -> Any:
+def _of_country(
+    country: str, years: list[int], categories: tuple[str, ...], language: str = "en"
+) -> Any:
     from holidays import country_holidays
 
     made = country_holidays(country)
-    english = "en_US" if "en_US" in made.supported_languages else None
+    # Codes of two letters, or with a region, such as en_US.
+    spoken = sorted(code for code in made.supported_languages if code[:2] == language)
     if not years:
         return made
     # expand=False: by default the package adds further years whenever one is asked for, so that
     # results would depend on earlier questions.
     return country_holidays(
-        country, years=years, language=english, categories=categories or None, expand=False
-    )
+        country, years=years, language=spoken[-1] if spoken else None, expand=False,
+        categories=categories or None,
+    )  # fmt: skip
 
 
 class Days:

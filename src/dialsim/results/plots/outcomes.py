@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dialsim.engine.log_reader import NOT_HAPPENED, TIMES_OUT, Calls
 from dialsim.engine.trace import ENDED
 from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEKDAYS, duration_text, hour_text
+from dialsim.interface.phrases import percent
 from dialsim.interface.status import CallStatus
-from dialsim.results.bottleneck import percent
 from dialsim.results.campaigns import listed
 from dialsim.results.counts import reached_by_attempt
 from dialsim.results.plots.drawing import (
