@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import partial
 from math import exp, lgamma, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 from dialsim.engine.chance import (
     BLOCK,
     BLOCK_BITS,
-    Column,
     Draws,
     Purpose,
     Same,
@@ -245,11 +245,8 @@ class Reactions:
     def _durations(self, distribution: Distribution, purpose: Purpose, attempt: int) -> Values[int]:
         if distribution.dist == "constant":
             return Same(int(durations(distribution, np.zeros(1))[0]))
-        draws = self.draws
-        return Column(
-            draws.count,
-            np.int64,
-            lambda b, n: durations(distribution, draws.uniforms(purpose, attempt, b, n)),
+        return self.draws.durations(
+            distribution, purpose, attempt, partial(durations, distribution)
         )
 
 
@@ -288,7 +285,7 @@ class Chances:
     The compiled engine requests the columns as it needs them. They are made from the draws and
     quantiles of `Reactions`, so both engines use equal numbers. They depend on neither limits nor
     queues: variants of a scenario with one seed and replication share them, and only the first
-    variant computes them.
+    variant computes them. Variants with another behaviour share the columns that are equal in both.
 
     An entry holds the values of one attempt for a block of `BLOCK` recipients under one behaviour:
     for each `ColumnKind` a row index of `values`, or -1 if not requested yet. A row of `values` has
@@ -310,7 +307,7 @@ class Chances:
         # Rows are as wide as the largest block so far: thousands of small campaigns would otherwise
         # fill rows of 4,096 numbers each.
         self._width = 1
-        self._row_of: dict[tuple[object, ...], int] = {}
+        self._row_of: dict[tuple[object, int], int] = {}
 
     def reaction(self, reactions: Reactions) -> int:
         """Return the index of a campaign's reactions, registered on first use."""
@@ -340,36 +337,32 @@ class Chances:
         cell = reaction, self.slots[attempt], block
         if self.entry_of[cell] == _MISSING:
             self.entry_of[cell] = entry = self._new_entry()
-            once: list[tuple[ColumnKind, Values[float]]] = [
+            made: list[tuple[int, Values[float]]] = [
                 (ColumnKind.OWN, reactions.own_chance),
                 (ColumnKind.SEGMENT, reactions.segment_odds),
-            ]
-            each: list[tuple[int, Values[float]]] = [
                 (ColumnKind.OUTCOME, columns.outcome),
                 (ColumnKind.SETUP, columns.setup),
                 (ColumnKind.TALK, columns.talk),
                 *enumerate(columns.ring.values(), start=ColumnKind.RING),
             ]
-            for kind, values in once:
-                self.entries[entry, kind] = self._row(values, block, draws, reaction, kind)
-            for number, column in each:
-                self.entries[entry, number] = self._row(column, block, draws)
+            for number, column in made:
+                self.entries[entry, number] = self._row(column, block, draws.count)
         for kind in choices:
             entry = self.entry_of[cell]
             if self.entries[entry, kind] == _MISSING:
                 drawn = draws.column(_CHOICES[kind], attempt)
-                key = (draws, kind, attempt)
-                self.entries[entry, kind] = self._row(drawn, block, draws, *key)
+                self.entries[entry, kind] = self._row(drawn, block, draws.count)
 
-    def _row(self, values: Values[float], block: int, draws: Draws, *key: object) -> int:
-        """Return the row with the values of a block; values with a key are stored once."""
-        size = self._width
+    def _row(self, values: Values[float], block: int, count: int) -> int:
+        """Return the row with the values of a block of `count` recipients; a column's are stored
+        once.
+        """
+        size, key = self._width, (values, block)
         if isinstance(values, Same):
-            key = ("same", values[0], size)
+            key = (values[0], size)
         else:
-            size = min(BLOCK, draws.count - (block << BLOCK_BITS))
-            key = (*key, block) if key else ()
-        if key and key in self._row_of:
+            size = min(BLOCK, count - (block << BLOCK_BITS))
+        if key in self._row_of:
             return self._row_of[key]
         rows, width = self.values.shape
         if self._rows == rows or self._width > width:
@@ -378,8 +371,7 @@ class Chances:
         row = self._rows
         self._rows += 1
         self.values[row, :size] = values.block(block, size)
-        if key:
-            self._row_of[key] = row
+        self._row_of[key] = row
         return row
 
     def _new_entry(self) -> int:

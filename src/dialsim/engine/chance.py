@@ -15,11 +15,12 @@ quantile, or to its distance from 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +104,7 @@ class Column(Generic[T_co]):
     `fill(block, size)` returns the values of a block's first `size` recipients, as `dtype`.
     """
 
-    __slots__ = ("_count", "_dtype", "_fill", "_filled", "_values", "_view")
+    __slots__ = ("__weakref__", "_count", "_dtype", "_fill", "_filled", "_values", "_view")
 
     def __init__(
         self,
@@ -155,7 +156,8 @@ class Draws:
     """Uniform draws of one campaign's recipients, in one replication of one seed."""
 
     __slots__ = (
-        "_columns", "_latest", "_position", "_replication", "_rows", "_seed", "_wholes", "count",
+        "_columns", "_durations", "_latest", "_position", "_replication", "_rows", "_seed",
+        "_wholes", "count",
     )  # fmt: skip
 
     def __init__(
@@ -177,6 +179,8 @@ class Draws:
         self._rows = rows
         self._wholes: dict[tuple[int, ...], NDArray[np.float64]] = {}
         self._columns: dict[tuple[Purpose, int], Column[float]] = {}
+        self._durations: WeakValueDictionary[tuple[object, ...], Column[int]]
+        self._durations = WeakValueDictionary()
         self._latest: tuple[tuple[int, ...], NDArray[np.float64]] = (), np.empty(0)
 
     def __reduce__(self) -> tuple[type[Draws], tuple[object, ...]]:
@@ -249,6 +253,28 @@ class Draws:
                 return self.uniforms(purpose, attempt, block, size)
 
             column = self._columns[purpose, attempt] = Column(self.count, np.float64, fill)
+        return column
+
+    def durations(
+        self,
+        of: Hashable,
+        purpose: Purpose,
+        attempt: int,
+        at: Callable[[NDArray[np.float64]], NDArray[np.int64]],
+    ) -> Values[int]:
+        """Return durations in ms at the draws of a purpose, as a column.
+
+        `at` maps uniforms to durations by the distribution `of`. Behaviours with an equal
+        distribution share the column, as long as one of them is in use.
+        """
+        key = of, purpose, attempt
+        column = self._durations.get(key)
+        if column is None:
+
+            def fill(block: int, size: int) -> NDArray[np.int64]:
+                return at(self.uniforms(purpose, attempt, block, size))
+
+            column = self._durations[key] = Column(self.count, np.int64, fill)
         return column
 
 

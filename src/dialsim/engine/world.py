@@ -92,6 +92,10 @@ class OrganizationBlock:
     campaigns: list[CampaignBlock]
 
 
+_MOST_SHARED = 256 << 20
+"""Bytes of values up to which a variant with another behaviour shares them."""
+
+
 class World:
     """Everything that an engine needs of a scenario, a seed and a replication.
 
@@ -136,8 +140,8 @@ class World:
         self.holidays = tuple(scenario.holidays)
         self._reactions: dict[tuple[Draws, str, ScheduleRequest | None], Reactions] = {}
         self.chances = Chances()
-        if like is not None and self._has_the_chance_of(like):
-            self._reactions, self.chances = like._reactions, like.chances
+        if like is not None:
+            self._share_draws(like)
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a pickle holds: everything but the draws."""
@@ -238,23 +242,22 @@ class World:
             )
         return self._reactions[key]
 
-    def _has_the_chance_of(self, other: World) -> bool:
-        """Return True if all random draws of another world are valid for this one."""
-        # All or nothing: draws that only some variants need would be kept as long as the shared
-        # ones.
+    def _share_draws(self, like: World) -> None:
+        """Use the values that another world computed from the same draws."""
         own, others = (
-            (
-                [
-                    (campaign.draws, campaign.schedule if campaign.people.history else None)
-                    for owner in world.organizations
-                    for campaign in owner.campaigns
-                ],
-                [*world.scenario.behaviours.items()],
-                world.holidays,
-            )
-            for world in (self, other)
+            [campaign.draws for owner in world.organizations for campaign in owner.campaigns]
+            for world in (self, like)
         )
-        return own == others
+        if own != others:
+            return
+        settings = [
+            ([*world.scenario.behaviours.items()], world.holidays) for world in (self, like)
+        ]
+        if settings[0] == settings[1]:
+            self._reactions, self.chances = like._reactions, like.chances
+        # Values of behaviours that no variant uses any more would pile up over many changes.
+        elif like.chances.values.nbytes <= _MOST_SHARED:
+            self.chances = like.chances
 
     def _append(
         self,
