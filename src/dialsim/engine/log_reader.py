@@ -81,13 +81,18 @@ WAITING = _net(*_WAITING)
 IN_QUEUE = _net(CallStatus.QUEUED)
 
 
-def rows_of(kind: NDArray[np.uint8], kinds: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the row indices at which a column of kinds holds one of `kinds`."""
+def holds(kind: NDArray[np.uint8], kinds: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return True for each row of a column of kinds that holds one of `kinds`."""
     found = np.zeros(len(kind), dtype=bool)
     for each in np.flatnonzero(kinds).tolist():
         # Comparing with a few values takes a fraction of the time of a table lookup per row.
         found |= kind == each
-    return np.flatnonzero(found)
+    return found
+
+
+def rows_of(kind: NDArray[np.uint8], kinds: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the row indices at which a column of kinds holds one of `kinds`."""
+    return np.flatnonzero(holds(kind, kinds))
 
 
 _INSTANTS = {

@@ -12,7 +12,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.log_reader import CREATES, IN_QUEUE, NO_CALL, TIMES_OUT, WAITING, Calls, rows_of
+from dialsim.engine.log_reader import (
+    CREATES,
+    IN_QUEUE,
+    NO_CALL,
+    TIMES_OUT,
+    WAITING,
+    Calls,
+    holds,
+    rows_of,
+)
 from dialsim.engine.trace import DIALLED, CallRows, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS
@@ -167,9 +176,13 @@ def counted(campaigns: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
     """
     parts = []
     for calls in campaigns:
-        chosen = rows_of(calls.rows.kind, gain != 0)
-        at, change = calls.rows.at.take(chosen), gain.take(calls.rows.kind.take(chosen))
-        del chosen  # as large as all that follows
+        kind = calls.rows.kind
+        rises = holds(kind, gain > 0)
+        chosen = np.flatnonzero(rises | holds(kind, gain < 0))
+        # Every kind changes the number by 1 at most.
+        change = rises.take(chosen).view(np.int8) * np.int8(2) - np.int8(1)
+        at = calls.rows.at.take(chosen)
+        del rises, chosen  # as large as all that follows
         parts.append(StepFunction.of_changes(at, change))
     return StepFunction.total(parts)
 
