@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.expression import Expression, read_shown
+from dialsim.experiments.expression import Expression, read_figures
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import RunSettings, runner
 from dialsim.experiments.sweep import INDIFFERENCE, Decided, Deciding, Sweep, run_variants
 from dialsim.experiments.variants import Variant
+from dialsim.interface.phrases import checked, kind_of
 from dialsim.scenario.loading import document_of, load
 from dialsim.scenario.scenario import Scenario
 
@@ -99,11 +100,12 @@ class Comparison(Sweep):
         return comparison_html(self)
 
 
+@checked(ExperimentError)
 def compare(
     files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
     replications: int = 50,
     *,
-    figures: Sequence[str] = (),
+    figures: str | Sequence[str] = (),
     decide: str | None = None,
     indifference: float = INDIFFERENCE,
     baseline: str | None = None,
@@ -122,7 +124,7 @@ def compare(
         raise ExperimentError(f"a comparison needs 2 files or more, not {len(named)}")
     if replications < 2:
         raise ExperimentError(f"a comparison needs 2 replications or more, not {replications}")
-    shown = [read_shown(text, part) for part in named.values() for text in figures]
+    shown, *_ = [read_figures(figures, part) for part in named.values()]
     names, scenarios = [*named], [*named.values()]
     deciding = None
     if decide is not None:
@@ -133,7 +135,7 @@ def compare(
     specs = [RunSpec(scenario, first.seed if seed is None else seed) for scenario in named.values()]
     with runner(**settings) as place:
         runs, decided = run_variants(place, specs, replications, deciding)
-    return Comparison(variants, runs, specs, shown[: len(figures)], decided)
+    return Comparison(variants, runs, specs, shown, decided)
 
 
 def _named(
@@ -141,9 +143,11 @@ def _named(
 ) -> dict[str, Scenario]:
     """Return the scenarios by unique names: file names, with folders if necessary."""
     if isinstance(files, Mapping):
-        return dict(files)
+        return {name: s if isinstance(s, Scenario) else load(s) for name, s in files.items()}
     if isinstance(files, str):
         raise ExperimentError(f'a comparison takes a list of files, such as ["{files}", "b.yaml"]')
+    if not isinstance(files, Sequence):
+        raise ExperimentError(f"files must be a list of files or scenarios, not {kind_of(files)}")
     loaded = [part if isinstance(part, Scenario) else load(part) for part in files]
     return dict(zip(names_of([_path(scenario) for scenario in loaded]), loaded, strict=True))
 

@@ -38,7 +38,7 @@ from dialsim.experiments.known_bounds import KnownBounds, Place
 from dialsim.experiments.run_figures import RunFigures, earliest_start, parts_of
 from dialsim.experiments.variants import setting_text
 from dialsim.interface.instants import utc
-from dialsim.results.figures import MAIN, Unit, is_instant
+from dialsim.results.figures import MAIN, Unit, is_instant, unit_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -234,14 +234,15 @@ def differences(
     `runs` are those of each variant, baseline included; `all_bounds` are the known limits of each,
     and `shown` its expressions.
 
-    Columns: variant, scope, organization, campaign, figure, statistic, mean, baseline_mean, median,
-    baseline_median, difference, low, high, p_value, real, method, pairs, rose, fell. All are of the
-    runs that both variants have. `statistic` names what `difference` compares: of instants the
-    median of the paired differences, of `finish_by_2026-01-05` the probability, of any other figure
-    the mean; means and medians are missing where another statistic is compared. `real` is true
-    where the interval excludes 0. Where runs of a mean did not finish, or its differences are alike
-    or too skewed for their number, there is no interval, and nothing is real. Of the `pairs`, some
-    `rose` and some `fell`.
+    Columns: variant, scope, organization, campaign, figure, unit, statistic, mean, baseline_mean,
+    median, baseline_median, difference, low, high, p_value, real, method, pairs, rose, fell. All
+    are of the runs that both variants have. `statistic` names what `difference` compares: of
+    instants the median of the paired differences, of `finish_by_2026-01-05` the probability, of any
+    other figure the mean; means and medians are missing where another statistic is compared. `real`
+    is true where the interval excludes 0. Where runs of a mean did not finish, or its differences
+    are alike or too skewed for their number, there is no interval, and nothing is real. Of the
+    `pairs`, some `rose` and some `fell`. `unit` is that of the differences; instants differ by
+    seconds.
 
     Without adjustment, one in twenty differences looks real at 95 % although there is none.
     `adjust` covers all variants of one figure: `bonferroni` widens the intervals; `holm` (1979)
@@ -270,6 +271,9 @@ def differences(
             row = _difference(expression.text, statistic, (values, base), level, sides)
             rows.append({"variant": other} | whole | row)
     table = pd.DataFrame(rows, columns=["variant", *_COLUMNS])
+    named = {e.text: e.measure.label or "s" * e.is_instant for e, _ in shown[baseline]}
+    units = {name: named[name] if name in named else unit_text(name) for name in table["figure"]}
+    table["unit"] = table["figure"].map(units)
     keys = ["scope", "organization", "campaign", "figure"]
     if adjust == "holm":
         by_figure = table.groupby(keys, dropna=False)["p_value"]
@@ -297,7 +301,7 @@ def check_baseline(names: Sequence[str], baseline: str | None) -> str:
 
 
 _COLUMNS = (
-    *("scope", "organization", "campaign", "figure", "statistic"),
+    *("scope", "organization", "campaign", "figure", "unit", "statistic"),
     *("mean", "baseline_mean", "median", "baseline_median"),
     *("difference", "low", "high", "p_value", "real", "method", "pairs", "rose", "fell"),
 )

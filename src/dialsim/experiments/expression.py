@@ -30,6 +30,7 @@ from dialsim.errors import ExperimentError
 from dialsim.experiments.facts import facts, follows_answers, range_of
 from dialsim.experiments.figure_names import FigureName, FigureNames, Place
 from dialsim.experiments.intervals import Jump, Known
+from dialsim.interface.phrases import kind_of
 from dialsim.results.figures import Unit
 from dialsim.scenario.units import parse_duration
 
@@ -502,6 +503,20 @@ def read_shown(text: str, scenario: Scenario) -> Expression:
         return read_expression(text, scenario)
     inner = read_expression(asked[1], scenario, text, asked.start(1))
     return _Mean(text.strip(), inner.measure, inner)
+
+
+def read_figures(figures: str | Sequence[str], scenario: Scenario) -> list[Expression]:
+    """Read the argument `figures` of an experiment: one expression, or several.
+
+    Raises ExperimentError as `read_expression` does, and for other values.
+    """
+    listed = [figures] if isinstance(figures, str) else figures
+    if not isinstance(listed, Sequence) or not all(isinstance(text, str) for text in listed):
+        raise ExperimentError(
+            "figures are names or expressions such as cost / people_reached, "
+            f"not {kind_of(figures)}"
+        )
+    return [read_shown(text, scenario) for text in listed]
 
 
 _LONGEST, _DEEPEST = 2000, 50

@@ -33,15 +33,18 @@ from dialsim.interface.instants import (
     parse_instant,
     short_text,
 )
+from dialsim.interface.phrases import brief_text, checked
 from dialsim.results.folder import MANIFEST, SUMMARY
-from dialsim.results.summary_text import FigureTable
+from dialsim.results.summary_text import FigureTable, fragment
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.people import table_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
+    from dialsim.experiments.plots import ReplicationPlots
     from dialsim.experiments.run_figures import ScopeFigures
     from dialsim.scenario.campaign import Past
     from dialsim.scenario.scenario import Scenario
@@ -391,8 +394,46 @@ class Forecast:
             _EARLIER: [part.to_dict() for part in self.earlier],
         }
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Table with a row for each figure of each campaign, and of all together.
+
+        `low`, `half` and `high` are the ends of the interval that holds nine of ten runs, and the
+        median: for `finish` timestamps in UTC, NaT for never, for `people_reached` people.
+        `by_now` are the people who are reached already.
+        """
+        import pandas as pd
+
+        places = {("", ""): self.figures} if self.figures else {}
+        rows = []
+        for (organization, campaign), found in {**places, **self.campaigns()}.items():
+            place = {"organization": organization or None, "campaign": campaign or None}
+            ends = {
+                name: pd.to_datetime(at, unit="ms", utc=True) if isfinite(at) else pd.NaT
+                for name in _ENDS
+                for at in [getattr(found.finish, name)]
+            }
+            reach = {name: getattr(found.reach, name) for name in _ENDS}
+            rows.append({**place, "figure": "finish", "unit": "instant", **ends})
+            people = {"figure": "people_reached", "unit": "people", "by_now": found.reached}
+            rows.append({**place, **people, **reach})
+        return pd.DataFrame(rows)
+
+    @property
+    def sure(self) -> bool:
+        """True if at least 95 % of the runs are done."""
+        return self.figures is not None and isfinite(self.figures.done_by)
+
+    @property
+    def plot(self) -> ReplicationPlots:
+        """Plots of the runs: `plot.progress()` and `plot.finish()`."""
+        return self.runs.plot
+
     def __repr__(self) -> str:
-        return f"<dialsim.Forecast {self.runs.scenario.name!r} {self.answer()}>"
+        return brief_text(f"dialsim.Forecast {self.runs.scenario.name!r}", self.sentences())
+
+    def _repr_html_(self) -> str:
+        return fragment(self.runs.scenario.name, self.sentences(), self.tables())
 
 
 _SPAN_COLUMNS = ("nine of ten: from", "half of the runs", "to")
@@ -487,9 +528,10 @@ def standing_of(scenario: Scenario) -> Standing | None:
     return Standing(scenario.clock.start, np.sort(reached))
 
 
+@checked(ExperimentError)
 def forecast(
     scenario: Scenario,
-    n: int = 100,
+    replications: int = 100,
     *,
     draws: Sequence[Variant] = (),
     earlier: Sequence[ForecastFigures] = (),
@@ -498,18 +540,22 @@ def forecast(
     seed: int | None = None,
     **settings: Unpack[RunSettings],
 ) -> Forecast:
-    """Forecast the continuation of campaigns from `clock.start`, by `n` runs, at least 19.
+    """Forecast the continuation of campaigns from `clock.start`, by 19 `replications` or more.
 
     `draws` are variants with plausible behaviours, as written by `dialsim calibrate --draws`. The
     runs are divided among them, at least one each, with independent random numbers. `earlier` are
     the figures of earlier forecasts; those that begin no earlier than this one are ignored. `notes`
     are sentences that `sentences` returns as well, `widening` makes the intervals wider. The other
     arguments are as in `replicate`. Raises ExperimentError, ReplicationFailed, WorkersLost.
+
+    >>> found = dialsim.forecast(scenario, 19, jobs=1)
+    >>> found.frame.figure.tolist()
+    ['finish', 'people_reached', 'finish', 'people_reached']
     """
-    if n < FEWEST_RUNS:
-        raise ExperimentError(f"a forecast takes {FEWEST_RUNS} runs or more, not {n}")
+    if replications < FEWEST_RUNS:
+        raise ExperimentError(f"a forecast takes {FEWEST_RUNS} runs or more, not {replications}")
     if not draws:
-        runs = replicate(scenario, n, seed=seed, **settings)
+        runs = replicate(scenario, replications, seed=seed, **settings)
         return Forecast(runs, earlier, notes=notes, widening=widening)
     # Independent seeds, so that the uncertainty about the behaviour adds to the spread like chance
     # does.
@@ -518,7 +564,7 @@ def forecast(
         RunSpec(draw.of(scenario), draw_seed(given, place)) for place, draw in enumerate(draws)
     ]
     # Every behaviour gets equally many runs; the surplus is cut off below.
-    each = ceil(n / len(specs))
+    each = ceil(replications / len(specs))
     with runner(**settings) as place:
         place.replicate(specs, each)
     found = [run for spec in specs for run in spec.first(each)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf, isfinite, isnan, prod, sqrt
@@ -40,6 +40,7 @@ from dialsim.results.figures import COST_PARTS, Unit, cost_parts
 from dialsim.scenario.units import has_offset
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from dialsim.experiments.run_figures import RunFigures
@@ -541,6 +542,45 @@ class GoalEstimate:
             "people_lost_mean": self.people_lost,
             "breaches": [breach.text for breach in self.breaches],
         }
+
+
+def estimates_frame(
+    rows: Sequence[Mapping[str, object]], estimates: Sequence[GoalEstimate]
+) -> pd.DataFrame:
+    """Return a table of settings that were tried, with the evaluation of each.
+
+    `rows` hold the settings. Further columns: met, sure, replications, cost (mean), reach_share and
+    people_lost (means); and for each clause of the goal the clause itself with its estimate, and
+    `CLAUSE low` and `CLAUSE high`. Instants are timestamps in UTC, NaT for never.
+    `attrs["units"]` has the units of the others.
+    """
+    import pandas as pd
+
+    made, units = [], {"cost": Unit.CURRENCY.value, "reach_share": Unit.SHARE.value}
+    units |= {"people_lost": Unit.PEOPLE.value, "replications": "runs"}
+    for row, part in zip(rows, estimates, strict=True):
+        found: dict[str, object] = {}
+        for finding in part.findings:
+            clause = finding.clause
+            is_at = clause.is_instant and not clause.bound.after_start
+            for end, suffix in (("estimate", ""), ("low", " low"), ("high", " high")):
+                value = getattr(finding, end)
+                is_given = isfinite(value)
+                if is_at:
+                    found[clause.text + suffix] = (
+                        pd.Timestamp(round(value), unit="ms", tz="UTC") if is_given else pd.NaT
+                    )
+                    continue
+                found[clause.text + suffix] = value / 1000 if clause.is_instant else value
+                is_share = clause.statistic is Statistic.PROBABILITY
+                label = "s" if clause.is_instant else clause.figure.measure.label
+                units[clause.text + suffix] = Unit.SHARE.value if is_share else label
+        means = {name: getattr(part, name) for name in ("cost", "reach_share", "people_lost")}
+        verdict = {"met": part.met, "sure": part.sure, "replications": part.replications}
+        made.append({**row, **verdict, **means, **found})
+    frame = pd.DataFrame(made)
+    frame.attrs["units"] = units
+    return frame
 
 
 def judge(

@@ -48,6 +48,7 @@ from dialsim.experiments.goal import (
     certainty_text,
     chance_of_meeting,
     doubts_of,
+    estimates_frame,
     judge,
     read_goal,
 )
@@ -64,10 +65,13 @@ from dialsim.experiments.variants import (
     crossed,
     label_of,
     short_names,
+    sorting,
 )
+from dialsim.interface.phrases import brief_text, checked, kind_of
 from dialsim.scenario.loading import long_path
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from dialsim.experiments.known_bounds import KnownBounds
@@ -182,7 +186,8 @@ class Optimum:
     all. `tried` are all evaluations; `count` is the number of combinations. `warnings` list doubts.
     `certainty` is the estimated probability that `best` meets the goals and no other is better.
     `stopped_after` is the time limit in seconds if it ended the search; the answer then depends on
-    the speed of the machine. `first_estimate` is a sentence on the estimate before any run.
+    the speed of the machine. `first_estimate` is a sentence on the estimate before any run. `paths`
+    are the settings, named as they were asked for.
     """
 
     scenario: str
@@ -230,6 +235,28 @@ class Optimum:
         }
 
     @property
+    def frame(self) -> pd.DataFrame:
+        """Table with a row per combination tried: a column per setting, the mean of the objective,
+        the median finish (UTC), and the columns of `Plan.frame`.
+        """
+        import pandas as pd
+
+        is_instant = self.figure is not None and self.figure.is_instant
+        rows = []
+        for part in self.tried:
+            row: dict[str, object] = dict(zip(self.paths, part.values, strict=True))
+            if part.objective is not None:
+                at = pd.to_datetime(part.objective, unit="ms", utc=True)
+                row["objective"] = at if is_instant else part.objective
+            never = not isfinite(part.finish)
+            row["finish"] = pd.NaT if never else pd.Timestamp(part.finish, unit="ms", tz="UTC")
+            rows.append(row | {"people_reached": part.people_reached})
+        frame = estimates_frame(rows, [part.estimate for part in self.tried])
+        if self.figure is not None and not is_instant:
+            frame.attrs["units"]["objective"] = self.figure.measure.label
+        return sorting(frame, self.paths)
+
+    @property
     def not_allowed(self) -> tuple[Combination, ...]:
         """Combinations tried that break a compliance rule more often than the scenario as it is."""
         return tuple(part for part in self.tried if part.estimate.breaches)
@@ -241,6 +268,12 @@ class Optimum:
 
         return OptimumPlots(self)
 
+    def __repr__(self) -> str:
+        from dialsim.experiments.plan_text import optimum_headline, optimum_sentences
+
+        said = [optimum_headline(self), *optimum_sentences(self)]
+        return brief_text(f"dialsim.Optimum {self.scenario!r}", said)
+
     def _repr_html_(self) -> str:
         from dialsim.experiments.plan_text import optimum_html
 
@@ -251,6 +284,7 @@ def _plain(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
+@checked(ExperimentError)
 def optimize(
     scenario: Scenario,
     vary: Mapping[str, object],
@@ -275,7 +309,14 @@ def optimize(
     the share `indifference` of the objective are ignored. The other arguments are as in `plan`.
     Raises ExperimentError for unreadable input, ScenarioError for a value that the scenario cannot
     have.
+
+    >>> vary = {"lines": [1, 2], "maxAttempts": [1, 2]}
+    >>> best = dialsim.optimize(scenario, vary, "mean(people_reached) >= 25", jobs=1)
+    >>> best.paths, best.frame.columns[:2].tolist()
+    (('lines', 'maxAttempts'), ['lines', 'maxAttempts'])
     """
+    if not isinstance(vary, Mapping):
+        raise ExperimentError(f"vary must be values by path, not {kind_of(vary)}")
     check_confidence(confidence)
     if not 2 <= replications <= max_replications:
         raise ExperimentError("a plan needs 2 replications or more, and no more than their maximum")
@@ -304,7 +345,7 @@ def optimize(
             best = trials.settle()
         except OutOfTime:
             best, stopped = trials.best_so_far(), within
-    return trials.answer(best, stopped)
+    return replace(trials.answer(best, stopped), paths=tuple(vary))
 
 
 def read_objective(

@@ -22,6 +22,7 @@ from dialsim.experiments.goal import (
     GoalEstimate,
     chance_of_meeting,
     doubts_of,
+    estimates_frame,
     read_goal,
 )
 from dialsim.experiments.runner import OutOfTime, RunSettings, runner
@@ -43,10 +44,13 @@ from dialsim.experiments.variants import (
     setting_text,
 )
 from dialsim.experiments.why_not import WhyNot, why_not
+from dialsim.interface.phrases import brief_text, checked, kind_of
 from dialsim.scenario.loading import long_path
 from dialsim.scenario.units import value_text
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dialsim.experiments.plots import PlanPlots
     from dialsim.scenario.scenario import Scenario
 
@@ -67,7 +71,8 @@ class Plan:
     goal as well. If no value certainly meets it, `value` is the one with the largest margin.
     `warnings` list doubts. `stopped_after` is the time limit in seconds if it ended the search; the
     answer then depends on the speed of the machine. `why_not` explains a missed goal.
-    `first_estimate` is a sentence on the estimate before any run.
+    `first_estimate` is a sentence on the estimate before any run. `path` is the whole path of the
+    setting, `paths` its name as it was asked for.
     """
 
     scenario: str
@@ -87,6 +92,23 @@ class Plan:
     stopped_after: float | None = None
     why_not: WhyNot | None = None
     first_estimate: str | None = None
+    asked: str | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Name of the setting as it was asked for."""
+        return (self.asked or self.path,)
+
+    @property
+    def sure(self) -> bool:
+        """True if the runs make the verdict on the answer certain."""
+        return self.ruled_out or self.estimate.sure
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Table with a row per value tried: see `estimates_frame`."""
+        rows = [{self.paths[0]: part.value} for part in self.tried]
+        return estimates_frame(rows, self.tried)
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""
@@ -128,12 +150,19 @@ class Plan:
 
         return PlanPlots(self)
 
+    def __repr__(self) -> str:
+        from dialsim.experiments.plan_text import plan_headline, plan_sentences
+
+        said = [plan_headline(self), *plan_sentences(self)]
+        return brief_text(f"dialsim.Plan {self.scenario!r}", said)
+
     def _repr_html_(self) -> str:
         from dialsim.experiments.plan_text import plan_html
 
         return plan_html(self)
 
 
+@checked(ExperimentError)
 def plan(
     scenario: Scenario,
     vary: str,
@@ -159,6 +188,10 @@ def plan(
     seconds the search stops with the findings so far. The other arguments are as in `replicate`.
     Raises ExperimentError for an unreadable goal or range, ScenarioError for a value that the
     scenario cannot have.
+
+    >>> answer = dialsim.plan(scenario, "lines", (1, 4), "mean(people_reached) >= 20", jobs=1)
+    >>> answer.frame[["lines", "met", "sure"]].head(1).values.tolist()
+    [[1, True, True]]
     """
     check_confidence(confidence)
     if objective not in ("smallest", "largest", "cheapest"):
@@ -167,12 +200,19 @@ def plan(
         raise ExperimentError("nothing is the cheapest: the scenario names no costs")
     if not 2 <= replications <= max_replications:
         raise ExperimentError("a plan needs 2 replications or more, and no more than their maximum")
-    vary, first_day = long_path(scenario, vary), scenario.first_day
+    if not isinstance(vary, str):
+        raise ExperimentError(f"vary must be the path of a setting, not {kind_of(vary)}")
+    asked, vary, first_day = vary, long_path(scenario, vary), scenario.first_day
     if isinstance(between, str):
         axis = read_range(between, first_day)
         if axis is None:
             raise ExperimentError(f"{between}: write the range as LOW..HIGH, such as 1..200")
     else:
+        if not isinstance(between, Sequence) or len(between) != 2:
+            raise ExperimentError(
+                "between must be the ends of a range such as (1, 200), or a text 1..200, not "
+                f"{kind_of(between)}"
+            )
         low, high = (value_text(end) for end in between)
         axis = make_axis(low, high, None if step is None else value_text(step), first_day)
     wanted = read_goal(goal, scenario)
@@ -197,7 +237,9 @@ def plan(
     if objective == "cheapest" and _is_unpriced(vary, scenario):
         unpriced.append(_unpriced(vary))
     return replace(
-        answer, warnings=(*doubts_of(wanted, scenario), *unpriced, *answer.warnings, *doubts)
+        answer,
+        asked=asked,
+        warnings=(*doubts_of(wanted, scenario), *unpriced, *answer.warnings, *doubts),
     )
 
 

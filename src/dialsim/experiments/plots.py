@@ -165,10 +165,10 @@ def _are_numbers(values: Iterable[object]) -> bool:
 def _lines(
     ax: Axes, found: Sweep, name: Expression, along: str, table: pd.DataFrame, upright: bool
 ) -> None:
-    values = list(dict.fromkeys(table[along]))
+    values = list(dict.fromkeys(table[along].sort_values()))
     column, middle = middle_of(name)
     for color, said, rows in _groups(found, along, table):
-        part = rows.sort_values(along) if upright else rows
+        part = rows.sort_values(along)
         places = part[along] if upright else [values.index(value) for value in part[along]]
         amounts, low, high = (
             drawn(name, part[which], found.origin) for which in (column, "p05", "p95")

@@ -14,7 +14,7 @@ import numpy as np
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import estimates
-from dialsim.experiments.expression import Expression, read_shown
+from dialsim.experiments.expression import Expression, read_figures, read_shown
 from dialsim.experiments.intervals import CONFIDENCE, mean_interval, quantile_interval
 from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
 from dialsim.experiments.run_figures import (
@@ -26,6 +26,7 @@ from dialsim.experiments.run_figures import (
 )
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import ExperimentRunner, runner
+from dialsim.interface.phrases import checked
 from dialsim.results.progress import Shown
 
 if TYPE_CHECKING:
@@ -117,13 +118,14 @@ class Replications(RunTables):
         return replications_html(self)
 
 
+@checked(ExperimentError)
 def replicate(
     scenario: Scenario,
-    n: int = 100,
+    replications: int = 100,
     *,
     seed: int | None = None,
     precision: Mapping[str, float] | str | None = None,
-    figures: Sequence[str] = (),
+    figures: str | Sequence[str] = (),
     max_replications: int = 1000,
     jobs: int | None = None,
     dask: str | None = None,
@@ -131,26 +133,30 @@ def replicate(
     progress: Shown = None,
     engine: Choice = "auto",
 ) -> Replications:
-    """Run a scenario `n` times with independent random numbers, and collect the figures.
+    """Run a scenario `replications` times with independent random numbers, and collect the figures.
 
-    With `precision`, such as `{"finish": 0.02}` or `"finish=2%"`, `n` is the first stage, and runs
-    are added until the 95 % interval of each named mean is that narrow, up to `max_replications`.
-    `figures` are further expressions to show, such as `"cost / people_reached"`. The runs are made
-    by `jobs` processes (None: one per processor), or by the workers of the Dask scheduler `dask`,
-    with equal results. `store` is a folder that keeps finished replications and is not run again.
-    `progress(done, total)` counts runs. `engine` is "simpy", "compiled", or "auto" for the faster
-    one; the results are equal.
+    With `precision`, such as `{"finish": 0.02}` or `"finish=2%"`, `replications` is the first
+    stage, and runs are added until the 95 % interval of each named mean is that narrow, up to
+    `max_replications`. `figures` are further expressions to show, such as
+    `"cost / people_reached"`. The runs are made by `jobs` processes (None: one per processor), or
+    by the workers of the Dask scheduler `dask`, with equal results. `store` is a folder that keeps
+    finished replications and is not run again. `progress(done, total)` counts runs. `engine` is
+    "simpy", "compiled", or "auto" for the faster one; the results are equal.
 
     Raises ExperimentError for invalid arguments, ReplicationFailed, WorkersLost.
+
+    >>> runs = dialsim.replicate(scenario, 3, figures="cost / people_reached", jobs=1)
+    >>> runs.intervals().query("figure == 'cost / people_reached'").runs.tolist()
+    [3]
     """
-    if n < 1:
-        raise ExperimentError(f"the number of replications must be 1 or more, not {n}")
+    if replications < 1:
+        raise ExperimentError(f"the number of replications must be 1 or more, not {replications}")
     wanted = precisions(precision, scenario)
-    shown = [read_shown(text, scenario) for text in figures]
+    shown = read_figures(figures, scenario)
     spec = RunSpec(scenario, seed)
     with runner(jobs, dask, store, progress, engine) as place:
-        reached = _reach_precision(place, spec, n, max_replications, wanted)
-    runs = spec.first(len(spec.finished) if wanted else n)
+        reached = _reach_precision(place, spec, replications, max_replications, wanted)
+    runs = spec.first(len(spec.finished) if wanted else replications)
     return Replications(scenario, spec.seed, runs, reached, shown)
 
 

@@ -30,6 +30,7 @@ from dialsim.results.figures import (
     OF_AGENTS,
     number_values,
     ordinal_of,
+    unit_text,
 )
 from dialsim.results.run_view import ProgressCurve
 
@@ -240,7 +241,10 @@ def replication_rows(
 def figure_frame(
     rows: Sequence[dict[str, Any]], scope: str, before: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return rows as a table; counts are int64, other figures float64, instants in UTC."""
+    """Return rows as a table; counts are int64, other figures float64, instants in UTC.
+
+    `attrs["units"]` has the unit of each figure.
+    """
     import pandas as pd
 
     columns = [*before, "replication", *PLACES[scope]]
@@ -250,6 +254,8 @@ def figure_frame(
     for name in INSTANTS:
         instants = pd.to_datetime(frame[name].astype("Int64"), unit="ms", utc=True)
         frame[name] = instants.astype(pd.DatetimeTZDtype("ms", "UTC"))
+    figures = [name for name in names if name not in (*columns, *INSTANTS)]
+    frame.attrs["units"] = {name: unit_text(name) for name in figures}
     return frame
 
 

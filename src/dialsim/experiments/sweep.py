@@ -25,7 +25,7 @@ import numpy as np
 from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Breach, breaches_of
 from dialsim.experiments.estimates import Measured, check_baseline, differences, estimates
-from dialsim.experiments.expression import Expression, read_expression, read_shown
+from dialsim.experiments.expression import Expression, read_expression, read_figures
 from dialsim.experiments.intervals import CONFIDENCE, Values
 from dialsim.experiments.known_bounds import KnownBounds
 from dialsim.experiments.looks import Looks
@@ -38,7 +38,14 @@ from dialsim.experiments.run_figures import (
 )
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import ExperimentRunner, RunSettings, runner
-from dialsim.experiments.variants import SettingValue, Variant, check_variable, variants_of
+from dialsim.experiments.variants import (
+    SettingValue,
+    Variant,
+    check_variable,
+    sorting,
+    variants_of,
+)
+from dialsim.interface.phrases import checked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +217,8 @@ class Sweep(RunTables):
     """Result of many runs of every variant.
 
     The first columns of `frame`, `organizations` and `runs` are `variant`, the name, and one per
-    varied path: its value, missing if the variant does not change it. `origin` is the earliest
+    varied path: its value, missing if the variant does not change it. Durations and instants are
+    texts that sort by length and time. `origin` is the earliest
     startAt of all variants, so that later starts are visible. `decided` are the decisions by a
     figure, or None; only with them do variants have different numbers of runs.
     """
@@ -247,6 +255,13 @@ class Sweep(RunTables):
         """Default variant for comparisons."""
         return self.variants[0].name if self.decided is None else self.decided.baseline
 
+    @property
+    def sure(self) -> bool | None:
+        """True if the verdict on every variant is certain; None without a deciding figure."""
+        if self.decided is None:
+            return None
+        return all(part.verdict != "open" for part in self.decided.decisions)
+
     @cached_property
     def together(self) -> Sweep:
         """Sweep with equal numbers of runs of each variant, so that all share their random
@@ -272,11 +287,11 @@ class Sweep(RunTables):
                  for name, own in runs.items()}  # fmt: skip
         return {name: breaches for name, breaches in found.items() if breaches}
 
-    def showing(self, figures: Sequence[str]) -> Sweep:
+    def showing(self, figures: str | Sequence[str]) -> Sweep:
         """Return the same runs with further expressions to show, such as `cost /
         people_reached`.
         """
-        shown = [read_shown(text, self.scenario) for text in figures]
+        shown = read_figures(figures, self.scenario)
         return Sweep(
             self.scenario, self.variants, self.figures, self.all_bounds, shown, self.decided
         )
@@ -297,7 +312,7 @@ class Sweep(RunTables):
             for position, (name, value) in enumerate(self._place(variant).items()):
                 part.insert(position, name, value)
             parts.append(part)
-        return pd.concat(parts, ignore_index=True)
+        return sorting(pd.concat(parts, ignore_index=True), self.paths)
 
     def differences(
         self,
@@ -343,7 +358,7 @@ class Sweep(RunTables):
             for variant, runs in zip(self.variants, self.figures, strict=True)
             for row in replication_rows(runs, scope, self._start)
         ]
-        return figure_frame(rows, scope, ("variant", *self.paths))
+        return sorting(figure_frame(rows, scope, ("variant", *self.paths)), self.paths)
 
     @cached_property
     def plot(self) -> SweepPlots:
@@ -364,12 +379,13 @@ class Sweep(RunTables):
         return sweep_html(self)
 
 
+@checked(ExperimentError)
 def sweep(
     scenario: Scenario,
     vary: str | Mapping[str, Iterable[object]] | Sequence[Variant],
     replications: int = 50,
     *,
-    figures: Sequence[str] = (),
+    figures: str | Sequence[str] = (),
     decide: str | None = None,
     indifference: float = INDIFFERENCE,
     baseline: str | None = None,
@@ -388,6 +404,10 @@ def sweep(
     `indifference` of it (`Sweep.decided`). The other arguments are as in `replicate`.
 
     Raises ExperimentError, and ScenarioError for a value that the scenario cannot have.
+
+    >>> swept = dialsim.sweep(scenario, {"retryInterval": ["2h", "30m"]}, 3, jobs=1)
+    >>> swept.runs.sort_values("retryInterval").retryInterval.tolist()
+    ['30m', '30m', '30m', '2h', '2h', '2h']
     """
     if replications < 2:
         raise ExperimentError(f"a sweep needs 2 replications or more, not {replications}")
@@ -395,7 +415,7 @@ def sweep(
     if not variants:
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
-    shown = [read_shown(text, scenario) for text in figures]
+    shown = read_figures(figures, scenario)
     names = [variant.name for variant in variants]
     deciding = None
     if decide is not None:

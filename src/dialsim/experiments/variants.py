@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from dialsim.errors import ExperimentError
 from dialsim.interface.instants import duration_text, format_instant, short_text
+from dialsim.interface.phrases import kind_of
 from dialsim.scenario.units import (
     NEXT_CALLING_DAY,
     format_duration,
@@ -29,6 +30,8 @@ from dialsim.scenario.units import (
 from dialsim.scenario.week import instant_in_words
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dialsim.scenario.scenario import Scenario
 
 
@@ -209,6 +212,28 @@ def read_range(text: str, first_day: int | None = None) -> ValueRange | None:
 SettingValue = int | float | str
 
 
+def sorting(frame: pd.DataFrame, paths: Iterable[str]) -> pd.DataFrame:
+    """Return a table whose columns `paths` sort by length and time, where they are texts of such.
+
+    Other texts come last, in their order in the table.
+    """
+    import pandas as pd
+
+    for path in paths:
+        texts = [value for value in frame[path].dropna().unique() if isinstance(value, str)]
+        if not texts or len(texts) < frame[path].nunique():
+            continue  # numbers
+        frame[path] = pd.Categorical(frame[path], sorted(texts, key=_rank), ordered=True)
+    return frame
+
+
+def _rank(text: str) -> Decimal:
+    try:
+        return read_amount(text).value
+    except ExperimentError:
+        return Decimal("inf")
+
+
 @dataclass(frozen=True, slots=True)
 class SettingChange:
     """Value that a variant replaces; `text` is its notation in a scenario file."""
@@ -283,6 +308,11 @@ def variants_of(
         return crossed(dict([read_vary(vary, first_day)]))
     if isinstance(vary, Mapping):
         return crossed(vary, first_day)
+    if not isinstance(vary, Iterable):
+        raise ExperimentError(
+            'vary must be values by path such as {"lines": [10, 20]}, a text such as lines=10,20, '
+            f"or variants, not {kind_of(vary)}"
+        )
     variants = list(vary)
     for variant in variants:
         if not isinstance(variant, Variant):

@@ -549,6 +549,11 @@ def unit_of(column: str) -> Unit:
     return _UNITS[column.removesuffix("_seconds") if is_instant(column) else column]
 
 
+def unit_text(column: str) -> str:
+    """Return the unit of a column's numbers: of instants seconds, counted from the start."""
+    return "s" if is_instant(column) else unit_of(column).value
+
+
 def is_instant(column: str) -> bool:
     """Return True if a figure or a column, such as `finish_seconds`, is an instant."""
     return column.removesuffix("_seconds") in INSTANTS
