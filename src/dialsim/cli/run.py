@@ -43,12 +43,30 @@ if TYPE_CHECKING:
     type=click.Choice(LANGUAGES),
     help="The language of sheet.html; default: the one it has.",
 )
-def report(folder: Path, what_if: int | None, language: str | None) -> None:
+@click.option(
+    "--methods",
+    is_flag=True,
+    help="Write methods.md instead: how the study was made, and how it is repeated.",
+)
+def report(folder: Path, what_if: int | None, language: str | None, methods: bool) -> None:
     """Rebuild report.html and sheet.html in a folder that `dialsim … --out` wrote.
 
     A run is simulated again from the scenario in the folder, and must give the same summary. The
     results of many runs are read from the folder, including the measured improvements.
+
+    With --methods the folder gets a statement of methods in the order of STRESS-DES.
     """
+    if methods:
+        from dialsim.report.methods import NAME
+        from dialsim.report.methods import methods as statement
+        from dialsim.results.folder import replace_file
+
+        if what_if is not None:
+            raise click.UsageError("--what-if is for the page: it doesn't go with --methods")
+        text = statement(folder).encode()
+        replace_file(folder / NAME, lambda file: file.write(text))
+        click.echo(f"Written to {folder / NAME}")
+        return
     from dialsim.report.writing import rebuild
 
     with progress_bar("Making the page", "runs") as progress:

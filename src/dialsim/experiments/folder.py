@@ -10,7 +10,6 @@ In summary.json, as in `--format json`, NaN and infinite numbers are null.
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -27,9 +26,9 @@ from dialsim.results.folder import (
     MANIFEST,
     SUMMARY,
     check_place,
+    environment,
     replacing,
     source_entries,
-    versions,
     write_source,
 )
 
@@ -255,8 +254,7 @@ class ExperimentFolder:
                 "arguments": self._arguments,
                 "finished": finished,
                 "store": STORE,
-                "python": platform.python_version(),
-                "libraries": versions(),
+                **environment(),
             }
         )
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE

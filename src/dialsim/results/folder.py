@@ -72,19 +72,22 @@ def manifest_json(trace: Trace, wall_seconds: float | None, without: Sequence[st
         "engine": trace.engine,
         "wall_seconds": wall_seconds,
         **({"without": without} if without else {}),
-        "python": platform.python_version(),
-        "libraries": versions(),
+        **environment(),
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of the libraries that affect numbers; numba may be missing."""
+def environment() -> dict[str, object]:
+    """Return the machine, and the versions of Python and of the libraries that affect numbers."""
     versions = {}
     for name in LIBRARIES:
-        with suppress(PackageNotFoundError):
+        with suppress(PackageNotFoundError):  # numba may be missing
             versions[name] = version(name)
-    return versions
+    return {
+        "python": platform.python_version(),
+        "libraries": versions,
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
+    }
 
 
 SOURCE = "scenario.yaml"
