@@ -300,7 +300,8 @@ def fates(stream: CampaignStream) -> NDArray[np.int8]:
     """Return the fate of each result of a campaign."""
     posts, count = stream.posts, len(stream.messages)
     tries = np.bincount(posts.message[posts.number > 0], minlength=count)
-    kept = np.bincount(posts.message[posts.response == NOT_SENT], minlength=count)
+    without_url = np.zeros(count, dtype=bool)
+    without_url[posts.message[posts.response == NOT_SENT]] = True
     taken_at = np.zeros(count, dtype=np.int16)
     # Reversed, so that the first successful POST of a result is assigned last.
     good = np.flatnonzero(accepted(posts.response))[::-1]
@@ -308,7 +309,7 @@ def fates(stream: CampaignStream) -> NDArray[np.int8]:
     rules = {
         Fate.AT_FIRST_TRY: taken_at == 1,
         Fate.AFTER_RETRIES: taken_at > 1,
-        Fate.WITHOUT_URL: kept > 0,
+        Fate.WITHOUT_URL: without_url,
         Fate.LOST: tries >= _MOST_POSTS,
     }
     codes = [np.int8(fate) for fate in rules]

@@ -172,7 +172,7 @@ class CampaignStream:
         sent_at = self.messages.sent_at
         points = sequence(self._trace, sent_at, self.messages.turn)
         sent = has_url(self._trace, self.calls.organization, points)
-        rounds = [self._unsent(np.flatnonzero(~sent))]
+        rounds = [self._unsent(~sent)]
         if self._trace.posts is not None:
             made = Posts.joined([*rounds, self._made(self._trace.posts)])
             return made[np.lexsort((made.number, made.message))]
@@ -266,13 +266,14 @@ class CampaignStream:
                 fails[rows] = drawn < receiver.error_rate
         return latency, fails
 
-    def _unsent(self, rows: NDArray[np.int64]) -> Posts:
+    def _unsent(self, chosen: NDArray[np.bool_]) -> Posts:
         """Return one row for each message without a URL (W6)."""
+        rows, messages = np.flatnonzero(chosen), self.messages[chosen]
         return Posts(
             message=rows,
             number=np.zeros(len(rows), dtype=np.int16),
-            at=self.messages.sent_at[rows],
-            turn=self.messages.turn[rows],
+            at=messages.sent_at,
+            turn=messages.turn,
             resent=np.zeros(len(rows), dtype=bool),
             response=np.full(len(rows), NOT_SENT, dtype=np.int16),
             received=np.zeros(len(rows), dtype=bool),
