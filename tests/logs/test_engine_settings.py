@@ -21,9 +21,9 @@ from dialsim.logs.engine_settings import (
     engine_yaml,
     estimate,
     estimate_lines,
+    line_changes,
     note_on,
 )
-from dialsim.logs.line_changes import line_changes
 from dialsim.logs.log import Log, read_log
 from dialsim.logs.record import RecordedCalls
 from dialsim.scenario.scenario import Scenario

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from dialsim.testing import Sketch
+from dialsim.testing.scheduler import PAPER, random_sketches
 from engine.readings import Agree
 from engine.rows import START, after
 from oracle.paper import ZERO, calls, dials, life, lines
@@ -451,3 +453,18 @@ def test_d3_nobody_left_is_refused_and_calling_must_be_allowed_first(agreed: Agr
     assert [row[3:] for row in agreed(written).refused] == [("schedule", *nobody)]
     forbidden = written.at(5, "setCallingAllowed", False)
     assert [row[4] for row in agreed(forbidden).refused] == ["CALLING_NOT_ALLOWED"]
+
+
+@pytest.mark.parametrize("number", range(len(PAPER)))
+def test_paper_scenarios_for_schedulers_under_test_are_read_alike(
+    number: int, agreed: Agree
+) -> None:
+    agreed(PAPER[number])
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[*HealthCheck])
+@given(random_sketches())
+def test_random_scenarios_for_schedulers_under_test_are_read_alike(
+    agreed: Agree, sketch: Sketch
+) -> None:
+    agreed(sketch)

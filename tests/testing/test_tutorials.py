@@ -15,6 +15,7 @@ PAGES = [
     DOCS / "regression-testing.md",
     DOCS / "test-your-client.md",
     DOCS / "break-it-on-purpose.md",
+    DOCS / "test-your-scheduler.md",
 ]
 BLOCK = re.compile(r"^```(python|yaml|console|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EDIT = re.compile(r"# (\S+): (\S+) -> (\S+)\n")

@@ -399,6 +399,7 @@ def _dials(view: LogColumns) -> Iterator[Finding]:
     dialled = order[initiated[order] != NO_INSTANT]
     several = pd.Series(numbers[dialled]).groupby(view.campaign[dialled]).nunique()
     many = several.reindex(view.campaign[dialled]).to_numpy() > 1
+    many |= np.isin(view.campaign[dialled], [*view.several_numbers])
     yield from view.of_calls(
         "P3", dialled[shows_the_same(who[dialled], numbers[dialled]) & many], initiated,
         lambda row: f"a retry from {numbers[row]}, the number of the call before; the campaign has "

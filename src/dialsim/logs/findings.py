@@ -106,7 +106,8 @@ class LogColumns:
 
     A scenario adds, by campaign: `most_lines`, the most lines there may be; `expected_settings`,
     for campaigns of which no body shows any; `told_apart`, the campaigns in which no two people
-    have the same values; `listed_twice`, those in which somebody is listed twice.
+    have the same values; `listed_twice`, those in which somebody is listed twice;
+    `several_numbers`, those that have several caller IDs.
     """
 
     def __init__(self, log: Log) -> None:
@@ -115,6 +116,7 @@ class LogColumns:
         self.told_apart: Collection[int] = ()
         self.expected_settings: Mapping[int, Settings] = {}
         self.listed_twice: Collection[int] = ()
+        self.several_numbers: Collection[int] = ()
         # Findings that are counted but not listed, by rule
         self.omitted: Counter[str] = Counter()
         self._bodies: dict[str, NDArray[Any]] = {}

@@ -53,7 +53,7 @@ from dialsim.logs.scenario_rules import Expected
 from dialsim.results.folder import SOURCE
 from dialsim.results.progress import Progress
 from dialsim.scenario.campaign import REACHED
-from dialsim.scenario.columns import HISTORY_COLUMNS
+from dialsim.scenario.fields import HISTORY_COLUMNS
 from dialsim.scenario.loading import document_of, load
 from dialsim.scenario.scenario import Scenario
 

@@ -37,8 +37,7 @@ from dialsim.logs.behaviour_text import draws_text
 from dialsim.logs.calibrate import Calibration
 from dialsim.results.folder import MANIFEST, SOURCE, replacing
 from dialsim.scenario.campaign import REACHED
-from dialsim.scenario.columns import HISTORY_COLUMNS, PARAM
-from dialsim.scenario.fields import PHONE_PATTERN
+from dialsim.scenario.fields import HISTORY_COLUMNS, PARAM, PHONE_PATTERN
 from dialsim.scenario.loading import load
 
 if TYPE_CHECKING:

@@ -89,6 +89,10 @@ def check(log: object, scenario: Scenario | None = None) -> Verified:
         codes = range(len(log.campaigns))
         view.most_lines = {code: most for code in codes if (most := expected.most_lines(code))}
         known = {code for code in codes if expected.blocks[code] is not None}
+        requests = {code: one.schedule for code, one in enumerate(expected.blocks) if one}
+        view.several_numbers = {
+            code for code, one in requests.items() if one and len({*(one.caller_ids or ())}) > 1
+        }
         view.listed_twice = {code for code in known if expected.lists_twice(code)}
         view.told_apart = known - view.listed_twice
         if not len(log.bodies):

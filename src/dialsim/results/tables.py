@@ -33,8 +33,7 @@ from dialsim.interface.status import CampaignStatus, Phase
 from dialsim.results.campaigns import PERSON_STATES, listed
 from dialsim.results.counts import billed_increments, cost_of
 from dialsim.results.run_view import CampaignResult, Catalog, RunView
-from dialsim.scenario.columns import PARAM
-from dialsim.scenario.fields import ParamValue
+from dialsim.scenario.fields import PARAM, ParamValue
 from dialsim.webhooks.analysis import AGENT_STATUSES, Analyses, agent_statuses
 from dialsim.webhooks.call_results import Body
 from dialsim.webhooks.deliveries import Stream

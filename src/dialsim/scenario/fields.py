@@ -18,6 +18,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dialsim.interface.model import UUID_PATTERN, WireModel, broken, is_uuid, wrong
 
+# Columns of lists of people
+PREFIX = "history."
+HISTORY_COLUMNS = tuple(
+    PREFIX + key for key in ("callAttempt", "latestCallStatus", "lastEndedAt", "lastCallerId")
+)
+PARAM = "agentParams."
+COLUMNS = ("tel", "customerName", "segment", "script", "id")
+ROUNDED_BY_SPREADSHEET = re.compile(r"[0-9][.,]?[0-9]*[eE]\+?[0-9]{1,2}")
+"""Cell with a number whose last digits a spreadsheet has dropped."""
+
 CURLY_QUOTES = "“”„‟‘’‚‛"
 
 _NUMBER = re.compile(

@@ -20,8 +20,15 @@ from typing import Any, NamedTuple, NoReturn
 from dialsim.errors import ScenarioError
 from dialsim.interface.phrases import counted, few
 from dialsim.scenario.campaign import MOST_SEGMENTS, RecipientsFile
-from dialsim.scenario.columns import COLUMNS, HISTORY_COLUMNS, PARAM, ROUNDED_BY_SPREADSHEET
-from dialsim.scenario.fields import kind_of_number, number_meant, phone_normalized
+from dialsim.scenario.fields import (
+    COLUMNS,
+    HISTORY_COLUMNS,
+    PARAM,
+    ROUNDED_BY_SPREADSHEET,
+    kind_of_number,
+    number_meant,
+    phone_normalized,
+)
 from dialsim.scenario.problems import Problem
 from dialsim.scenario.sheet import UNSAID, FileForm, form_of, is_excel_error, raw_sheets
 

@@ -30,19 +30,17 @@ from dialsim.scenario.campaign import (
     RecipientsFile,
     contradiction,
 )
-from dialsim.scenario.columns import (
-    COLUMNS,
-    HISTORY_COLUMNS,
-    PARAM,
-    PREFIX,
-    ROUNDED_BY_SPREADSHEET,
-)
 from dialsim.scenario.document import Cursor, MappingNode, SourceFolder
 from dialsim.scenario.done_list import DoneList, read_done
 from dialsim.scenario.error_text import behind, quoting
 from dialsim.scenario.fields import (
+    COLUMNS,
+    HISTORY_COLUMNS,
+    PARAM,
     PHONE_PATTERN,
     PHONE_TEXT,
+    PREFIX,
+    ROUNDED_BY_SPREADSHEET,
     ParamValue,
     number_meant,
     phone_meant,

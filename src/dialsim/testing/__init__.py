@@ -29,39 +29,65 @@ if TYPE_CHECKING:
     from dialsim.testing.checks.record import Violation
     from dialsim.testing.plugin import Host, Runner, Stepper
     from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
+    from dialsim.testing.scheduler import (
+        Breach,
+        ConformanceError,
+        Dial,
+        Event,
+        Order,
+        Scheduler,
+        Wake,
+        conformance,
+    )
     from dialsim.testing.sketch import Sketch, at
 
 # Names are imported on first use, because pytest loads this package in every run.
 _HOMES = {
     "Answer": "receiver",
+    "Breach": "scheduler",
+    "ConformanceError": "scheduler",
+    "Dial": "scheduler",
+    "Event": "scheduler",
     "GoldenTraces": "assertions",
     "Host": "plugin",
+    "Order": "scheduler",
     "ReceivedRequest": "receiver",
     "Receiver": "receiver",
     "Runner": "plugin",
+    "Scheduler": "scheduler",
     "Sketch": "sketch",
     "Stepper": "plugin",
     "Violation": "assertions",
+    "Wake": "scheduler",
     "assert_no_violations": "assertions",
     "assert_sequence": "assertions",
     "at": "sketch",
+    "conformance": "scheduler",
     "trace_text": "assertions",
     "violations": "assertions",
 }
 
 __all__ = [
     "Answer",
+    "Breach",
+    "ConformanceError",
+    "Dial",
+    "Event",
     "GoldenTraces",
     "Host",
+    "Order",
     "ReceivedRequest",
     "Receiver",
     "Runner",
+    "Scheduler",
     "Sketch",
     "Stepper",
     "Violation",
+    "Wake",
     "assert_no_violations",
     "assert_sequence",
     "at",
+    "conformance",
     "trace_text",
     "violations",
 ]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import (
@@ -131,6 +132,25 @@ _VALUE_OF = {
 _OF_CAMPAIGN = ("id", "calling_hours", "value", "priority", "weight", "reserved", "at_most")
 
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _recorded(method: _Method) -> _Method:
+    """Append the call of a method to the `repr` of the sketch that it returns."""
+
+    @wraps(method)
+    def made(sketch: Sketch, *given: object, **keys: object) -> Sketch:
+        new: Sketch = method(sketch, *given, **keys)
+        new._written = f"{sketch!r}.{method.__name__}({_arguments(given, keys)})"
+        return new
+
+    return cast("_Method", made)
+
+
+def _arguments(given: Sequence[object], keys: Mapping[str, object]) -> str:
+    return ", ".join([*map(repr, given), *(f"{key}={value!r}" for key, value in keys.items())])
+
+
 class Sketch:
     """Scenario under construction. Every method returns a new sketch and leaves the old one
     unchanged.
@@ -158,6 +178,10 @@ class Sketch:
         """
         default = {"setupTime": setup_time, "analysisDelay": "20s"}
         self._start = instant_of(start, 0)
+        given = {"start": start, "end": end, "seed": seed, "setup_time": setup_time}
+        usual = {"start": "Mon 09:00", "end": None, "seed": 1, "setup_time": "2s"}
+        unusual = {key: value for key, value in given.items() if value != usual[key]}
+        self._written = f"Sketch({_arguments([] if slots is None else [slots], unusual | engine)})"
         self._document: dict[str, Any] = {
             "name": "Sketch",
             "seed": seed,
@@ -171,6 +195,10 @@ class Sketch:
         if slots is not None:
             self._add_organization("Acme", slots, {})
 
+    def __repr__(self) -> str:
+        return self._written
+
+    @_recorded
     def also(self, **keys: object) -> Sketch:
         """Add keys at the top level: `name`, `costs`, `calendar`, `compliance`, …"""
         sketch = self._copy()
@@ -179,24 +207,28 @@ class Sketch:
 
     # -- who calls, and whom ----------------------------------------------------------------------
 
+    @_recorded
     def organization(self, name: str, slots: int, **keys: object) -> Sketch:
         """Add an organization; the following campaigns and actions belong to it."""
         sketch = self._copy()
         sketch._add_organization(name, slots, keys)
         return sketch
 
+    @_recorded
     def having(self, **keys: object) -> Sketch:
         """Add keys to the organization: `caller_ids`, `webhook`, `calling_allowed`, …"""
         sketch = self._copy()
         sketch._organization.update(_wired(keys))
         return sketch
 
+    @_recorded
     def agent(self, name: str = "Agent", **keys: object) -> Sketch:
         """Add an agent, or keys of an existing one: `behaviour`, `analysis`, `voice_key`, …"""
         sketch = self._copy()
         sketch._agent(name).update(_wired(keys))
         return sketch
 
+    @_recorded
     def campaign(
         self,
         name: str,
@@ -227,6 +259,7 @@ class Sketch:
         sketch._agent(agent)
         return sketch
 
+    @_recorded
     def behaviour(self, name: str, **keys: object) -> Sketch:
         """Add a behaviour, or keys of an existing one: `setup_time`, `outcomes`, `talk_time`, …"""
         sketch = self._copy()
@@ -235,6 +268,7 @@ class Sketch:
 
     # -- what somebody does while it runs ---------------------------------------------------------
 
+    @_recorded
     def at(self, when: When, action: str, what: object = None, **keys: object) -> Sketch:
         """Add an action to the timeline.
 
@@ -272,6 +306,7 @@ class Sketch:
     def _copy(self) -> Sketch:
         sketch = Sketch.__new__(Sketch)
         sketch._start = self._start
+        sketch._written = self._written
         # Deep, because sketches are shared between tests as constants.
         sketch._document = deepcopy(self._document)
         return sketch
