@@ -287,8 +287,13 @@ class _Setting:
 
     @cached_property
     def cost(self) -> float:
-        """Mean cost."""
-        return expected_mean(COST, self.runs, self.bounds) if self.scenario.costs else nan
+        """Mean cost; that of the run itself if there is only one."""
+        if self.scenario.costs is None:
+            return nan
+        # Tables of a single run show what its conversations cost, not what they would on average.
+        if len(self.runs) == 1:
+            return float(self.values("cost")[0])
+        return expected_mean(COST, self.runs, self.bounds)
 
     def _finish_text(self) -> str:
         if not self.is_scheduled:
