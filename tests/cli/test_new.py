@@ -165,6 +165,43 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
     api.load(out)
 
 
+def test_holidays_are_closed_unless_hours_are_given_and_told_until_the_deadline(
+    tmp_path: Path,
+) -> None:
+    asked = ("--people", "9", "--start", "2026-04-07 09:00", "--deadline", "2026-04-14 18:00",
+             "--windows", "Mon-Fri 09:00-12:00 13:00-19:00; Sat 10:00-14:00", "--yes")  # fmt: skip
+    done = dialsim("new", *asked, "--out", tmp_path / "a.yaml")
+    assert done.stdout.splitlines()[0] == (
+        "Holidays until the deadline, closed: Mon 13 Apr 2026 (Songkran Festival), "
+        "Tue 14 Apr 2026 (Songkran Festival)"
+    )
+    (campaign,) = api.load(tmp_path / "a.yaml").organizations[0].campaigns
+    hours = campaign.calling_hours
+    assert hours is not None
+    assert (hours.weekday, hours.saturday) == (((540, 720), (780, 1140)), ((600, 840),))
+    assert (hours.sunday, hours.holiday) == ((), ())
+    dialsim("new", *asked, "--holiday-hours", "10:00-16:00", "--out", tmp_path / "b.yaml")
+    (campaign,) = api.load(tmp_path / "b.yaml").organizations[0].campaigns
+    assert campaign.calling_hours is not None
+    assert campaign.calling_hours.holiday == ((600, 960),)
+    done = dialsim("new", *asked, "--holidays", "none", "--out", tmp_path / "c.yaml")
+    assert done.stdout.startswith("Written to")
+    scenario = api.load(tmp_path / "c.yaml")
+    assert scenario.calendar is None
+    assert scenario.organizations[0].campaigns[0].calling_hours is None
+
+
+def test_a_value_is_a_formula_of_the_lists_columns(tmp_path: Path) -> None:
+    asked = ("new", "--list", an_export(tmp_path), "--yes", "--value")
+    assert dialsim(*asked, "0.1 * ยอดหนี้", cwd=tmp_path).returncode == 0
+    value = api.load(tmp_path / "campaign.yaml").value
+    assert value == {"reached": "0.1 * ยอดหนี้"}
+    refused = dialsim(*asked, "0.1 * amount", "--out", "b.yaml", "--force", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "amount" in refused.stderr
+    assert not (tmp_path / "b.yaml").exists()
+
+
 REFUSED = {
     (): "say whom to call: --people 6000, or --list people.csv",
     ("--people", "5", "--start", "Frii 09:00"): 'Frii 09:00 must name a day, which "Frii" in "Frii '
@@ -175,6 +212,16 @@ REFUSED = {
     ),
     ("--people", "5", "--windows", "Sun"): 'windows needs times behind the days "Sun", such as '
     "Mon-Fri 09:00-19:00",
+    ("--people", "5", "--windows", "Mon-Thu 09:00-19:00; Fri 09:00-12:00"): (
+        "windows must be the same from Mon to Fri where holidays count, not Mon-Thu 09:00-19:00; "
+        "Fri 09:00-12:00: write none as the country of the holidays"
+    ),
+    ("--people", "5", "--holidays", "TX"): (
+        '"TX" is no country whose holidays are known; did you mean TH?'
+    ),
+    ("--people", "5", "--holiday-hours", "10-16"): (
+        'hours must be a time such as 09:00-18:00, not "10-16": write 10:00-16:00'
+    ),
     ("--people", "5", "--retry-interval", "2x"): "the retry interval must be a duration such as "
     '250ms, 45s, 10m, 1h30m or 2d, not "2x"',
     ("--people", "5", "--list", "people.csv"): "say whom to call once: --people or --list",
@@ -205,12 +252,16 @@ def test_on_a_terminal_it_asks_and_asks_again_what_it_can_not_read(tmp_path: Pat
         command("new", "--out", "my.yaml"), cwd=tmp_path, stdin=its, stdout=its, stderr=its
     )
     os.close(its)
-    os.write(ours, b"Debt\n800\n15\nFrii 09:00\n2026-01-05 09:00\n\n\nFri 18:00\n")
+    os.write(ours, b"Debt\n800\n15\nFrii 09:00\n2026-01-05 09:00\n\nTX\nTH\n\n\n\nFri 18:00\n\n")
     shown = b""
     while b"Written to my.yaml" not in shown:
         shown += os.read(ours, 4096)
     assert process.wait(timeout=60) == 0
     os.close(ours)
     assert b"did you mean Fri?" in shown
-    (organization,) = api.load(tmp_path / "my.yaml").organizations
+    assert b"did you mean TH?" in shown
+    scenario = api.load(tmp_path / "my.yaml")
+    (organization,) = scenario.organizations
     assert (organization.campaigns[0].name, organization.max_concurrent_calls) == ("Debt", 15)
+    assert scenario.calendar is not None
+    assert scenario.calendar.holidays == "TH"

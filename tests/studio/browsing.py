@@ -37,8 +37,12 @@ class Served:
 class Tab:
     """A tab with a studio; it records console messages and requests."""
 
-    def __init__(self, browser: Any, url: str, link: str = "", **options: Any) -> None:
+    def __init__(
+        self, browser: Any, url: str, link: str = "", script: str = "", **options: Any
+    ) -> None:
+        """`script` runs in the page before anything else."""
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        self.context.add_init_script(script)
         self.page = self.context.new_page()
         self.page.set_default_timeout(120_000)
         self.said: list[str] = []

@@ -18,6 +18,7 @@ from dialsim.errors import DialsimError
 from dialsim.experiments.folder import replications_document
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import short_text
+from dialsim.results.plots.drawing import Scope
 from dialsim.results.time_use import StepFunction
 from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator, LineBands, LineUse, Pool
 from dialsim.studio.state import StudioState
@@ -219,7 +220,8 @@ def test_memory_is_flat_over_many_changes(pool: Pool) -> None:
 
 def use(first: int, width: int, busy: list[float]) -> LineUse:
     column = np.array(busy, np.float32)
-    return LineUse(first, width, column, np.full(len(busy), 4, np.float32))
+    opened = np.array([[first * width, (first + 2) * width]])
+    return LineUse(first, width, column, np.full(len(busy), 4, np.float32), opened)
 
 
 def test_lines_of_runs_of_any_length_are_put_together() -> None:
@@ -227,6 +229,7 @@ def test_lines_of_runs_of_any_length_are_put_together() -> None:
     short = use(62, minute, [1, 3, 5])
     long = use(12, 5 * minute, [2, 4])
     bands = LineBands.of([short, long])
+    assert bands.open.tolist() == [[60 * minute, 70 * minute]]
     assert bands.width == 5 * minute
     assert np.allclose(bands.mean, [(9 / 5 + 2) / 2, 2])
     assert bands.at[0] == 12 * 5 * minute - 7 * 60 * minute
@@ -238,6 +241,7 @@ def test_a_step_function_in_pieces_keeps_its_integral(small: StudioState) -> Non
     found = LineUse.of(result)
     busy = StepFunction.total(use.busy for use in result.reading.lines)
     whole = np.array([[busy.at[0], busy.at[-1]]])
+    assert found.open.tolist() == Scope.of_campaign(result.reading, None).open.tolist()
     assert found.busy.sum() * found.width == pytest.approx(busy.integral(whole), rel=1e-5)
     coarse = found.coarser(5 * found.width)
     assert coarse.busy.sum() * coarse.width == pytest.approx(busy.integral(whole), rel=1e-5)

@@ -303,10 +303,11 @@ def test_a_guest_can_not_have_files_of_the_server_read(tmp_path: Path) -> None:
 def test_without_a_scenario_answers_that_can_not_be_read_are_told_at_their_fields() -> None:
     def do(studio: Studio) -> None:
         assert not studio.page.head["begun"]
-        answers = {"people": "none", "lines": "10", "start": "soon", "windows": "Mon 09:00-19:00",
-                   "attempts": "3", "interval": "1h", "deadline": ""}  # fmt: skip
-        studio.hear({"kind": "begin", "answers": answers})
-        assert set(studio.page.head["errors"]) == {"people", "start"}
+        answers = {name: default for name, _, _, default in studio.page.asked}
+        answers |= {"people": "none", "start": "soon", "windows": "Mon-Thu 09:00-19:00",
+                    "holiday_hours": "early"}  # fmt: skip
+        studio.hear({"kind": "begin", "answers": answers, "ordinary": []})
+        assert set(studio.page.head["errors"]) == {"people", "start", "windows", "holiday_hours"}
 
     within(do, None)
 

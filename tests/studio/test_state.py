@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 import dialsim
 from dialsim.errors import ScenarioError, StudioError
-from dialsim.scenario.campaign import GeneratedRecipients
+from dialsim.interface.instants import parse_instant
+from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 from dialsim.scenario.list_doctor import clean_list
+from dialsim.studio.files import with_list
 from dialsim.studio.state import (
     Lever,
     NewScenario,
@@ -25,6 +27,7 @@ from dialsim.studio.state import (
     levers,
     path_to_campaign,
     pauses,
+    proposed_holidays,
 )
 from dialsim.testing import Sketch
 from studio.saving import saved
@@ -124,6 +127,87 @@ def test_levers_have_the_value_of_the_file(first: StudioState) -> None:
             assert lever(first.turn(each, each.text), each.label).value == each.value
 
 
+def test_hours_by_kind_of_day_and_lines_of_the_evening_are_levers() -> None:
+    state = StudioState.of(SCENARIOS / "songkran.yaml")
+    found = {each.label: each for each in levers(state.scenario)}
+    assert "Windows" not in found
+    hours = {label: each.text for label, each in found.items() if label.startswith("Hours")}
+    assert [*hours.values()] == ["08:00-20:00", "08:00-18:00", "closed", "10:00-16:00"]
+    lines = {label: each.text for label, each in found.items() if "ines" in label}
+    assert lines == {
+        "Lines": "4", "Lines, Mon-Fri 13:00-18:00": "8", "Lines, holiday": "2",
+    }  # fmt: skip
+    closed = state.turn(found["Hours Mon-Fri"], "09:00-12:00, 13:00-17:00")
+    closed = closed.turn(found["Hours on holidays"], "")
+    (campaign,) = closed.scenario.organizations[0].campaigns
+    assert campaign.calling_hours is not None
+    assert campaign.calling_hours.weekday == ((540, 720), (780, 1020))
+    assert campaign.calling_hours.holiday is None  # as the day of the week
+    with pytest.raises(StudioError, match="hours must be a time such as 09:00-18:00"):
+        state.turn(found["Hours on Sundays"], "morning")
+
+
+def test_evening_lines_are_the_usual_ones_until_they_are_set(first: StudioState) -> None:
+    unset = lever(first, "Evening lines")
+    assert (unset.value, unset.text) == (10, "")
+    more = first.turn(unset, "25")
+    assert more.differences == ("organizations.Acme.lines.17:00-24:00=25",)
+    assert more.scenario.organizations[0].lines == {"17:00-24:00": 25}
+    assert lever(more, "Evening lines").text == "25"
+    assert more.turn(lever(more, "Evening lines"), "").differences == ()
+
+
+DEBTS = "เบอร์โทร,กลุ่ม,ยอดหนี้\n" + "".join(
+    f"08{number:08},{('ใหม่', 'ค้างนาน')[number % 2]},{100 * number}\n" for number in range(1, 41)
+)
+
+
+def begun(**more: str) -> StudioState:
+    asked = NewScenario(listed="debts.csv", start="2026-04-09 09:00", **more)
+    return StudioState.begin(asked, DEBTS.encode())
+
+
+def test_a_list_is_sorted_and_cut_by_levers_and_keeps_its_segments() -> None:
+    state = begun(value="ยอดหนี้")
+    sort = lever(state, "Sort")
+    assert sort.choices == ("-ยอดหนี้", "ยอดหนี้")
+    first = lever(state, "First of the list")
+    assert (first.value, first.text, first.high) == (40, "", 40)
+    state = state.turn(sort, sort.choices[0]).turn(first, "3")
+    recipients = state.scenario.organizations[0].campaigns[0].recipients
+    assert isinstance(recipients, RecipientsFile)
+    assert recipients.table.params == {"ยอดหนี้": [4000, 3900, 3800]}
+    assert [*recipients.table.segments.texts] == ["ใหม่", "ค้างนาน"]
+    again = lever(state, "First of the list")
+    assert (again.value, again.high) == (3, 40)
+    assert state.turn(again, "").scenario.organizations[0].campaigns[0].size == 40
+
+
+def test_holidays_close_days_unless_they_are_ordinary_and_the_deadline_is_kept() -> None:
+    state = begun(deadline="2026-04-14 18:00")
+    assert state.deadline == parse_instant("2026-04-14T11:00:00Z")
+    assert state.set("lines", "3").deadline == state.deadline
+    proposed = proposed_holidays("2026-04-09 09:00", "2026-04-14 18:00", "TH")
+    assert [str(day) for day in proposed] == ["2026-04-13", "2026-04-14"]
+    assert proposed_holidays("2026-04-09 09:00", "", "none") == {}
+    assert proposed_holidays("soon", "", "TH") == {}
+    asked = NewScenario(start="2026-04-09 09:00", ordinary=("2026-04-14",))
+    calendar = StudioState.begin(asked).scenario.calendar
+    assert calendar is not None
+    names = [str(day) for day in calendar.names]
+    assert "2026-04-13" in names
+    assert "2026-04-14" not in names
+    further = state.add_campaign("May", 5).scenario.organizations[0].campaigns
+    assert further[1].calling_hours == further[0].calling_hours
+
+
+def test_a_list_opened_in_a_scenario_gives_the_agent_its_amounts() -> None:
+    state = StudioState.of(SCENARIOS / "songkran.yaml")
+    state = with_list(state, (0, 0), "debts.csv", DEBTS.encode())
+    assert lever(state, "Sort").choices == ("-ยอดหนี้", "ยอดหนี้")
+    assert len(state.past) == 1
+
+
 ODD = "a.b = <i>"
 """An organization's name that cannot stand in a path."""
 
@@ -151,16 +235,17 @@ def test_ten_thousand_campaigns_have_levers_one_by_one() -> None:
     state = StudioState.of(sketch.scenario())
     found = levers(state.scenario, (0, 9_999))
     assert len(found) < 20
-    assert found[1].path == "organizations.0.campaigns.C9999.recipients.count"
+    (people,) = (each for each in found if each.label == "People")
+    assert people.path == "organizations.0.campaigns.C9999.recipients.count"
     assert len(complete(state.scenario, "organizations.0.campaigns.C")) == 200
-    changed = state.turn(found[1], "7").scenario.organizations[0].campaigns[9_999]
+    changed = state.turn(people, "7").scenario.organizations[0].campaigns[9_999]
     assert changed.size == 7
 
 
 def test_nobody_to_call_and_nothing_at_all_have_levers() -> None:
     empty = StudioState.of(FIRST).set(f"{JANUARY}.recipients", "[]")
     assert "People" not in {each.label for each in levers(empty.scenario)}
-    assert {each.label for each in levers(empty.scenario, (0, 5))} == {"Lines"}
+    assert {each.label for each in levers(empty.scenario, (0, 5))} == {"Lines", "Evening lines"}
     assert levers(empty.scenario, (3, 0)) == []
 
 
@@ -277,7 +362,15 @@ def test_a_new_one_has_the_defaults_of_the_command() -> None:
         check=True,
     ).stdout
     said = " ".join(said.split())
-    for default in (asked.name, asked.lines, asked.windows, asked.attempts, asked.interval):
+    for default in (
+        asked.name,
+        asked.lines,
+        asked.windows,
+        asked.attempts,
+        asked.retry_interval,
+        asked.holidays,
+        asked.holiday_hours,
+    ):
         assert f"default: {default}." in said
 
 

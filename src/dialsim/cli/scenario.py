@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from typing_extensions import override
 
 from dialsim.cli.program import format_option, print_json, say_back, scenario_argument, set_option
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dialsim.scenario.list_doctor import CleanList
     from dialsim.scenario.problems import Problem
     from dialsim.scenario.scenario import Scenario
+    from dialsim.studio.state import FirstQuestion
 
 
 @click.command(
@@ -388,35 +390,32 @@ def _short(text: str) -> str:
 
 T = TypeVar("T")
 
-_NAME, _PEOPLE, _LINES, _START, _ATTEMPTS, _INTERVAL = "January", 1000, 10, "Mon 09:00", 3, "1h"
-_WINDOWS = "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00"
+_NAME, _PEOPLE = "January", 1000
 
 
 def _ask(answers: dict[str, Any], listed: Path | None) -> Path | None:
     """Prompt for missing answers; an invalid answer is asked again. Returns the list, if any."""
+    from dialsim.studio.state import FIRST_QUESTIONS
 
-    def ask(field: str, question: str, **settings: Any) -> None:
-        if field not in answers:
-            answers[field] = click.prompt(question, **settings)
-
-    ask("name", "What is the campaign called?", default=_NAME)
+    if "name" not in answers:
+        answers["name"] = click.prompt("What is the campaign called?", default=_NAME)
     if "people" not in answers and listed is None:
         says = "How many people, or which list (a CSV or Excel file)?"
         people, listed = click.prompt(says, default=str(_PEOPLE), value_proc=_whom)
         answers |= {} if people is None else {"people": people}
-    ask("lines", "How many lines?", default=_LINES, type=click.IntRange(0))
-    says = f"When does it start? (Thai time, such as {_START})"
-    ask("start", says, default=_START, value_proc=_tried(_instant))
-    says = "When may people be called?"
-    ask("windows", says, default=_WINDOWS, value_proc=_tried(_windows))
-    says = "How many calls for a person at most?"
-    ask("attempts", says, default=_ATTEMPTS, type=click.IntRange(1))
-    if "deadline" not in answers:
-        begin = _instant(answers["start"])
-        says = "By when should it be done? (such as Fri 18:00; nothing for no deadline)"
-        read = _tried(lambda text: _deadline(text, begin))
-        ask("deadline", says, default="", show_default=False, value_proc=read)
+    for question in FIRST_QUESTIONS:
+        if question.field not in answers:
+            says = f"{question.label} ({question.hint})"
+            shown = question.default != ""
+            read = _number(question) or _tried(question, answers)
+            answers[question.field] = click.prompt(
+                says, default=question.default, show_default=shown, value_proc=read
+            )
     return listed
+
+
+def _number(question: FirstQuestion) -> click.IntRange | None:
+    return None if question.least is None else click.IntRange(min=question.least)
 
 
 def _whom(text: str) -> tuple[int | None, Path | None]:
@@ -429,11 +428,14 @@ def _whom(text: str) -> tuple[int | None, Path | None]:
     return None, Path(text)
 
 
-def _tried(read: Callable[[str], object]) -> Callable[[str], str]:
+def _tried(question: FirstQuestion, answers: dict[str, Any]) -> Callable[[str], str]:
     """Return a check of an answer, which is kept as written."""
+    from dialsim.studio.state import new_deadline, new_instant
 
     def check(text: str) -> str:
-        read(text)
+        _asked(lambda: question.read(text))
+        if question.field == "deadline":
+            _asked(lambda: new_deadline(text, new_instant(answers["start"])))
         return text
 
     return check
@@ -449,25 +451,29 @@ def _asked(read: Callable[[], T]) -> T:
         raise click.UsageError(str(error)) from None
 
 
-def _instant(text: str) -> int:
-    from dialsim.studio.state import new_instant
+class _New(click.Command):
+    """Command with an option for each of the first questions."""
 
-    return _asked(lambda: new_instant(text))
+    @override
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        # Here, since the questions import pydantic, which takes its time in every command.
+        from dialsim.studio.state import FIRST_QUESTIONS
 
-
-def _deadline(text: str, begin: int) -> int | None:
-    from dialsim.studio.state import new_deadline
-
-    return _asked(lambda: new_deadline(text, begin))
-
-
-def _windows(text: str) -> list[dict[str, object]]:
-    from dialsim.studio.state import new_windows
-
-    return _asked(lambda: new_windows(text))
+        options = [
+            click.Option(
+                [f"--{question.field.replace('_', '-')}"],
+                type=_number(question),
+                metavar="TEXT" if question.least is None else "N",
+                help=f"{question.label}: {question.hint}"
+                f"{'; default: ' if question.default else ''}{question.default}.",
+            )
+            for question in FIRST_QUESTIONS
+        ]
+        return [*options, *super().get_params(ctx)]
 
 
 @click.command(
+    cls=_New,
     short_help="Write a scenario file from a few questions.",
     epilog="""\b
 Examples:
@@ -493,35 +499,7 @@ Examples:
     "repaired in a workbook beside OUT.",
 )
 @click.option("--sheet", metavar="NAME", help="With --list: the only sheet to read.")
-@click.option("--lines", type=click.IntRange(min=0), metavar="N", help=f"Lines; default: {_LINES}.")
-@click.option(
-    "--start",
-    metavar="WHEN",
-    help=f"Such as 'Mon 09:00' (the next one) or '2026-01-05 09:00', Thai time; default: {_START}.",
-)
-@click.option(
-    "--windows",
-    metavar="WINDOWS",
-    help=f"When people may be called; default: {_WINDOWS}.",
-)
-@click.option(
-    "--attempts",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help=f"Calls for a person at most; default: {_ATTEMPTS}.",
-)
-@click.option(
-    "--retry-interval",
-    "interval",
-    metavar="DURATION",
-    help=f"From a call in vain to the next, or 'next calling day'; default: {_INTERVAL}.",
-)
 @click.option("--caller-ids", metavar="NUMBERS", help="Numbers to call from, with commas.")
-@click.option(
-    "--deadline",
-    metavar="WHEN",
-    help="When it should be done: the file then says with which command to plan for it.",
-)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -539,11 +517,12 @@ def new(
 
     On a terminal, the command asks for values that the options do not set.
     """
+    from dialsim.interface.instants import date_text, midnight
     from dialsim.scenario.document import read_bytes
     from dialsim.scenario.list_doctor import clean_list
     from dialsim.scenario.loading import loads
     from dialsim.scenario.sheet import FileForm
-    from dialsim.studio.state import NewScenario
+    from dialsim.studio.state import NewScenario, proposed_holidays
 
     answers = {field: value for field, value in given.items() if value is not None}
     _refuse_existing(out, force)
@@ -567,7 +546,8 @@ def new(
     answers["caller_ids"] = tuple(part.strip() for part in numbers if part.strip())
     # An empty answer means the default, but 0 lines means 0 lines.
     said = {field: value for field, value in answers.items() if value != ""}
-    text = _asked(lambda: NewScenario(**said).text(str(out)))
+    asked = NewScenario(**said)
+    text = _asked(lambda: asked.text(str(out)))
     files = {} if beside is None else {beside.name: found.csv()}
     # Checked before anything is written. The scenario is not kept: large lists take memory twice.
     warnings = loads(text, name=str(out), folder=out.parent, files=files).warnings
@@ -578,6 +558,9 @@ def new(
     if listed is not None:
         for line in found.summary():
             click.echo(line)
+    if asked.deadline and (named := proposed_holidays(asked.start, asked.deadline, asked.holidays)):
+        days = ", ".join(f"{date_text(midnight(day))} ({name})" for day, name in named.items())
+        click.echo(f"Holidays until the deadline, {asked.holiday_hours}: {days}")
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     written = str(out) if beside is None else f"{out} and {beside}"

@@ -95,6 +95,13 @@ class CampaignTimeline:
         return f"{self.organization}/{self.name}"
 
 
+def open_time(lives: Iterable[CampaignTimeline]) -> Spans:
+    """Return the time in which at least one of the campaigns could call; closed days are left
+    out.
+    """
+    return union(life.callable for life in lives)
+
+
 def read_lives(trace: Trace) -> dict[Position, CampaignTimeline]:
     """Return the timeline of every campaign, in the order of the scenario."""
     changes: dict[Position, list[CampaignChange]] = {

@@ -22,6 +22,11 @@ _SHOWN = 6
 _WHOLE: WeakKeyDictionary[PeopleTable, PeopleTable] = WeakKeyDictionary()
 
 
+def whole(table: PeopleTable) -> PeopleTable:
+    """Return the whole list that a list was chosen from; the list itself if nothing was chosen."""
+    return _WHOLE.get(table, table)
+
+
 def chosen(
     table: PeopleTable,
     file: RecipientsFile,

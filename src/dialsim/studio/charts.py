@@ -10,6 +10,7 @@ from bokeh.models import (
     ColumnDataSource,
     DatetimeTicker,
     DatetimeTickFormatter,
+    NoOverlap,
     NumeralTickFormatter,
     Range1d,
     SingleIntervalTicker,
@@ -27,6 +28,7 @@ from dialsim.results.plots.drawing import (
     GREY,
     GRID,
     ON_DARK_PAPER,
+    OPEN,
     ORANGE,
     PAPER,
     PURPLE,
@@ -57,7 +59,7 @@ class Chart:
         # Any: Bokeh's types lack most attributes of a figure
         self.figure: Any = figure(
 
-            height=250, sizing_mode="stretch_width", toolbar_location=None, tools="",
+            height=280, sizing_mode="stretch_width", toolbar_location=None, tools="",
             x_axis_type="datetime" if time else "auto", x_axis_label=x, y_axis_label=y,
             x_range=Range1d(start=0, end=DAY if time else 1), y_range=Range1d(start=0, end=1),
         )  # fmt: skip
@@ -72,6 +74,8 @@ class Chart:
             axis.minor_tick_line_color = None
             axis.axis_label_text_font = axis.major_label_text_font = _FONT
             axis.axis_label_text_font_style = "normal"
+            # Fewer labels where the page is narrow
+            axis.major_label_policy = NoOverlap(min_distance=8)
         for lines in plot.grid:
             self._ink(lines, grid_line_color=GRID)
         plot.xgrid.grid_line_color = None
@@ -90,15 +94,34 @@ class Chart:
     def _glyph(self, renderer: GlyphRenderer[Any], **inks: str) -> None:
         self._ink(renderer.glyph, **inks)
 
-    def _legend(self, place: str) -> None:
-        legend = self.figure.legend
-        legend.location = place
+    def _hours(self) -> None:
+        """Add the shades of the calling hours."""
+        self._open = ColumnDataSource({"x0": [], "x1": []})
+        hours = self.figure.vstrip("x0", "x1", source=self._open, level="underlay", line_alpha=0,
+                                   legend_label="calling hours")  # fmt: skip
+        self._glyph(hours, fill_color=OPEN)
+
+    def _legend(self) -> None:
+        """Place the legend above the plot, where it covers no data."""
+        legend = self.figure.legend[0]
+        self.figure.add_layout(legend, "above")
+        legend.ncols = 3
         legend.label_text_font = _FONT
         legend.label_text_font_size = "11px"
-        legend.padding = legend.spacing = 2
-        legend.background_fill_alpha = 0.8
+        legend.padding = legend.margin = 2
+        legend.spacing = 8
+        legend.location = "top_left"
         legend.border_line_color = None
-        self._ink(self.figure.legend[0], label_text_color=TEXT, background_fill_color=PAPER)
+        self._ink(legend, label_text_color=TEXT, background_fill_color=PAPER)
+
+    def _item(self, name: str) -> Any:
+        """Return the item of the legend with this label."""
+        return next(item for item in self.figure.legend[0].items if item.label["value"] == name)
+
+    def _shade(self, estimate: Estimate) -> None:
+        """Shade the calling hours, as plots of runs do."""
+        begins, ends = (_moved(column) for column in estimate.lines.open.T)
+        self._open.data = {"x0": begins, "x1": ends}
 
     def _hover(self, renderer: GlyphRenderer[Any], *tooltips: tuple[str, str], mode: Any) -> None:
         # Names are passed as columns, which Bokeh escapes; in a tooltip template they would be HTML
@@ -150,6 +173,7 @@ class FanChart(Chart):
         self._middle = ColumnDataSource({name: [] for name in ("x", "y", "when", "range")})
         self._pins = ColumnDataSource({"x": [], "y": []})
         self._past = ColumnDataSource({"x": [], "y": []})
+        self._hours()
         self._today = Span(location=0, dimension="height", line_dash="dotted", visible=False)
         plot = self.figure
         for source, alpha, name in zip(
@@ -173,13 +197,14 @@ class FanChart(Chart):
         points = plot.scatter("x", "y", source=self._middle, size=9, fill_alpha=0, line_alpha=0)
         self._hover(points, ("reached", "@y{0.0} %"), ("half of the runs by", "@when"),
                     ("nine of ten", "@range"), mode="vline")  # fmt: skip
-        self._legend("bottom_right")
+        self._legend()
 
     def show(self, estimate: Estimate, pins: Sequence[tuple[str, Estimate]]) -> str:
         """Show an estimate; see `Chart.show`."""
         fan = _from_today(estimate)
         share = fan.share * 100
         self._show_past(estimate)
+        self._shade(estimate)
         for source, (low, high) in zip(self._bands, ((5, 95), (25, 75)), strict=True):
             first, last = fan.at[low], fan.at[high]
             known = np.isfinite(first) & np.isfinite(last)
@@ -204,7 +229,7 @@ class FanChart(Chart):
             x += [_moved(other.at[50][known_too]), np.array([np.nan])]
             y += [other.share[known_too] * 100, np.array([np.nan])]
         self._pins.data = {"x": np.concatenate(x), "y": np.concatenate(y)}
-        self.figure.legend[0].items[2].visible = bool(pins)
+        self._item("pins").visible = bool(pins)
         if not known.any():
             return "Progress: nobody is reached."
         certain = known & np.isfinite(fan.at[95])
@@ -221,7 +246,7 @@ class FanChart(Chart):
     def _show_past(self, estimate: Estimate) -> None:
         """Show the past until today, if people have histories."""
         standing = estimate.standing
-        self._today.visible = self.figure.legend[0].items[3].visible = standing is not None
+        self._today.visible = self._item("until today").visible = standing is not None
         self._past.data = {"x": [], "y": []}
         if standing is None:
             return
@@ -274,6 +299,7 @@ class LinesChart(Chart):
     def __init__(self) -> None:
         super().__init__("lines", "Lines in use", "Thai time", "lines", time=True)
         self._source = ColumnDataSource(_NO_LINES)
+        self._hours()
         plot = self.figure
         area = plot.varea_step("x", "low", "high", source=self._source, fill_alpha=0.4,
                                step_mode="after", legend_label="nine of ten runs")  # fmt: skip
@@ -287,11 +313,12 @@ class LinesChart(Chart):
         points = plot.scatter("x", "mean", source=self._source, size=8, fill_alpha=0, line_alpha=0)
         self._hover(points, ("from", "@when"), ("in use", "@mean{0.0} of @allowed{0.#}"),
                     ("nine of ten", "@range"), mode="vline")  # fmt: skip
-        self._legend("top_right")
+        self._legend()
 
     def show(self, estimate: Estimate, _: Sequence[tuple[str, Estimate]]) -> str:
         """Show an estimate; see `Chart.show`."""
         lines = estimate.lines
+        self._shade(estimate)
         if not len(lines.at):
             self._source.data = _NO_LINES
             return "No line is ever in use."

@@ -55,6 +55,7 @@ from dialsim.experiments.run_figures import (
 from dialsim.experiments.run_spec import RunSpec, end_with
 from dialsim.experiments.runner import interrupts_held, kept_memory
 from dialsim.interface.instants import MINUTE, THAI_OFFSET
+from dialsim.results.campaigns import Spans, open_time, union
 from dialsim.results.figures import MAIN, REACH
 from dialsim.results.result import Result, result_of
 from dialsim.results.time_use import StepFunction
@@ -84,12 +85,14 @@ class LineUse:
     """Lines in use and their limit in one run: float32 means over intervals of `width` ms.
 
     `first` is the number of the first interval, counted from Thai midnight of 1 January 1970.
+    `open` is the time in which campaigns could call.
     """
 
     first: int
     width: int
     busy: NDArray[np.float32]
     allowed: NDArray[np.float32]
+    open: Spans
 
     @classmethod
     def of(cls, result: Result) -> LineUse:
@@ -112,7 +115,7 @@ class LineUse:
             .astype(np.float32)
             for name in ("busy", "allowed")
         )
-        return cls(first, width, busy, allowed)
+        return cls(first, width, busy, allowed, open_time(result.reading.lives))
 
     def coarser(self, width: int) -> LineUse:
         """Return the same in wider intervals; `width` is a multiple of the current one."""
@@ -124,7 +127,7 @@ class LineUse:
             np.pad(values, (before, after)).reshape(-1, factor).mean(axis=1, dtype=np.float32)
             for values in (self.busy, self.allowed)
         )
-        return LineUse(self.first // factor, width, busy, allowed)
+        return LineUse(self.first // factor, width, busy, allowed, self.open)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ class LineBands:
     """Lines in use over time: `at` are the starts of intervals (ms) of `width` ms.
 
     `mean` is that of all runs, `low` and `high` bound 90 % of the runs, `allowed` is the limit.
+    `open` is the time in which campaigns of any run could call.
     """
 
     at: NDArray[np.int64]
@@ -140,6 +144,7 @@ class LineBands:
     low: NDArray[np.float32]
     high: NDArray[np.float32]
     allowed: NDArray[np.float32]
+    open: Spans
 
     @classmethod
     def of(cls, uses: Sequence[LineUse]) -> LineBands:
@@ -158,7 +163,8 @@ class LineBands:
         at = (first + np.arange(pieces, dtype=np.int64)) * width - THAI_OFFSET
         ordered = np.sort(busy, axis=0)
         low, high = (ordered[rank(len(uses), share) - 1] for share in (0.05, 0.95))
-        return cls(at, width, busy.mean(axis=0), low, high, allowed)
+        opened = union(use.open for use in uses)
+        return cls(at, width, busy.mean(axis=0), low, high, allowed, opened)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
-from dialsim.errors import DialsimError, StudioError
+from dialsim.errors import StudioError
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
 from dialsim.experiments.variants import DRAWS
 from dialsim.report.page import NAME as PAGE
@@ -29,14 +29,12 @@ from dialsim.scenario.list_doctor import clean_list
 from dialsim.scenario.loading import load, loads
 from dialsim.studio.estimate import Estimate
 from dialsim.studio.state import (
+    FIRST_QUESTIONS,
     NewScenario,
     Position,
     StudioState,
     cleaned,
-    new_deadline,
-    new_instant,
-    new_interval,
-    new_windows,
+    params_line,
     path_to_campaign,
 )
 
@@ -155,69 +153,45 @@ def unpacked(name: str, content: bytes) -> dict[str, bytes]:
     return {file: held for file, held in files.items() if not file.startswith(".")}
 
 
-def looked_at(name: str, content: bytes) -> str:
-    """Describe a list in some sentences. Raises DialsimError for one that cannot be used."""
+def looked_at(name: str, content: bytes) -> tuple[str, str]:
+    """Describe a list in some sentences, and propose the value of a person: the first amount.
+
+    Raises DialsimError for a list that cannot be used.
+    """
     found = clean_list(content, name)
     found.require_people()
-    return ". ".join(found.summary()) + "."
+    amount = next((name for name, kind in found.types.items() if kind == "number"), "")
+    return ". ".join(found.summary()) + ".", amount
 
 
-_READERS: dict[str, Callable[[str], object]] = {
-    "start": new_instant,
-    "windows": new_windows,
-    "interval": new_interval,
-}
-_NUMBERS = {"people": (1, "1000"), "lines": (0, "10"), "attempts": (1, "3")}
+def begun(
+    answers: Mapping[str, str], ordinary: Sequence[str], listed: str, content: bytes | None
+) -> StudioState:
+    """Start a studio from answers without `faults_of`, and a list of people if there is one.
 
-
-def faults_of(answers: Mapping[str, str], *, listed: bool) -> dict[str, str]:
-    """Return the errors in the answers to the first questions, by field."""
-    faults = {}
-    for field, read in _READERS.items():
-        try:
-            read(answers[field])
-        except DialsimError as error:
-            faults[field] = str(error)
-    for field, (least, example) in _NUMBERS.items():
-        text = answers[field].replace(",", "").strip()
-        if field == "people" and listed:
-            continue
-        # isdigit() alone would accept digits of all scripts.
-        if not (text.isascii() and text.isdigit() and int(text) >= least):
-            faults[field] = f"must be a whole number from {least} on, such as {example}"
-    if "start" not in faults:
-        try:
-            new_deadline(answers["deadline"], new_instant(answers["start"]))
-        except DialsimError as error:
-            faults["deadline"] = str(error)
-    return faults
-
-
-def begun(answers: Mapping[str, str], listed: str, content: bytes | None) -> StudioState:
-    """Start a studio from answers without `faults_of`, and a list of people if there is one."""
-    numbers: dict[str, Any] = {
-        field: int(answers[field].replace(",", ""))
-        for field in _NUMBERS
-        if field != "people" or not listed
-    }
-    asked = NewScenario(
-        name=Path(listed).stem if listed else "Campaign",
-        listed=listed or None,
-        start=answers["start"],
-        windows=answers["windows"],
-        interval=answers["interval"],
-        deadline=answers["deadline"],
-        **numbers,
-    )
+    `ordinary` are dates of holidays that are ordinary days.
+    """
+    given: dict[str, Any] = {each.field: answers[each.field] for each in FIRST_QUESTIONS}
+    numbers = [each.field for each in FIRST_QUESTIONS if each.least is not None]
+    for field in numbers if listed else (*numbers, "people"):
+        given[field] = int(answers[field].replace(",", ""))
+    name = Path(listed).stem if listed else "Campaign"
+    asked = NewScenario(name=name, listed=listed or None, ordinary=(*ordinary,), **given)
     return StudioState.begin(asked, content if listed else None)
 
 
 def with_list(state: StudioState, campaign: Position, name: str, content: bytes) -> StudioState:
-    """Return the state with a list as a campaign's people, as a change that can be undone."""
-    name, content, _ = cleaned(name, content)
+    """Return the state with a list as a campaign's people, as a change that can be undone.
+
+    The list's columns become parameters of the campaign's agent, so that amounts are numbers.
+    """
+    name, content, types = cleaned(name, content)
     origin = state.base.origin
     assert origin is not None
     kept = replace(origin, kept={**origin.kept, name: content})
     base = state.base.loaded(kept, state.base.remarks)
     path = path_to_campaign(state.scenario, campaign)
-    return replace(state, base=base).with_lines(f"{path}.recipients={json.dumps({'file': name})}")
+    lines = [f"{path}.recipients={json.dumps({'file': name})}"]
+    if types:
+        lines.insert(0, params_line(state.scenario, campaign, types))
+    return replace(state, base=base).with_lines(*lines)

@@ -232,7 +232,10 @@ class Lever {
     this.field = el("input", {
       id, type: "text", autocomplete: "off", spellcheck: "false", ...described,
       inputmode: given.number ? "decimal" : null, onchange: () => this.send(this.field.value),
+      list: given.choices.length ? `${id}-choices` : null,
     });
+    const choices = given.choices.length ? el("datalist", { id: `${id}-choices` },
+      given.choices.map(value => el("option", { value }))) : null;
     this.slider = given.low != null ? el("input", {
       type: "range", min: given.low, max: given.high, step: given.step || 1,
       "aria-label": `${given.label}, slider`, "aria-describedby": `${id}-error`,
@@ -242,7 +245,7 @@ class Lever {
       this.field.value = text;
       this.send(text);
     }) : null;
-    const row = el("div", { class: "row" }, this.slider, this.field,
+    const row = el("div", { class: "row" }, this.slider, this.field, choices,
       given.unit ? el("span", { class: "unit" }, given.unit) : null);
     this.root = el("div", { class: given.number ? "lever number" : "lever" },
       el("label", { for: id }, given.label), this.painter?.root, row,
@@ -352,32 +355,32 @@ class StudioPage {
 
   buildBegin() {
     this.listed = el("span", { class: "quiet", role: "status" });
-    const field = (name, label, value, hint) => {
+    const field = ([name, label, hint, value]) => {
       const id = `begin-${name}`;
       return el("div", { class: "lever" }, el("label", { for: id }, label),
         el("input", { id, name, type: "text", value, autocomplete: "off" }),
         hint ? el("p", { class: "quiet small" }, hint) : null,
         el("p", { class: "fault", role: "alert", "data-for": name }));
     };
-    const form = el("form", { onsubmit: event => {
-      event.preventDefault();
-      this.send({ kind: "begin", answers: Object.fromEntries(new FormData(form)) });
-    } },
+    const answers = kind => {
+      const unticked = this.form.querySelectorAll("[name=holiday]:not(:checked)");
+      this.send({ kind, answers: Object.fromEntries(new FormData(this.form)),
+        ordinary: [...unticked].map(box => box.value) });
+    };
+    this.people = field(["people", "People", "made-up people", "1000"]);
+    this.holidays = el("fieldset", { class: "holidays", hidden: true });
+    this.form = el("form", { onsubmit: event => { event.preventDefault(); answers("begin"); },
+      onchange: event => {
+        if (["start", "deadline", "holidays"].includes(event.target.name)) answers("dates");
+      } },
     el("h2", {}, "Whom do you want to call, and when?"),
-    el("p", {}, "Drop a list of people (Excel or CSV with a column tel) on this page, or ",
+    el("p", {}, "Drop a list of people (Excel or CSV, as exported) on this page, or ",
       el("label", { class: "link", for: "studio-file" }, "choose a file"),
       ". Or say how many people there are. ", this.listed),
-    el("div", { class: "fields" },
-      field("people", "People", "1000", "made-up people; a list counts instead"),
-      field("lines", "Lines", "10", "calls at a time"),
-      field("start", "Start", "Mon 09:00", "Thai time"),
-      field("windows", "Calling hours", "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00"),
-      field("attempts", "Attempts", "3", "calls for a person at most"),
-      field("interval", "Retry interval", "1h", "from a call in vain to the next"),
-      field("deadline", "Deadline", "", "such as Fri 18:00; may be left out")),
+    el("div", { class: "fields" }, this.people, this.model.asked.map(field)), this.holidays,
     el("button", { type: "submit", class: "primary" }, "Begin"));
-    this.form = form;
-    this.beginPart.append(form);
+    this.beginPart.append(this.form);
+    this.propose = () => answers("dates");
   }
 
   buildCharts() {
@@ -451,6 +454,7 @@ class StudioPage {
     this.model.on("remove", () => document.removeEventListener("keydown", this.keys));
     this.send({ kind: "ready", dark: this.dark.matches,
       link: this.link });
+    if (!this.model.head.begun) this.propose();
   }
 
   key(event) {
@@ -466,9 +470,25 @@ class StudioPage {
     this.lead.textContent = lead || "";
     if (this.model.served) document.title = title ? `${title} – dialsim studio` : "dialsim studio";
     this.root.classList.toggle("empty", !begun);
-    this.listed.textContent = this.model.head.listed || "";
+    const { listed, amount, holidays } = this.model.head;
+    this.listed.textContent = listed || "";
+    this.people.hidden = Boolean(listed);
+    const worth = this.form.elements.namedItem("value");
+    if (listed && this.listedBefore !== listed) worth.value = amount;
+    this.listedBefore = listed;
+    this.showHolidays(holidays || []);
     for (const error of this.form.querySelectorAll("[data-for]"))
       error.textContent = this.model.head.errors?.[error.dataset.for] || "";
+  }
+
+  showHolidays(holidays) {
+    const shape = JSON.stringify(holidays);
+    if (shape === this.holidayShape) return; // what is ticked stays as it is
+    this.holidayShape = shape;
+    this.holidays.hidden = !holidays.length;
+    this.holidays.replaceChildren(el("legend", {}, "Holidays in this time; untick ordinary days"),
+      ...holidays.map(([day, said]) => el("label", {},
+        el("input", { type: "checkbox", name: "holiday", value: day, checked: true }), said)));
   }
 
   showGroups() {

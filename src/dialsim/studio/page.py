@@ -30,10 +30,19 @@ from dialsim.experiments import experiment_text
 from dialsim.experiments.days import DoneBy, day_label
 from dialsim.experiments.fluid import estimate_text
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
-from dialsim.interface.instants import DAY_NAMES, MINUTE, minute_text, short_text, thai
-from dialsim.interface.phrases import counted
+from dialsim.interface.instants import (
+    DAY,
+    DAY_NAMES,
+    date_text,
+    midnight,
+    minute_text,
+    short_text,
+    thai,
+)
+from dialsim.interface.phrases import counted, joined
 from dialsim.report.effects import number_effect, points_effect, time_effect
 from dialsim.report.replications_page import forecast_facts
+from dialsim.results.figures import VALUE_BY_DAY
 from dialsim.scenario.units import format_duration
 from dialsim.studio.charts import Chart, CostChart, FanChart, LinesChart, ReachChart
 from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator
@@ -43,7 +52,6 @@ from dialsim.studio.files import (
     SavedFile,
     begun,
     excel_file,
-    faults_of,
     is_scenario,
     looked_at,
     open_path,
@@ -54,13 +62,16 @@ from dialsim.studio.files import (
 )
 from dialsim.studio.questions import Inquiry, cheapest_reaching, fewest_lines, what_helps
 from dialsim.studio.state import (
+    FIRST_QUESTIONS,
     Lever,
     Position,
     StudioState,
     campaigns,
     complete,
+    faults_of,
     levers,
     pauses,
+    proposed_holidays,
 )
 
 if TYPE_CHECKING:
@@ -90,6 +101,7 @@ class StudioPage(JSComponent):
     questions = param.Dict({})
     notice = param.Dict({})
     charts = param.List([])
+    asked = param.List([each[:4] for each in FIRST_QUESTIONS])
     served = param.Boolean(default=True)
     most_bytes = param.Integer(MOST_BYTES)
     fan = Child()
@@ -136,8 +148,9 @@ def _given(lever: Lever) -> dict[str, Any]:
         "key": lever.path,
         "label": lever.label,
         "kind": "week" if lever.kind == "windows" else lever.kind,
-        "number": lever.kind == "number" or lever.kind in _SHARES,
+        "number": lever.kind in {"number", "lines"} | _SHARES,
         "unit": "" if lever.kind in _DURATIONS else unit,
+        "choices": [*lever.choices],
     }
     if lever.value is not None and lever.low is not None and lever.high is not None:
         low, high, step = lever.low, lever.high, lever.step or 1
@@ -157,6 +170,8 @@ def _said(lever: Lever) -> dict[str, Any]:
         return {"text": lever.text, "week": week}
     if lever.kind == "list":
         return {"text": ", ".join(lever.value)}
+    if lever.kind == "hours":
+        return {"text": lever.text}
     value = _on_slider(lever, lever.value)
     if lever.kind == "instant":
         return {"text": minute_text(lever.value), "value": value}
@@ -177,7 +192,7 @@ def _written(lever: Lever, text: str, number: float | None) -> str:
     if lever.kind == "list" and "," in text and not text.startswith("["):
         # As JSON, since a phone number with a leading 0 is no YAML text without quotes.
         return json.dumps([part.strip() for part in text.split(",")])
-    return text.replace(",", "") if lever.kind == "number" else text
+    return text.replace(",", "") if lever.kind in ("number", "lines") else text
 
 
 # -- a session -------------------------------------------------------------------------------------
@@ -203,6 +218,7 @@ class Studio:
         self._is_due = False
         self._lists: dict[str, bytes] = {}
         self._listed = ""
+        self._proposed: list[str] = []
         # A single thread, so that two uploads are processed in their order.
         self._worker = ThreadPoolExecutor(1, "dialsim-studio")
         # A notebook has no document to schedule callbacks on, only its event loop.
@@ -521,7 +537,8 @@ class Studio:
         currency = None if money is None else money.currency
         days = [] if shown is None else shown.telling_days
         head = ["", "done, half of the runs", *(f"done {day_label(day.column)}" for day in days),
-                "people reached", "reached"]  # fmt: skip
+                "people reached", "reached", *([f"cost, {currency}"] if currency else []),
+                *_worths(shown).values()]  # fmt: skip
         rows: list[dict[str, Any]] = []
         compared = self._compared()
         if shown is not None and compared:
@@ -536,7 +553,7 @@ class Studio:
             "chance."
         )
         self.page.pins = {
-            "head": [*head, *([f"cost, {currency}"] if currency else [])],
+            "head": head,
             "rows": rows,
             "note": note if rows else "Pin a variant to compare what you change next with it.",
         }
@@ -561,19 +578,23 @@ class Studio:
     # -- questions --------------------------------------------------------------------------------
 
     def _show_questions(self, **more: Any) -> None:
+        state = self._now()
         starts = [
             campaign.schedule.start_date_time
-            for organization in self._now().scenario.organizations
+            for organization in state.scenario.organizations
             for campaign in organization.campaigns
             if campaign.schedule is not None
         ]
-        begin = max(min(starts, default=0), self._now().scenario.clock.start)
-        friday = begin + (4 - thai(begin).weekday()) % 7 * 24 * 60 * MINUTE
+        begin = max(min(starts, default=0), state.scenario.clock.start)
+        friday = begin + (4 - thai(begin).weekday()) % 7 * DAY
+        deadline = f"{thai(friday):%Y-%m-%d} 18:00"
+        if state.deadline is not None:
+            deadline = f"{thai(state.deadline):%Y-%m-%d %H:%M}"
         known = {
             "asks": [
                 {"key": "lines", "label": "Fewest lines to be done by", "fields": [
                     {"name": "deadline", "label": "Deadline",
-                     "value": f"{thai(friday):%Y-%m-%d} 18:00", "size": 16}]},
+                     "value": deadline, "size": 16}]},
                 {"key": "cheapest", "label": "Cheapest that reaches", "fields": [
                     {"name": "share", "label": "Share of people, %", "value": "60", "size": 4}]},
                 {"key": "help", "label": "What would help most"},
@@ -679,11 +700,11 @@ class Studio:
             self._beside(lambda: opened(name, content, kept), self._open)
         elif self._state is None:
 
-            def listed(said: str) -> None:
+            def listed(said: tuple[str, str]) -> None:
                 self._lists[name] = content
                 self._listed = name
                 self.page.notice = {}
-                self.page.head = {"begun": False, "listed": said}
+                self.page.head = {**self.page.head, "listed": said[0], "amount": said[1]}
 
             self._beside(lambda: looked_at(name, content), listed)
         else:
@@ -691,13 +712,22 @@ class Studio:
             self._lists[name] = content
             self._beside(lambda: with_list(state, campaign, name, content), self._open)
 
+    def _on_dates(self, message: Mapping[str, Any]) -> None:
+        """Propose the holidays between the answered start and deadline."""
+        answers = message["answers"]
+        named = proposed_holidays(*(str(answers[key]) for key in ("start", "deadline", "holidays")))
+        self._proposed = [str(day) for day in named]
+        shown = [[str(day), f"{date_text(midnight(day))}: {name}"] for day, name in named.items()]
+        self.page.head = {**self.page.head, "holidays": shown}
+
     def _on_begin(self, message: Mapping[str, Any]) -> None:
         answers = {str(name): str(text) for name, text in message["answers"].items()}
+        ordinary = [day for day in self._proposed if day in message["ordinary"]]
         faults = faults_of(answers, listed=bool(self._listed))
         self.page.head = {**self.page.head, "errors": faults}
         if not faults:
             content = self._lists.get(self._listed)
-            self._beside(lambda: begun(answers, self._listed, content), self._open)
+            self._beside(lambda: begun(answers, ordinary, self._listed, content), self._open)
 
     def _open(self, state: StudioState) -> None:
         """Switch to another scenario."""
@@ -785,8 +815,10 @@ def _rest(estimate: Estimate) -> str:
     parts = [f"It reaches {reached:,.0f} people ({100 * share:.1f} %{already})"]
     if costs is not None:
         parts.append(f"costs {figures['cost']['mean']:,.0f} {costs.currency}{since}")
+    if "value" in figures:
+        parts.append(f"is worth {figures['value']['mean']:,.0f}{since}")
     held = next(fact.answer for fact in estimate.facts if fact.question == "What holds it back?")
-    return f"{' and '.join(parts)}. What holds it back: {held[0].lower()}{held[1:]}."
+    return f"{joined(parts)}. What holds it back: {held[0].lower()}{held[1:]}."
 
 
 def _answer(estimate: Estimate, state: StudioState) -> dict[str, Any]:
@@ -822,6 +854,19 @@ def _share(text: str) -> float:
         raise DialsimError(f'a share is a number such as 60 %, not "{text}"') from None
 
 
+_FIRST_DAYS = 3
+"""Days whose value is shown: whom to call first makes a difference in the first days."""
+
+
+def _worths(shown: Estimate | None) -> dict[str, str]:
+    """Return the figures of value that are shown, with their heads; none without values."""
+    if shown is None or "value" not in shown.figures:
+        return {}
+    days = [day for day in range(1, _FIRST_DAYS) if f"{VALUE_BY_DAY}{day + 1}" in shown.figures]
+    last = len(days) + 1
+    return {"value": "value", f"{VALUE_BY_DAY}{last}": f"value by day {last}"}
+
+
 def _cells(
     one: Estimate, now: Estimate | None, currency: str | None, days: Sequence[DoneBy]
 ) -> list[list[str]]:
@@ -837,6 +882,12 @@ def _cells(
     ]  # fmt: skip
     if currency:
         texts.append(("cost", f"{figures['cost']['mean']:,.0f}", number_effect))
+    worths = _worths(one if now is None else now)
+    texts += [
+        # A run that is done on an earlier day has no figure of that day.
+        (name, f"{figures.get(name, figures['value'])['mean']:,.0f}", number_effect)
+        for name in worths
+    ]
     return [[text, str(effect(less[name])) if name in less else ""] for name, text, effect in texts]
 
 

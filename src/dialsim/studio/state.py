@@ -14,27 +14,44 @@ import re
 import shlex
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from hashlib import sha256
 from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from dialsim.errors import DialsimError, ScenarioError, StudioError
 from dialsim.experiments.variants import DRAWS, variants_in
-from dialsim.interface.instants import DAY, HOUR, day_start, format_instant, minute_text, thai
+from dialsim.interface.instants import (
+    DAY,
+    HOUR,
+    day_start,
+    format_instant,
+    minute_text,
+    thai,
+    thai_date,
+)
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
-from dialsim.scenario.campaign import Campaign, GeneratedRecipients
+from dialsim.scenario.calendar import (
+    DAY_CLASSES,
+    Calendar,
+    DayClasses,
+    line_time,
+    range_text,
+)
+from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Exponential, Gamma, Lognormal, Weibull
 from dialsim.scenario.document import decoded, read_bytes
 from dialsim.scenario.list_doctor import clean_list
 from dialsim.scenario.loading import document_of, files_of, load, loads, long_path
-from dialsim.scenario.organization import Organization
+from dialsim.scenario.organization import Agent, Organization
 from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.selection import whole
 from dialsim.scenario.units import (
     NEXT_CALLING_DAY,
     format_duration,
@@ -42,7 +59,9 @@ from dialsim.scenario.units import (
     parse_duration,
     parse_offset_instant,
 )
-from dialsim.scenario.week import instant_in_words, read_windows, week_text, windows_of
+from dialsim.scenario.week import Week, instant_in_words, read_windows, week_text, windows_of
+
+M = TypeVar("M", bound=BaseModel)
 
 MOST_STEPS = 200
 """Number of steps that can be undone."""
@@ -92,7 +111,7 @@ class StudioState:
     """A base scenario and its differences, `PATH=VALUE` each; `scenario` is both together.
 
     `past` and `future` are the states for `undo` and `redo`, the nearest last. `draws` are
-    behaviours that runs are spread over.
+    behaviours that runs are spread over. `deadline` is the one that the studio began with, in ms.
     """
 
     base: Scenario
@@ -106,6 +125,7 @@ class StudioState:
         default=(), compare=False, repr=False
     )
     draws: BehaviourDraws | None = field(default=None, compare=False, repr=False)
+    deadline: int | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -136,11 +156,12 @@ class StudioState:
 
         Raises StudioError for answers that cannot be read, ScenarioError for a list with problems.
         """
-        if content is None:
-            return cls.of(loads(asked.text(), name="new scenario"))
-        name, content, params = cleaned(Path(asked.listed or "people.csv").name, content)
-        text = replace(asked, listed=name, params=params).text()
-        return cls.of(loads(text, name="new scenario", files={name: content}))
+        files = {}
+        if content is not None:
+            name, content, params = cleaned(Path(asked.listed or "people.csv").name, content)
+            asked, files = replace(asked, listed=name, params=params), {name: content}
+        begun = cls.of(loads(asked.text(), name="new scenario", files=files))
+        return replace(begun, deadline=new_deadline(asked.deadline, new_instant(asked.start)))
 
     def without_files(self) -> StudioState:
         """Return the same state for a guest of a server, who may not read local files.
@@ -260,6 +281,10 @@ class StudioState:
 
         Raises ScenarioError if the scenario refuses the value.
         """
+        if lever.kind == "lines" and not text.strip():
+            return self.reset(lever.path)
+        if lever.kind == "hours":
+            text = json.dumps(new_hours(text)) if text.strip() else "null"
         if lever.kind not in ("answers", "talk"):
             return self.set(lever.path, text)
         name = lever.path.split(".", 1)[1].rpartition(".")[0]
@@ -307,9 +332,16 @@ class StudioState:
         if isinstance(model.recipients, GeneratedRecipients) and model.recipients.agent_params:
             block["recipients"]["agentParams"] = model.recipients.agent_params
         if model.schedule is not None:
+            hours = model.calling_hours
             block["schedule"] = model.schedule.model_dump(
-                mode="json", by_alias=True, exclude_none=True
+                mode="json",
+                by_alias=True,
+                exclude_none=True,
+                # Compiled from the calling hours
+                exclude=None if hours is None else {"time_windows"},
             )
+            if hours is not None:
+                block["callingHours"] = hours.model_dump(mode="json", exclude_none=True)
         path = path_to_organization(self.scenario, like[0])
         return self.set(f"{path}.campaigns+", json.dumps([block], ensure_ascii=False))
 
@@ -499,10 +531,12 @@ def _base_of(content: Mapping[str, Any], opened: StudioState | None) -> StudioSt
 class Lever:
     """A setting that can be changed, and its range.
 
-    `kind` is number, share, duration, instant, windows or list. `value` is a number (a duration in
-    ms, an instant in ms since 1970), a week `{day: ((first, last minute), …)}` with days from 1, or
-    a tuple of texts; None if unset. `text` is the same as for `--set`. `low`, `high` and `step` are
-    the range of a slider, beyond which other values are possible.
+    `kind` is number, lines, share, duration, instant, windows, hours, list or text. `value` is a
+    number (a duration in ms, an instant in ms since 1970), a week `{day: ((first, last minute),
+    …)}` with days from 1, a tuple of texts, or a text; None if unset. `text` is the same as for
+    `--set`; a number without text is unset, and `value` is the one in force. `low`, `high` and
+    `step` are the range of a slider, beyond which other values are possible. `choices` are
+    proposed values.
     """
 
     path: str
@@ -593,11 +627,21 @@ def _number(path: str, label: str, group: str, unit: str, value: int, low: int, 
     return Lever(path, label, group, "number", unit, value, str(value), low, max(high, value), 1)
 
 
+_EVENING = "17:00-24:00"
+
+
 def _of_organization(organization: Organization, path: str) -> Iterator[Lever]:
     lines = organization.max_concurrent_calls or 0
-    yield _number(
-        f"{path}.maxConcurrentCalls", "Lines", "Lines", "lines", lines, 0, max(20, 4 * lines)
-    )
+    most = max(20, 4 * lines)
+    yield _number(f"{path}.maxConcurrentCalls", "Lines", "Lines", "lines", lines, 0, most)
+    for span, count in organization.lines.items():
+        label = "Evening lines" if span == _EVENING else f"Lines, {span}"
+        yield Lever(f"{path}.lines.{span}", label, "Lines", "lines", "lines", count, str(count),
+                    0, max(most, count), 1)  # fmt: skip
+    evening = line_time(_EVENING)
+    if not any(line_time(span).meets(evening) for span in organization.lines):
+        yield Lever(f"{path}.lines.{_EVENING}", "Evening lines", "Lines", "lines", "from 17:00",
+                    lines, "", 0, most, 1)  # fmt: skip
 
 
 def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> Iterator[Lever]:
@@ -605,6 +649,8 @@ def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> I
         people = campaign.recipients.count
         yield _number(f"{path}.recipients.count", "People", "People", "people", people, 0,
                       max(1000, 4 * people))  # fmt: skip
+    if isinstance(campaign.recipients, RecipientsFile):
+        yield from _of_list(campaign, organization, f"{path}.recipients")
     request = campaign.schedule
     if request is None:
         return
@@ -622,6 +668,12 @@ def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> I
         }
         yield Lever(f"{below}.timeWindows", "Windows", "When", "windows", "Thai time", week,
                     week_text(week))  # fmt: skip
+    else:
+        for name, label in zip(DAY_CLASSES, _DAY_LABELS, strict=True):
+            spans = getattr(campaign.calling_hours, name)
+            text = None if spans is None else ", ".join(map(range_text, spans)) or "closed"
+            yield Lever(f"{path}.callingHours.{name}", label, "When", "hours", "Thai time", text,
+                        text or "")  # fmt: skip
     attempts = request.max_attempts
     yield _number(f"{below}.maxAttempts", "Attempts", "Attempts", "calls a person", attempts, 1,
                   max(10, 2 * attempts))  # fmt: skip
@@ -634,10 +686,26 @@ def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> I
                 choices=organization.caller_ids)  # fmt: skip
 
 
+_DAY_LABELS = ("Hours Mon-Fri", "Hours on Saturdays", "Hours on Sundays", "Hours on holidays")
+
+
+def _of_list(campaign: Campaign, organization: Organization, path: str) -> Iterator[Lever]:
+    recipients = campaign.recipients
+    assert isinstance(recipients, RecipientsFile)
+    schema = _agent_of(campaign, organization).params_schema or {}
+    amounts = [name for name, declared in schema.items() if declared.type == "number"]
+    choices = (*(f"-{name}" for name in amounts), *amounts)
+    yield Lever(f"{path}.sort", "Sort", "People", "list", "a minus: highest first",
+                recipients.sort, ", ".join(recipients.sort or ()), choices=choices)  # fmt: skip
+    most, first = len(whole(recipients.table).tels), recipients.first
+    yield Lever(f"{path}.first", "First of the list", "People", "number", "people", first or most,
+                "" if first is None else str(first), 1, max(most, 2), 1)  # fmt: skip
+
+
 def _of_behaviour(
     scenario: Scenario, campaign: Campaign, organization: Organization
 ) -> Iterator[Lever]:
-    name = _behaviour_of(campaign, organization)
+    name = _agent_of(campaign, organization).behaviour
     behaviour, path, group = scenario.behaviours[name], f"behaviours.{name}", "Behaviour"
     outcomes, people = behaviour.outcomes, behaviour.people
     reachable = people.reachable if people else 1.0
@@ -651,10 +719,8 @@ def _of_behaviour(
                     format_duration(mean), 5_000, max(300_000, 2 * mean), 5_000)  # fmt: skip
 
 
-def _behaviour_of(campaign: Campaign, organization: Organization) -> str:
-    """Return the name of the behaviour of a campaign's people."""
-    agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
-    return agent.behaviour
+def _agent_of(campaign: Campaign, organization: Organization) -> Agent:
+    return next(agent for agent in organization.agents if agent.name == campaign.agent)
 
 
 def pauses(scenario: Scenario, campaign: Position) -> list[tuple[int, int | None]]:
@@ -670,6 +736,19 @@ def pauses(scenario: Scenario, campaign: Position) -> list[tuple[int, int | None
         elif action.action == "resume" and is_open:
             found[-1] = found[-1][0], action.at
     return found
+
+
+def params_line(scenario: Scenario, campaign: Position, types: Mapping[str, str]) -> str:
+    """Return the change that gives parameters with these types to the agent of a campaign."""
+    owner = scenario.organizations[campaign[0]]
+    agent = _agent_of(campaign_at(scenario, campaign), owner)
+    schema = {name: {"type": kind} for name, kind in types.items()} | {
+        name: declared.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for name, declared in (agent.params_schema or {}).items()
+    }
+    part = _part("agents", agent.name, owner.agents.index(agent))
+    path = f"{path_to_organization(scenario, campaign[0])}.{part}"
+    return f"{path}.paramsSchema={json.dumps(schema, ensure_ascii=False)}"
 
 
 # -- everything else -------------------------------------------------------------------------------
@@ -811,91 +890,6 @@ def _put(tree: Any, key: Any, old: Any, new: Any, is_new: bool) -> None:
 # -- a new one -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class NewScenario:
-    """Answers from which a commented scenario file is made; instants and times in words.
-
-    `listed` is the name of a clean list, and `params` are the types of the parameters in the list,
-    by name. Without a list, `people` are made up. `deadline` stands in a comment of the file.
-    """
-
-    name: str = "January"
-    people: int = 1000
-    listed: str | None = None
-    params: Mapping[str, str] = field(default_factory=dict)
-    lines: int = 10
-    start: str = "Mon 09:00"
-    windows: str = "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00"
-    attempts: int = 3
-    interval: str = "1h"
-    caller_ids: tuple[str, ...] = ()
-    deadline: str = ""
-
-    def text(self, file: str = "campaign.yaml") -> str:
-        """Return the scenario file, to be named `file`. Raises StudioError for invalid answers."""
-        begin = new_instant(self.start)
-        end = new_deadline(self.deadline, begin)
-        windows = "".join(f"            - {_flow(day)}\n" for day in new_windows(self.windows))
-        numbers = json.dumps(self.caller_ids)
-        own = f"\n    callerIds: {numbers} # numbers to call from" if self.caller_ids else ""
-        used = f"          callerIds: {numbers}\n" if self.caller_ids else ""
-        goal = "" if end is None else (
-            f"# It should be done by {minute_text(end)}, Thai time. How many lines are enough?\n"
-            f"#   dialsim plan {file} --vary lines=1..{max(10, 4 * self.lines)} "
-            f'--goal "p95(finish) <= {thai(end):%Y-%m-%d %H:%M}"\n'
-        )  # fmt: skip
-        retry = new_interval(self.interval) if self.attempts > 1 else 0
-        return f"""\
-# A scenario of dialsim. All keys are explained in docs/scenario-format.md.
-#   dialsim run {file} --out out/first
-{goal}version: 1
-name: {_quoted(self.name)}
-organizations:
-  - name: Ours
-    maxConcurrentCalls: {self.lines} # lines: how many calls at a time{own}
-    agents:
-      - name: Agent{self._params_schema()}
-    campaigns:
-      - name: {_quoted(self.name)}
-        agent: Agent
-        recipients: {self._recipients()}
-        schedule:
-          startDateTime: {thai(begin):%Y-%m-%dT%H:%M:%S}+07:00 # {minute_text(begin)}, Thai time
-          timeWindows: # {self.windows}
-{windows}          maxAttempts: {self.attempts} # calls for a person at most, the first included
-          retryInterval: {retry} # from a call in vain to the next; a number is in ms
-{used}# What people do when they are called is assumed (docs/default-behaviour.md). To change it:
-# behaviours:
-#   default:
-#     outcomes: {{answered: 0.5, noAnswer: 0.33, busy: 0.05, failed: 0.12}}
-#     talkTime: {{dist: lognormal, mean: 75s, sd: 88s, min: 2s, max: 10m}}
-# What calls cost, if that is to be counted:
-# costs: {{currency: THB, perDial: 0.10, perMinute: 1.20, billingIncrement: 60s}}
-"""
-
-    def _recipients(self) -> str:
-        if self.listed is None:
-            return f"{{count: {self.people}}} # made-up people; a list: {{file: people.csv}}"
-        return f"{{file: {_quoted(self.listed)}}}"
-
-    def _params_schema(self) -> str:
-        if not self.params:
-            return ""
-        entries = (f"{_quoted(name)}: {{type: {kind}}}" for name, kind in self.params.items())
-        return f"\n        paramsSchema: {{{', '.join(entries)}}} # columns of the list"
-
-
-def cleaned(name: str, content: bytes) -> tuple[str, bytes, Mapping[str, str]]:
-    """Return a list that can be read strictly: name, content, and the types of its parameters.
-
-    An export that cannot is replaced by the workbook that the list doctor makes of it.
-    """
-    found = clean_list(content, name)
-    if not found.is_as_written:
-        name, content = f"{Path(name).stem}-clean.xlsx", found.workbook()
-    return name, content, found.types
-
-
 def new_instant(text: str, first_day: int | None = None) -> int:
     """Parse an instant in words or ISO 8601; days of the week count from today or `first_day`.
 
@@ -921,12 +915,68 @@ def new_deadline(text: str, begin: int) -> int | None:
     return end
 
 
-def new_windows(text: str) -> list[dict[str, object]]:
-    """Parse windows in words to the form of a file. Raises StudioError."""
+def new_week(text: str) -> Week:
+    """Parse windows in words. Raises StudioError."""
     try:
-        return windows_of(read_windows(text))
+        return read_windows(text)
     except ValueError as error:
         raise StudioError(f"windows {error}") from None
+
+
+def new_holidays(text: str) -> str | None:
+    """Parse the code of a country; None for `none`. Raises StudioError for an unknown country."""
+    if text.strip().casefold() in ("", "none"):
+        return None
+    _validated(Calendar, {"holidays": text.strip()})
+    return text.strip()
+
+
+def new_hours(text: str) -> list[str]:
+    """Parse hours such as `09:00-12:00, 13:00-18:00`, or `closed`. Raises StudioError."""
+    spans = [part.strip() for part in text.split(",")]
+    closed = spans in (["closed"], [""])
+    try:
+        hours = _validated(DayClasses, {"holiday": [] if closed else spans}).holiday
+    except StudioError as error:
+        raise StudioError(f"hours {error}") from None
+    return [*map(range_text, hours or ())]
+
+
+def class_hours(week: Week, holiday_hours: str) -> dict[str, list[str]]:
+    """Return the hours of each class of day. Raises StudioError if weekdays differ."""
+    if any(week.get(day) != week.get(1) for day in range(2, 6)):
+        raise StudioError(
+            "windows must be the same from Mon to Fri where holidays count, not "
+            f"{week_text(week)}: write none as the country of the holidays"
+        )
+    hours = [[*map(range_text, week.get(day, ()))] for day in (1, 6, 7)]
+    return dict(zip(DAY_CLASSES, (*hours, new_hours(holiday_hours)), strict=True))
+
+
+def _validated(model: type[M], given: dict[str, Any]) -> M:
+    """Return a part of a scenario. Raises StudioError for an invalid one."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        says = str(first.get("ctx", {}).get("says", first["msg"]))
+        raise StudioError(says) from None
+
+
+def proposed_holidays(start: str, deadline: str, holidays: str) -> dict[date, str]:
+    """Return the holidays between start and deadline, or of five weeks, with their names.
+
+    Empty while the answers cannot be read.
+    """
+    try:
+        begin, code = new_instant(start), new_holidays(holidays)
+        end = new_deadline(deadline, begin) or begin + 35 * DAY
+    except DialsimError:
+        return {}
+    calendar = Calendar(holidays=code)
+    calendar.resolve(range(thai(begin).year, thai(end).year + 1))
+    first, last = thai_date(begin), thai_date(end)
+    return {day: name for day, name in calendar.names.items() if first <= day <= last}
 
 
 def new_interval(text: str) -> int | str:
@@ -937,6 +987,184 @@ def new_interval(text: str) -> int | str:
         return parse_duration(text)
     except ValueError as error:
         raise StudioError(f"the retry interval {error}") from None
+
+
+class FirstQuestion(NamedTuple):
+    """Question that a new scenario begins with; `field` is a field of `NewScenario`.
+
+    `read` raises StudioError for an answer that cannot be read. `least` is the smallest whole
+    number, None for an answer that is a text.
+    """
+
+    field: str
+    label: str
+    hint: str
+    default: str
+    read: Callable[[str], object] = str
+    least: int | None = None
+
+
+FIRST_QUESTIONS = (
+    FirstQuestion("lines", "Lines", "calls at a time", "10", least=0),
+    FirstQuestion("start", "Start", "Thai time, such as 2026-01-05 09:00", "Mon 09:00",
+                  new_instant),
+    FirstQuestion("windows", "Calling hours", "Thai time",
+                  "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00", new_week),
+    FirstQuestion("holidays", "Holidays", "those of a country by its code, or none", "TH",
+                  new_holidays),
+    FirstQuestion("holiday_hours", "Hours on holidays", "such as 10:00-16:00, or closed", "closed",
+                  new_hours),
+    FirstQuestion("attempts", "Attempts", "calls for a person at most", "3", least=1),
+    FirstQuestion("retry_interval", "Retry interval",
+                  "from a call in vain to the next, or 'next calling day'", "1h", new_interval),
+    FirstQuestion("deadline", "Deadline", "such as Fri 18:00; may be left out", ""),
+    FirstQuestion("value", "Value of a person reached",
+                  "money, or a formula of the list's columns such as 0.1 * amount; may be left out",
+                  ""),
+)  # fmt: skip
+"""Questions of `dialsim new` and of a studio without a scenario, in their order."""
+_DEFAULTS = {question.field: question.default for question in FIRST_QUESTIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class NewScenario:
+    """Answers from which a commented scenario file is made; instants and times in words.
+
+    `listed` is the name of a clean list, and `params` are the types of the parameters in the list,
+    by name. Without a list, `people` are made up. `holidays` is the code of a country or `none`;
+    the holidays of `ordinary` count as other days. `deadline` stands in a comment of the file.
+    """
+
+    name: str = "January"
+    people: int = 1000
+    listed: str | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    lines: int = int(_DEFAULTS["lines"])
+    start: str = _DEFAULTS["start"]
+    windows: str = _DEFAULTS["windows"]
+    holidays: str = _DEFAULTS["holidays"]
+    ordinary: tuple[str, ...] = ()
+    holiday_hours: str = _DEFAULTS["holiday_hours"]
+    attempts: int = int(_DEFAULTS["attempts"])
+    retry_interval: str = _DEFAULTS["retry_interval"]
+    caller_ids: tuple[str, ...] = ()
+    deadline: str = ""
+    value: str = ""
+
+    def text(self, file: str = "campaign.yaml") -> str:
+        """Return the scenario file, to be named `file`. Raises StudioError for invalid answers."""
+        begin = new_instant(self.start)
+        end = new_deadline(self.deadline, begin)
+        numbers = json.dumps(self.caller_ids)
+        own = f"\n    callerIds: {numbers} # numbers to call from" if self.caller_ids else ""
+        used = f"          callerIds: {numbers}\n" if self.caller_ids else ""
+        goal = "" if end is None else (
+            f"# It should be done by {minute_text(end)}, Thai time. How many lines are enough?\n"
+            f"#   dialsim plan {file} --vary lines=1..{max(10, 4 * self.lines)} "
+            f'--goal "p95(finish) <= {thai(end):%Y-%m-%d %H:%M}"\n'
+        )  # fmt: skip
+        retry = new_interval(self.retry_interval) if self.attempts > 1 else 0
+        calendar, hours, windows = self._when()
+        return f"""\
+# A scenario of dialsim. All keys are explained in docs/scenario-format.md.
+#   dialsim run {file} --out out/first
+{goal}version: 1
+name: {_quoted(self.name)}
+{calendar}organizations:
+  - name: Ours
+    maxConcurrentCalls: {self.lines} # lines: how many calls at a time{own}
+    agents:
+      - name: Agent{self._params_schema()}
+    campaigns:
+      - name: {_quoted(self.name)}
+        agent: Agent
+        recipients: {self._recipients()}
+{hours}        schedule:
+          startDateTime: {thai(begin):%Y-%m-%dT%H:%M:%S}+07:00 # {minute_text(begin)}, Thai time
+{windows}          maxAttempts: {self.attempts} # calls for a person at most, the first included
+          retryInterval: {retry} # from a call in vain to the next; a number is in ms
+{used}# What people do when they are called is assumed (docs/default-behaviour.md). To change it:
+# behaviours:
+#   default:
+#     outcomes: {{answered: 0.5, noAnswer: 0.33, busy: 0.05, failed: 0.12}}
+#     talkTime: {{dist: lognormal, mean: 75s, sd: 88s, min: 2s, max: 10m}}
+# What calls cost, if that is to be counted:
+# costs: {{currency: THB, perDial: 0.10, perMinute: 1.20, billingIncrement: 60s}}
+{self._value()}"""
+
+    def _when(self) -> tuple[str, str, str]:
+        """Return the lines of the calendar, of callingHours and of timeWindows, one of both."""
+        code, week = new_holidays(self.holidays), new_week(self.windows)
+        said = week_text(week)
+        if code is None:
+            days = "".join(f"            - {_flow(day)}\n" for day in windows_of(week))
+            return "", "", f"          timeWindows: # {said}\n{days}"
+        hours = class_hours(week, self.holiday_hours)
+        classes = "".join(
+            f"          {name}: {json.dumps(spans) if spans else 'closed'}\n"
+            for name, spans in hours.items()
+        )
+        but = f", open: {json.dumps(self.ordinary)}" if self.ordinary else ""
+        return (
+            f"calendar: {{holidays: {code}{but}}} # dialsim validate lists the holidays\n",
+            f"        callingHours: # {said}\n{classes}",
+            "",
+        )
+
+    def _value(self) -> str:
+        if not self.value.strip():
+            return ""
+        return f"value: {{reached: {_quoted(self.value.strip())}}} # of each person reached\n"
+
+    def _recipients(self) -> str:
+        if self.listed is None:
+            return f"{{count: {self.people}}} # made-up people; a list: {{file: people.csv}}"
+        return f"{{file: {_quoted(self.listed)}}}"
+
+    def _params_schema(self) -> str:
+        if not self.params:
+            return ""
+        entries = (f"{_quoted(name)}: {{type: {kind}}}" for name, kind in self.params.items())
+        return f"\n        paramsSchema: {{{', '.join(entries)}}} # columns of the list"
+
+
+def cleaned(name: str, content: bytes) -> tuple[str, bytes, Mapping[str, str]]:
+    """Return a list that can be read strictly: name, content, and the types of its parameters.
+
+    An export that cannot is replaced by the workbook that the list doctor makes of it.
+    """
+    found = clean_list(content, name)
+    if not found.is_as_written:
+        name, content = f"{Path(name).stem}-clean.xlsx", found.workbook()
+    return name, content, found.types
+
+
+def faults_of(answers: Mapping[str, str], *, listed: bool) -> dict[str, str]:
+    """Return the errors in the answers to the first questions, by field."""
+    faults = {}
+    people = FirstQuestion("people", "People", "", "1000", least=None if listed else 1)
+    for name, _, _, example, read, least in (*FIRST_QUESTIONS, people):
+        text = answers[name].replace(",", "").strip()
+        # isdigit() alone would accept digits of all scripts.
+        if least is not None and not (text.isascii() and text.isdigit() and int(text) >= least):
+            faults[name] = f"must be a whole number from {least} on, such as {example}"
+        try:
+            read(answers[name])
+        except DialsimError as error:
+            faults[name] = str(error)
+    together: tuple[tuple[str, str, Callable[[], object]], ...] = (
+        ("deadline", "start",
+         lambda: new_deadline(answers["deadline"], new_instant(answers["start"]))),
+        ("windows", "holidays", lambda: new_holidays(answers["holidays"])
+         and class_hours(new_week(answers["windows"]), "closed")),
+    )  # fmt: skip
+    for name, other, check in together:
+        if name not in faults and other not in faults:
+            try:
+                check()
+            except DialsimError as error:
+                faults[name] = str(error)
+    return faults
 
 
 def _quoted(text: str) -> str:

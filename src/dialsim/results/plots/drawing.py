@@ -41,7 +41,7 @@ from dialsim.interface.instants import (
     short_text,
     thai,
 )
-from dialsim.results.campaigns import Position, Spans, union
+from dialsim.results.campaigns import Position, Spans, open_time
 from dialsim.results.run_view import CampaignResult, RunView
 from dialsim.results.time_use import LineUse, StepFunction
 
@@ -521,7 +521,7 @@ class Scope:
     @property
     def open(self) -> Spans:
         """Time in which at least one of the campaigns could call; closed days are left out."""
-        return union(own.life.callable for own in self.campaigns)
+        return open_time(own.life for own in self.campaigns)
 
     def lines(self) -> LineUse:
         """Return the use of lines of all organizations together."""
