@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
@@ -265,3 +267,44 @@ def test_on_a_terminal_it_asks_and_asks_again_what_it_can_not_read(tmp_path: Pat
     assert (organization.campaigns[0].name, organization.max_concurrent_calls) == ("Debt", 15)
     assert scenario.calendar is not None
     assert scenario.calendar.holidays == "TH"
+
+
+@pytest.mark.slow
+def test_an_export_of_46_000_rows_becomes_a_forecast_in_two_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    people = import_module("lists").write_export(tmp_path / "export.xlsx", 46_000)
+    made = dialsim("new", "--list", "export.xlsx", "--yes", cwd=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    said = made.stdout.splitlines()
+    assert len(said) <= 11
+    assert said[:2] == ["export.xlsx: 2 sheets, 46,002 rows", f"{people:,} people to call"]
+    assert {"2 rows of totals or repeated heads left out", "agent parameters: ลำดับ, ยอดหนี้"} <= {
+        part for line in said for part in line.split("; ")
+    }
+    (aside,) = (line for line in said if "rows set aside" in line)
+    (merged,) = (line for line in said if "duplicates merged" in line)
+    left_out = sum(int(line.split()[0].replace(",", "")) for line in (aside, merged))
+    assert people + left_out == 46_000
+    ran = dialsim("run", "campaign.yaml", "--engine", "simpy", "--format", "json", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    summary = json.loads(ran.stdout)
+    assert summary["people"] == people
+    assert summary["people_reached"] > people / 2
+    assert summary["finish"] is not None
+
+
+def test_a_sheet_of_an_export_is_chosen_where_heads_differ(tmp_path: Path) -> None:
+    other = [("Branch", "Tel"), ("Bangkok", "021234567")]
+    content = workbook(("Phone", "Due"), ("0812345678", 5), Branches=other)
+    (tmp_path / "export.xlsx").write_bytes(content)
+    refused = dialsim("new", "--list", "export.xlsx", "--yes", cwd=tmp_path)
+    assert (refused.returncode, [*tmp_path.iterdir()]) == (2, [tmp_path / "export.xlsx"])
+    assert refused.stderr == (
+        "Error: export.xlsx: the sheets People and Branches have different heads (Phone and Due; "
+        'Branch and Tel): choose one with --sheet "People"\n'
+    )
+    made = dialsim("new", "--list", "export.xlsx", "--sheet", "Branches", "--yes", cwd=tmp_path)
+    assert made.stdout.splitlines()[:2] == ["export.xlsx: 1 sheet, 1 row", "1 person to call"]
+    assert dialsim("validate", "campaign.yaml", cwd=tmp_path).returncode == 0

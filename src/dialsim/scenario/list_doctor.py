@@ -180,7 +180,7 @@ class CleanList:
         sheets = counted(len(self.sheets), "sheet")
         lines = [
             f"{self.file}: {sheets}, {counted(rows, 'row')}",
-            f"{len(self.cells):,} people to call",
+            f"{counted(len(self.cells), 'person', 'people')} to call",
         ]
         if self.aside:
             lines.append(f"{counted(len(self.aside), 'row')} set aside: {self._reasons()}")
