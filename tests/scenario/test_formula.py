@@ -79,6 +79,10 @@ def test_a_campaign_calls_whom_it_chooses_in_the_order_of_sort(
 
 FAULT = "organizations.0.campaigns.0.recipients"
 GRADE = "(the paramsSchema of the agent can make a number of it: grade: {type: number})"
+IMPOSSIBLE = (
+    "is not possible: a formula has numbers, 'texts', names, + - * /, comparisons, and, or, not, "
+    "if and else"
+)
 BAD = {
     "where=' '": f"{FAULT}.where must not be empty",
     "where=amonut > 3": f"{FAULT}.where has a fault: no recipient has amonut; did you mean amount?",
@@ -97,9 +101,30 @@ BAD = {
     "where=3 < `ยอด ค้าง`": f"{FAULT}.where needs ยอด ค้าง, which is missing for 1 of 4 recipients, "
     "the first in people.csv:3: fill it in, or give ยอด ค้าง a default in the paramsSchema of the "
     "agent",
-    "where=amount in (1, 2)": f"{FAULT}.where has a fault: (1, 2) is not possible: a formula has "
-    "numbers, 'texts', names, + - * /, comparisons, and, or, not, if and else, and numbers have no "
-    "commas",
+    "where=amount in (1, 2)": f"{FAULT}.where has a fault: (1, 2) {IMPOSSIBLE}; write segment == "
+    "'a' or segment == 'b'",
+    "where=amount > 5,000": f"{FAULT}.where has a fault: (amount > 5, 0) {IMPOSSIBLE}; numbers "
+    "have no commas",
+    "where=segment == ใหม่": f"{FAULT}.where has a fault: no recipient has ใหม่; a text is written "
+    "'ใหม่'",
+    "where=segment == “ใหม่”": f"{FAULT}.where has a fault: invalid character '“' (U+201C) at "
+    "character 12: segment == “ใหม่”; texts have straight quotes, 'gold'",
+    "where=AMOUNT > 3": f"{FAULT}.where has a fault: no recipient has AMOUNT; did you mean amount?",
+    "where=amount => 3": f"{FAULT}.where has a fault: invalid syntax at character 8: amount => 3; "
+    "write >= or <=",
+    "where=amount > 3 AND due < 4": f"{FAULT}.where has a fault: invalid syntax at character 12: "
+    "amount > 3 AND due < 4; write and, or, not",
+    "where=amount > 3 and": f"{FAULT}.where has a fault: invalid syntax at the end: amount > 3 and",
+    "where=ยอด ค้าง > 3": f"{FAULT}.where has a fault: invalid syntax at character 5: ยอด ค้าง > 3; "
+    "a name with a space is written `ยอด ค้าง`",
+    "where=agentParams.amount > 3": f"{FAULT}.where has a fault: agentParams.amount {IMPOSSIBLE}; "
+    "parameters are written without agentParams",
+    "sort=amount desc": f"{FAULT}.sort has a fault: invalid syntax at character 8: amount desc; a "
+    "minus puts the highest first, -amount",
+    "sort=-segment": f"{FAULT}.sort has a fault: segment is a text, and arithmetic needs a number",
+    "first=10%": f'{FAULT}.first must be a whole number, not "10%"',
+    "value.reached=10%": "value.reached has a fault: invalid syntax at the end: 10%; write 0.1 for "
+    "10 %",
     "where=__import__('os').remove('x')": f"{FAULT}.where has a fault: __import__('os').remove('x')"
     " is not possible: a formula has numbers, 'texts', names, + - * /, comparisons, and, or, not, "
     "if and else",

@@ -172,6 +172,22 @@ _COMPUTE: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+_ADVICE = {
+    "[“”‘’]": "texts have straight quotes, 'gold'",
+    "=>|=<|[≥≤]": "write >= or <=",
+    "[×÷]": "write * and /",
+    "%": "write 0.1 for 10 %",
+    "agentParams[.]": "parameters are written without agentParams",
+    r"(?i)\bbetween\b": "write 1 <= amount <= 2",
+    r"(?i)\bin\b": "write segment == 'a' or segment == 'b'",
+    r"(?i)\b(?:asc|desc)\b": "a minus puts the highest first, -amount",
+    r"\b(?:AND|OR|NOT)\b|[&|]": "write and, or, not",
+    "[0-9],[0-9]": "numbers have no commas",
+    "[^=!<>]=[^=]": "compare with ==",
+}
+"""How to write what people write from habit, by its pattern."""
+
+
 class _Reader:
     """Reader of the tree of a formula."""
 
@@ -190,8 +206,9 @@ class _Reader:
             tree = ast.parse(re.sub("`([^`]*)`", self._stand_in, self._text), mode="eval")
             return replace(self._read(tree.body), text=self._text)
         except SyntaxError as error:
-            hint = "; compare with ==" if re.search("[^=!<>]=[^=]", self._text) else ""
-            self._refuse(f"{error.msg} at character {error.offset}: {self._text}{hint}")
+            # Python counts from 1, and gives 0 for what is missing at the end.
+            where = f"at character {error.offset}" if error.offset else "at the end"
+            self._refuse(f"{error.msg} {where}: {self._text}{self._advice()}")
         except (RecursionError, MemoryError, OverflowError):
             self._refuse("it has too many brackets or digits")
 
@@ -229,18 +246,29 @@ class _Reader:
                 return self._joined(node, parts, isinstance(sign, ast.And))
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 return self._choice(node, self._read(test), self._read(body), self._read(orelse))
-        hint = ", and numbers have no commas" if isinstance(node, ast.Tuple) else ""
         return self._refuse(
             f"{self._shown(node)} is not possible: a formula has numbers, 'texts', names, + - * /, "
-            f"comparisons, and, or, not, if and else{hint}"
+            f"comparisons, and, or, not, if and else{self._advice()}"
         )
+
+    def _advice(self) -> str:
+        """Return how to write what the text probably means; empty if unclear."""
+        for pattern, advice in _ADVICE.items():
+            if re.search(pattern, self._text):
+                return f"; {advice}"
+        spaced = [name for name in self._people.names if " " in name and name in self._text]
+        return f"; a name with a space is written `{spaced[0]}`" if spaced else ""
 
     def _column(self, name: str) -> Formula:
         if name not in self._people.names:
             names = [one if one.isidentifier() else f"`{one}`" for one in self._people.names]
-            near = get_close_matches(name, self._people.names, n=1)
-            known = few(names[:_SHOWN], len(names))
-            hint = f"did you mean {near[0]}?" if near else f"known here: {known}"
+            folded = {one.casefold(): one for one in self._people.names}
+            near = get_close_matches(name.casefold(), folded, n=1)
+            hint = f"known here: {few(names[:_SHOWN], len(names))}"
+            if near:
+                hint = f"did you mean {folded[near[0]]}?"
+            elif name in self._people.segments:
+                hint = f"a text is written '{name}'"
             self._refuse(f"no recipient has {name}; {hint}")
         try:
             kind = self._people.kind(name)
