@@ -18,6 +18,7 @@ from dialsim.engine.world import World
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario as Model
 from dialsim.testing import Sketch, assert_no_violations
+from oracle.given import Files
 from oracle.records import Reading
 from oracle.scenarios import Scenario
 from oracle.second_reading import second_reading
@@ -28,9 +29,10 @@ Agree = Callable[..., Reading]
 AROUND = 6  # rows shown before and after the first that differs
 
 
-def loaded(written: Scenario) -> Model:
+def loaded(written: Scenario, files: Files | None = None) -> Model:
     """Load the text of a file, such as a random one, as a scenario."""
-    return loads(json.dumps(written))
+    contents = {name: text.encode() for name, text in (files or {}).items()}
+    return loads(json.dumps(written), files=contents)
 
 
 def run(sketch: Sketch, seed: int | None = None, replication: int = 0) -> Trace:
@@ -42,15 +44,18 @@ def run(sketch: Sketch, seed: int | None = None, replication: int = 0) -> Trace:
     return trace
 
 
-def agreed(written: Sketch | Scenario, whence: str = "a sketch") -> Reading:
+def agreed(
+    written: Sketch | Scenario, whence: str = "a sketch", files: Files | None = None
+) -> Reading:
     """Return the trace on which all readings agree: both engines', and the naive one if it applies.
 
     Tests have it as the fixture `agreed`.
     """
     scenario = json.loads(written.text) if isinstance(written, Sketch) else written
-    read = loaded(scenario)
+    read = loaded(scenario, files)
     first, second = (first_reading(run_world(World(read), name)) for name in ENGINES)
-    last = second_reading(scenario) if is_scripted(scenario) else first
+    scripted = files is not None or is_scripted(scenario)
+    last = second_reading(scenario, files=files) if scripted else first
     for name, reading in zip(ENGINES, (first, second), strict=True):
         assert_both_agree(reading, last, f"{whence}, {name}")
     return last

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from engine.readings import Agree
-from oracle.scenarios import Scenario, random_scenario, scripted_scenarios
+from oracle.scenarios import Scenario, listed_scenario, random_scenario, scripted_scenarios
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,16 @@ from oracle.scenarios import Scenario, random_scenario, scripted_scenarios
 )
 def test_all_readings_agree_on_a_random_scenario(agreed: Agree, seed: int) -> None:
     agreed(random_scenario(seed), f"random_scenario({seed})")
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(30), *(pytest.param(s, marks=pytest.mark.slow) for s in range(30, 400))]
+)
+def test_all_readings_agree_on_whom_a_file_has_called_in_which_order(
+    agreed: Agree, seed: int
+) -> None:
+    scenario, files = listed_scenario(seed)
+    agreed(scenario, f"listed_scenario({seed})", files)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ constants.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -134,6 +135,50 @@ class Schedule:
             retry_interval=interval if interval is not None else HOUR if attempts > 1 else 0,
             remove_duplicates=bool(body.get("removeDuplicates")),
         )
+
+
+Files = dict[str, str]
+"""Texts of CSVs by the names in a scenario."""
+
+
+def recipients(listed: Any, files: Files, schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """A campaign's people: its list, or those of a file whom where, sort and first choose (C12)."""
+    if isinstance(listed, list):
+        return listed
+    rows = [*csv.DictReader(files[listed["file"]].splitlines())]
+    names = {id(row): _names(row, schema) for row in rows}
+
+    def value(formula: str, row: dict[str, str]) -> Any:
+        # Formulas are written as in Python, which is then what they mean.
+        return eval(formula, {"__builtins__": {}}, names[id(row)])
+
+    if "where" in listed:
+        rows = [row for row in rows if value(listed["where"], row)]
+    sort = listed.get("sort", [])
+    keys = [sort] if isinstance(sort, str) else sort
+    rows.sort(key=lambda row: [value(key, row) for key in keys])
+    return [_person(row) for row in rows[: listed.get("first")]]
+
+
+def _names(row: dict[str, str], schema: dict[str, Any]) -> dict[str, Any]:
+    """What a formula may name: the segment, and parameters, some from the agent's defaults."""
+    names: dict[str, Any] = {"segment": row["segment"], "true": True, "false": False}
+    for name, entry in schema.items():
+        cell = row.get(f"agentParams.{name}", "")
+        read = {"number": float, "boolean": "true".__eq__, "text": str}[entry["type"]]
+        names[name] = read(cell) if cell else entry.get("default")
+    return names
+
+
+def _person(row: dict[str, str]) -> dict[str, Any]:
+    history: dict[str, Any] = {
+        key.removeprefix("history."): cell
+        for key, cell in row.items()
+        if key.startswith("history.") and cell
+    }
+    if history:
+        history["callAttempt"] = int(history["callAttempt"])
+    return {"tel": row["tel"], "script": row["script"], "history": history}
 
 
 @dataclass

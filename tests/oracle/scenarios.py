@@ -8,13 +8,15 @@ result.
 
 from __future__ import annotations
 
+import csv
+import io
 import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 
-from oracle.given import HOUR, MINUTE, SECOND, clock_start, instant
+from oracle.given import HOUR, MINUTE, SECOND, Files, clock_start, instant, recipients
 from oracle.second_reading import second_reading
 
 MONDAY = instant("2026-01-04T17:00:00Z")  # 2026-01-05, midnight in Thailand
@@ -39,6 +41,64 @@ def nasty_scenario(rng: random.Random) -> Scenario:
     for _ in range(rng.choice((0, 1, 1, 2, 2, 3))):
         add_trouble(rng, scenario)
     return scenario
+
+
+def listed_scenario(seed: int) -> tuple[Scenario, Files]:
+    """The same with people in files, some of whom are chosen and sorted, and the files."""
+    rng = random.Random(seed)
+    scenario, files = Draft(rng).scenario(), {}
+    for organization in scenario["organizations"]:
+        for agent in organization["agents"]:
+            agent["paramsSchema"] = SCHEMA
+        for campaign in organization["campaigns"]:
+            if campaign["recipients"]:
+                name = f"{organization['name']}-{campaign['name']}.csv"
+                files[name] = people_file(rng, campaign["recipients"])
+                campaign["recipients"] = choice_of(rng, {"file": name}, files)
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        add_trouble(rng, scenario, files)
+    return scenario, files
+
+
+SCHEMA = {
+    "amount": {"type": "number"},
+    "vip": {"type": "boolean"},
+    "due": {"type": "number", "default": 3},
+}
+CONDITIONS = (
+    "amount > 2", "segment == 'a'", "segment != 'a' and 1 <= amount < 4", "not vip or amount < 2",
+    "due == 3", "segment < 'b' or amount / due >= 1", "true if vip else amount != 2",
+)  # fmt: skip
+KEYS = (
+    "-amount", "amount", "segment", "vip", "amount * due - 2", "-amount if vip else due",
+    "amount > 1 and vip",
+)  # fmt: skip
+
+
+def people_file(rng: random.Random, people: list[Scenario]) -> str:
+    """A CSV of people with segments, parameters and their histories; many are alike."""
+    history = ["callAttempt", "latestCallStatus", "lastEndedAt", "lastCallerId"]
+    heads = ["tel", "script", "segment", *(f"agentParams.{name}" for name in SCHEMA)]
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow([*heads, *(f"history.{name}" for name in history)])
+    for person in people:
+        amount, vip = rng.choice((0, 1, 2, 3, 5)), rng.choice(("true", "false"))
+        own = [rng.choice(("a", "b", "")), amount, vip, rng.choice((1, 2, "", ""))]
+        past = person.get("history", {})
+        lines.writerow([person["tel"], person["script"], *own, *map(past.get, history)])
+    return text.getvalue()
+
+
+def choice_of(rng: random.Random, block: Scenario, files: Files) -> Scenario:
+    """Some of where, sort and first, which leave somebody."""
+    if rng.random() < 0.6:
+        chosen = block | {"where": rng.choice(CONDITIONS)}
+        block = chosen if recipients(chosen, files, SCHEMA) else block
+    if rng.random() < 0.7:
+        keys = rng.sample(KEYS, rng.choice((1, 1, 2)))
+        block = block | {"sort": keys[0] if len(keys) == 1 else keys}
+    return block | ({"first": rng.randint(1, 6)} if rng.random() < 0.5 else {})
 
 
 def iso(at: int) -> str:
@@ -361,9 +421,9 @@ class Trouble:
                 body["endDateTime"] = iso(at)
 
 
-def add_trouble(rng: random.Random, scenario: Scenario) -> None:
+def add_trouble(rng: random.Random, scenario: Scenario, files: Files | None = None) -> None:
     """Actions and endDateTimes where the scenario's calls and campaigns move."""
-    reading = second_reading(scenario)
+    reading = second_reading(scenario, files=files)
     start = clock_start(scenario)
     for organization in scenario["organizations"]:
         trouble = Trouble(rng, organization, start)

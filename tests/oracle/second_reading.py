@@ -16,6 +16,7 @@ from typing import Any
 from oracle.given import (
     Action,
     Engine,
+    Files,
     Past,
     Schedule,
     Share,
@@ -23,6 +24,7 @@ from oracle.given import (
     clock_start,
     duration,
     instant,
+    recipients,
     script,
 )
 from oracle.records import Book, Call, Campaign, Organization, Person, Reading
@@ -30,19 +32,23 @@ from oracle.records import Book, Call, Campaign, Organization, Person, Reading
 MOST_INSTANTS = 2_000_000  # more than any scenario meant for this reading has
 
 
-def second_reading(scenario: dict[str, Any], also: Iterable[int] = ()) -> Reading:
+def second_reading(
+    scenario: dict[str, Any], also: Iterable[int] = (), files: Files | None = None
+) -> Reading:
     """Read the rules over a scenario without chance, a dict as parsed from its file.
 
-    Every recipient stands in a list with `tel` and `script`; setup times are constants.
+    Every recipient stands in a list, or in one of `files`, with `tel` and `script`; setup times are
+    constants.
     """
-    return Run(scenario).to_its_end(sorted(also))
+    return Run(scenario, files or {}).to_its_end(sorted(also))
 
 
 class Run(Book):
     """A scenario worked off instant by instant."""
 
-    def __init__(self, scenario: dict[str, Any]) -> None:
+    def __init__(self, scenario: dict[str, Any], files: Files) -> None:
         super().__init__()
+        self.files = files
         behaviours = scenario["behaviours"]
         left_out = behaviours["default"]["setupTime"]
         self.setups = {
@@ -62,9 +68,11 @@ class Run(Book):
         limit, allowed = given["maxConcurrentCalls"], given.get("callingAllowed", True)
         window = duration(given.get("duplicateCallAlert", {}).get("window", 0))
         organization = Organization(position, given["name"], limit, allowed, setup, window)
+        schemas = {a["name"]: a.get("paramsSchema", {}) for a in given["agents"]}
         for c, entry in enumerate(given["campaigns"]):
             campaign = Campaign(organization, c, entry["name"], entry["agent"])
-            for index, recipient in enumerate(entry["recipients"]):
+            people = recipients(entry["recipients"], self.files, schemas[entry["agent"]])
+            for index, recipient in enumerate(people):
                 past, steps = Past.of(recipient.get("history")), script(recipient["script"])
                 person = Person(campaign, index, recipient["tel"], steps, past)
                 if past is not None and past.answered:
