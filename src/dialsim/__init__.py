@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from dialsim.logs.replay import Replayed, replay
     from dialsim.logs.verify import Verified, check
     from dialsim.results.excel import for_excel
+    from dialsim.results.figures import OwnFigure
     from dialsim.results.result import Result, open, run
     from dialsim.sandbox.client.sandbox import Sandbox
     from dialsim.scenario.behaviour import behaviour
@@ -73,6 +74,7 @@ _HOMES = {
     "NotKept": "dialsim.errors",
     "Optimum": "dialsim.experiments.optimum",
     "OutputError": "dialsim.errors",
+    "OwnFigure": "dialsim.results.figures",
     "Plan": "dialsim.experiments.plan",
     "RecordedCalls": "dialsim.logs.record",
     "Refused": "dialsim.errors",
@@ -127,6 +129,7 @@ __all__ = [
     "NotKept",
     "Optimum",
     "OutputError",
+    "OwnFigure",
     "Plan",
     "RecordedCalls",
     "Refused",

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+import dialsim
 from cli.program import ROOT, dialsim_process
 from experiments.program import PATIENCE_S, start, wait_until, writes
 from experiments.test_kills import ENDLESS, RUN, contents
+from experiments.test_own_figures import SMALL
 from experiments.test_same_runs import optimum
 
 pytestmark = [
@@ -60,6 +62,20 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[Program]]]:
     for program in (*workers, scheduler):
         program.kill()
         program.wait()
+
+
+def test_figures_by_functions_of_this_file_are_computed_by_a_cluster(
+    cluster: tuple[str, list[Program]],
+) -> None:
+    address, _ = cluster
+    least = 3
+    figures = {"busy": lambda result: int((result.calls.status == "BUSY").sum()) + least}
+    here, there = (
+        dialsim.replicate(dialsim.loads(SMALL), 6, figures=figures, **place)  # type: ignore[arg-type]
+        for place in ({"jobs": 1}, {"dask": address})
+    )
+    assert here.runs["busy"].tolist() == there.runs["busy"].tolist()
+    assert here.runs["busy"].nunique() > 1
 
 
 def test_a_cluster_that_loses_a_worker_gives_the_same_bytes(

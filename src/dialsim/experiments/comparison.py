@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.expression import Expression, read_figures
+from dialsim.experiments.expression import Expression, ShownFigures, read_figures
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import RunSettings, runner
@@ -105,7 +105,7 @@ def compare(
     files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
     replications: int = 50,
     *,
-    figures: str | Sequence[str] = (),
+    figures: ShownFigures = (),
     decide: str | None = None,
     indifference: float = INDIFFERENCE,
     baseline: str | None = None,
@@ -124,7 +124,9 @@ def compare(
         raise ExperimentError(f"a comparison needs 2 files or more, not {len(named)}")
     if replications < 2:
         raise ExperimentError(f"a comparison needs 2 replications or more, not {replications}")
-    shown, *_ = [read_figures(figures, part) for part in named.values()]
+    read = {name: read_figures(figures, part) for name, part in named.items()}
+    named = {name: scenario for name, (scenario, _) in read.items()}
+    (_, shown), *_ = read.values()
     names, scenarios = [*named], [*named.values()]
     deciding = None
     if decide is not None:

@@ -94,7 +94,10 @@ def estimates(
     ]
     # Expressions name places themselves, so all of them are figures of the run.
     whole = {"scope": "run", "organization": None, "campaign": None}
+    have = figure_columns(frames["run"])
     for expression, values in shown:
+        if expression.text in have:
+            continue
         known = expression.facts_in_tables(runs, bounds)
         row = estimate(expression.text, values, confidence, known, expression.by_median)
         rows.append(whole | row)
@@ -263,8 +266,11 @@ def differences(
         for row in _compared(frame, scope, (other, baseline), level, runs, all_bounds, days)
     ]
     whole = {"scope": "run", "organization": None, "campaign": None}
+    have = figure_columns(frames["run"])
     for other in others:
         for (expression, values), (_, base) in zip(shown[other], shown[baseline], strict=True):
+            if expression.text in have:
+                continue
             find = expression.facts_in_tables
             sides = [(find, runs[name], all_bounds[name]) for name in (other, baseline)]
             statistic = MEDIAN if expression.by_median else MEAN

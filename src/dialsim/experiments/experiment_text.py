@@ -131,9 +131,9 @@ _MEDIAN_COLUMNS = ("half", "95 % interval", "5 %", "95 %")
 def _with_unit(expression: Expression) -> str:
     label = expression.measure.label
     return (
-        expression.text
+        expression.label
         if not label or expression.unit in SAY_THEIRS
-        else (f"{expression.text} ({label})")
+        else (f"{expression.label} ({label})")
     )
 
 
@@ -454,7 +454,7 @@ def _difference_table(
         if (name, "finish_seconds") in known
     ]
     labels = ("median finish", *map(day_label, days), *(MAIN[figure] for figure in shown))
-    return FigureTable(title, (*labels, *(e.text for e in expressions)), tuple(rows))
+    return FigureTable(title, (*labels, *(e.label for e in expressions)), tuple(rows))
 
 
 def days_that_tell(table: pd.DataFrame) -> list[str]:

@@ -31,7 +31,7 @@ from dialsim.experiments.facts import facts, follows_answers, range_of
 from dialsim.experiments.figure_names import FigureName, FigureNames, Place
 from dialsim.experiments.intervals import Jump, Known
 from dialsim.interface.phrases import kind_of
-from dialsim.results.figures import Unit
+from dialsim.results.figures import OWN_FIGURES, Unit, declared
 from dialsim.scenario.units import parse_duration
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from dialsim.experiments.known_bounds import KnownBounds
     from dialsim.experiments.run_figures import RunFigures
+    from dialsim.results.figures import OwnFigure
+    from dialsim.results.result import Result
     from dialsim.scenario.scenario import Scenario
 
 
@@ -224,6 +226,12 @@ class Expression:
     def name(self) -> str:
         """Name: the figure's name, or the text."""
         return self.text
+
+    @property
+    def label(self) -> str:
+        """Name in printed tables and plots: the label of a figure by a function, or the text."""
+        own = OWN_FIGURES.get(self.text)
+        return self.text if own is None else own.label or self.text
 
     @property
     def is_figure(self) -> bool:
@@ -505,18 +513,32 @@ def read_shown(text: str, scenario: Scenario) -> Expression:
     return _Mean(text.strip(), inner.measure, inner)
 
 
-def read_figures(figures: str | Sequence[str], scenario: Scenario) -> list[Expression]:
-    """Read the argument `figures` of an experiment: one expression, or several.
+OwnFigures = Mapping[str, "Callable[[Result], float] | OwnFigure"]
+ShownFigures = str | OwnFigures | Sequence["str | OwnFigures"]
+"""Expressions, and functions of a `Result` by the names of their figures."""
 
-    Raises ExperimentError as `read_expression` does, and for other values.
+
+def read_figures(figures: ShownFigures, scenario: Scenario) -> tuple[Scenario, list[Expression]]:
+    """Read the argument `figures` of an experiment: expressions, and figures by functions.
+
+    Returns the scenario with the latter. Raises ExperimentError as `read_expression` does, and for
+    other values.
     """
-    listed = [figures] if isinstance(figures, str) else figures
-    if not isinstance(listed, Sequence) or not all(isinstance(text, str) for text in listed):
+    listed = [figures] if isinstance(figures, str | Mapping) else figures
+    if not isinstance(listed, Sequence) or not all(
+        isinstance(part, str | Mapping) for part in listed
+    ):
         raise ExperimentError(
-            "figures are names or expressions such as cost / people_reached, "
+            "figures are names or expressions such as cost / people_reached, or functions by name, "
             f"not {kind_of(figures)}"
         )
-    return [read_shown(text, scenario) for text in listed]
+    functions = [part for part in listed if isinstance(part, Mapping)]
+    own = declared({name: one for part in functions for name, one in part.items()})
+    if own:
+        both = {one.name: one for one in (*scenario.own_figures, *own)}
+        scenario = scenario.with_own_figures((*both.values(),))
+    texts = [[part] if isinstance(part, str) else [*part] for part in listed]
+    return scenario, [read_shown(text, scenario) for part in texts for text in part]
 
 
 _LONGEST, _DEEPEST = 2000, 50

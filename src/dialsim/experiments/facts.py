@@ -23,6 +23,7 @@ from dialsim.experiments.run_figures import ATTEMPTS
 from dialsim.interface.instants import DAY
 from dialsim.results.figures import (
     COST_PER,
+    OWN_FIGURES,
     REACH,
     Unit,
     is_instant,
@@ -91,14 +92,17 @@ def expected_mean(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownB
 def follows_answers(figure: FigureName, bounds: KnownBounds) -> bool:
     """True if talk times cannot change a figure, because it counts people or their answers."""
     unit, name = unit_of(figure.name), figure.name
+    if name in OWN_FIGURES:
+        return bounds.certain(name)
     counts = unit in (Unit.PEOPLE, Unit.CONVERSATIONS) or name.startswith(REACH)
     return bounds.certain(name) or (bounds.steady and (counts or name in _BY_ANSWERS))
 
 
 def range_of(figure: FigureName) -> tuple[float, float]:
     """Return the smallest and the greatest possible value; of an instant, since the start."""
-    least = -inf if is_worth(figure.name) else 0.0
-    return least, 1.0 if unit_of(figure.name) is Unit.SHARE else inf
+    is_share = unit_of(figure.name) is Unit.SHARE
+    own = figure.name in OWN_FIGURES and not is_share
+    return -inf if own or is_worth(figure.name) else 0.0, 1.0 if is_share else inf
 
 
 def _is_priced(name: str) -> bool:

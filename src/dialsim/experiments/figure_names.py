@@ -109,7 +109,8 @@ class FigureNames:
         self._campaigns: dict[Place, str] = {}
         self._places: dict[tuple[str, ...], list[Place]] = {}
         self._columns: dict[tuple[str, ...], dict[str, set[_Agent]]] = {}
-        for name in NUMBERS:
+        self._own_names = {own.name for own in scenario.own_figures}
+        for name in (*NUMBERS, *self._own_names):
             self._columns[name,] = {name: set()}
         for block in filter(None, BLOCKS):
             for name in [name for name in NUMBERS if name.startswith(f"{block}_")]:
@@ -166,6 +167,8 @@ class FigureNames:
     def _own(self, place: Place, key: tuple[str, ...]) -> list[str]:
         """Return the columns of a name at a place."""
         columns = self._columns[key].items()
+        if key[0] in self._own_names and place != (None, None):
+            return []
         # Counts of several agents add up; costs per conversation do not.
         own = [column for column, agents in columns if self._has(place, agents)]
         return own if len(own) == 1 or key[0] != COST_PER.rstrip("_") else []

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.windows import Windows
 from dialsim.interface.instants import DAY, THAI_OFFSET, WEEK
-from dialsim.results.figures import follows_calls
+from dialsim.results.figures import OWN_FIGURES, follows_calls
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Constant, Empirical, Triangular, Uniform
 
@@ -159,6 +159,8 @@ class KnownBounds:
             return True
         if figure in ("attempts", "attempts_per_person_mean") and self.people and self.once:
             return True
+        if figure in OWN_FIGURES:
+            return self.results and self.calls
         return self.results if follows_calls(figure) else self.calls
 
     def calendars_of(self, place: Place) -> list[Calendar]:

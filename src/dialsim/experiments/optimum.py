@@ -31,7 +31,12 @@ import numpy as np
 from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Baseline
 from dialsim.experiments.estimates import check_confidence, undominated
-from dialsim.experiments.expression import Expression, read_expression
+from dialsim.experiments.expression import (
+    Expression,
+    OwnFigures,
+    read_expression,
+    read_figures,
+)
 from dialsim.experiments.facts import expected_mean, facts_needed
 from dialsim.experiments.figure_names import COST, FigureName
 from dialsim.experiments.fluid import (
@@ -299,6 +304,7 @@ def optimize(
     seed: int | None = None,
     known: Callable[[str], object] | None = None,
     within: float | None = None,
+    figures: OwnFigures | None = None,
     **settings: Unpack[RunSettings],
 ) -> Optimum:
     """Find the combination of several settings that meets all goals and does best.
@@ -322,6 +328,7 @@ def optimize(
         raise ExperimentError("a plan needs 2 replications or more, and no more than their maximum")
     if not 0 <= indifference < 1:
         raise ExperimentError(f"the indifference is a share such as 0.01, not {indifference}")
+    scenario, _ = read_figures(figures or (), scenario)
     goals = [goal] if isinstance(goal, str) else list(goal or ())
     objective = read_objective(maximize, minimize, scenario)
     if not goals and objective is None:

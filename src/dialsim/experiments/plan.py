@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import check_confidence
+from dialsim.experiments.expression import OwnFigures, read_figures
 from dialsim.experiments.goal import (
     ClauseFinding,
     GoalEstimate,
@@ -177,6 +178,7 @@ def plan(
     seed: int | None = None,
     known: Callable[[str], object] | None = None,
     within: float | None = None,
+    figures: OwnFigures | None = None,
     **settings: Unpack[RunSettings],
 ) -> Plan:
     """Find the smallest (largest, cheapest) value at a path that meets a goal.
@@ -185,7 +187,8 @@ def plan(
     `step` is the distance of values (1, 1m, 1h, or a hundredth of the range). Every value tried
     gets `replications` runs, decisive ones up to `max_replications`. `known` is called during the
     search with the findings so far, and the total of `progress` is an estimate. After `within`
-    seconds the search stops with the findings so far. The other arguments are as in `replicate`.
+    seconds the search stops with the findings so far. `figures` are functions of a `Result` by the
+    names that the goal has for their figures. The other arguments are as in `replicate`.
     Raises ExperimentError for an unreadable goal or range, ScenarioError for a value that the
     scenario cannot have.
 
@@ -194,6 +197,7 @@ def plan(
     [[1, True, True]]
     """
     check_confidence(confidence)
+    scenario, _ = read_figures(figures or (), scenario)
     if objective not in ("smallest", "largest", "cheapest"):
         raise ExperimentError(f"there is no objective {objective}: smallest, largest or cheapest")
     if objective == "cheapest" and scenario.costs is None:

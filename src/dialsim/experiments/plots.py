@@ -28,7 +28,7 @@ from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.variants import AmountKind, read_amount, setting_noun, setting_text
 from dialsim.interface.instants import DAY, HOUR, minute_text, short_text
 from dialsim.interface.phrases import counted
-from dialsim.results.figures import Unit
+from dialsim.results.figures import OWN_FIGURES, Unit
 from dialsim.results.plots.drawing import (
     BLACK,
     BLUE,
@@ -75,7 +75,8 @@ def drawn(figure: Expression, values: object, origin: datetime | None) -> NDArra
 
 def amount_axis(axis: Axis, figure: Expression) -> str:
     """Format an axis for a figure; returns its label."""
-    name = figure.name.replace("_", " ") if figure.is_figure else figure.text
+    is_declared = figure.is_figure and figure.text not in OWN_FIGURES
+    name = figure.name.replace("_", " ") if is_declared else figure.label
     if figure.is_instant:
         instant_axis(axis)
         return f"{name}, Thai time"
@@ -84,7 +85,7 @@ def amount_axis(axis: Axis, figure: Expression) -> str:
         axis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))
         return name
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.5g}"))
-    if not figure.is_figure:
+    if not is_declared:
         return f"{name} ({figure.measure.label})" if figure.measure.label else name
     if figure.unit in (Unit.SECONDS, Unit.MINUTES):
         return f"{name.rpartition(' ')[0]} ({figure.unit})"

@@ -14,7 +14,7 @@ import numpy as np
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import estimates
-from dialsim.experiments.expression import Expression, read_figures, read_shown
+from dialsim.experiments.expression import Expression, ShownFigures, read_figures, read_shown
 from dialsim.experiments.intervals import CONFIDENCE, mean_interval, quantile_interval
 from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
 from dialsim.experiments.run_figures import (
@@ -125,7 +125,7 @@ def replicate(
     *,
     seed: int | None = None,
     precision: Mapping[str, float] | str | None = None,
-    figures: str | Sequence[str] = (),
+    figures: ShownFigures = (),
     max_replications: int = 1000,
     jobs: int | None = None,
     dask: str | None = None,
@@ -138,10 +138,12 @@ def replicate(
     With `precision`, such as `{"finish": 0.02}` or `"finish=2%"`, `replications` is the first
     stage, and runs are added until the 95 % interval of each named mean is that narrow, up to
     `max_replications`. `figures` are further expressions to show, such as
-    `"cost / people_reached"`. The runs are made by `jobs` processes (None: one per processor), or
-    by the workers of the Dask scheduler `dask`, with equal results. `store` is a folder that keeps
-    finished replications and is not run again. `progress(done, total)` counts runs. `engine` is
-    "simpy", "compiled", or "auto" for the faster one; the results are equal.
+    `"cost / people_reached"`, or functions of a `Result` by name, `{"gap90": function}`, which are
+    figures from then on; `OwnFigure` gives a unit and a label. The runs are made by `jobs`
+    processes (None: one per processor), or by the workers of the Dask scheduler `dask`, with equal
+    results. `store` is a folder that keeps finished replications and is not run again.
+    `progress(done, total)` counts runs. `engine` is "simpy", "compiled", or "auto" for the faster
+    one; the results are equal.
 
     Raises ExperimentError for invalid arguments, ReplicationFailed, WorkersLost.
 
@@ -151,8 +153,8 @@ def replicate(
     """
     if replications < 1:
         raise ExperimentError(f"the number of replications must be 1 or more, not {replications}")
+    scenario, shown = read_figures(figures, scenario)
     wanted = precisions(precision, scenario)
-    shown = read_figures(figures, scenario)
     spec = RunSpec(scenario, seed)
     with runner(jobs, dask, store, progress, engine) as place:
         reached = _reach_precision(place, spec, replications, max_replications, wanted)

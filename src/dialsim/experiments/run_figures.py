@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
@@ -156,6 +156,13 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
         )
         for part in result.part.every()
     )
+    wanted = [own for own in reading.world.scenario.own_figures if not asked or own.name in asked]
+    if wanted:
+        whole = {own.name: own.value(result) for own in wanted}
+        scopes = tuple(
+            replace(part, values=part.values | whole) if part.scope == "run" else part
+            for part in scopes
+        )
     reached: tuple[int, ...] = ()
     if asked is None:
         reached = ProgressCurve(reading.campaigns.values()).marks(MARKS)

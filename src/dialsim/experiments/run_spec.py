@@ -76,7 +76,8 @@ class RunSpec:
             replication,
             engine,
             asked,
-            None if asked is None else self.relatives.family,
+            # A figure by a function may depend on settings that change no call
+            None if asked is None or self.scenario.own_figures else self.relatives.family,
         )
 
     @property

@@ -25,7 +25,7 @@ import numpy as np
 from dialsim.errors import ExperimentError
 from dialsim.experiments.breaches import Breach, breaches_of
 from dialsim.experiments.estimates import Measured, check_baseline, differences, estimates
-from dialsim.experiments.expression import Expression, read_expression, read_figures
+from dialsim.experiments.expression import Expression, ShownFigures, read_expression, read_figures
 from dialsim.experiments.intervals import CONFIDENCE, Values
 from dialsim.experiments.known_bounds import KnownBounds
 from dialsim.experiments.looks import Looks
@@ -291,10 +291,8 @@ class Sweep(RunTables):
         """Return the same runs with further expressions to show, such as `cost /
         people_reached`.
         """
-        shown = read_figures(figures, self.scenario)
-        return Sweep(
-            self.scenario, self.variants, self.figures, self.all_bounds, shown, self.decided
-        )
+        scenario, shown = read_figures(figures, self.scenario)
+        return Sweep(scenario, self.variants, self.figures, self.all_bounds, shown, self.decided)
 
     def _intervals(self, confidence: float) -> pd.DataFrame:
         import pandas as pd
@@ -385,7 +383,7 @@ def sweep(
     vary: str | Mapping[str, Iterable[object]] | Sequence[Variant],
     replications: int = 50,
     *,
-    figures: str | Sequence[str] = (),
+    figures: ShownFigures = (),
     decide: str | None = None,
     indifference: float = INDIFFERENCE,
     baseline: str | None = None,
@@ -396,7 +394,7 @@ def sweep(
 
     `vary` maps paths to values, such as `{"lines": range(10, 60, 5)}`, and several paths are
     crossed; or it is a list of variants, or a text such as `lines=10..60:5`. `figures` are further
-    expressions to show, such as `"cost / people_reached"`.
+    expressions to show, such as `"cost / people_reached"`, or functions by name, as in `replicate`.
 
     With `decide`, a figure or an expression, `replications` is the maximum: a variant gets no more
     runs once that figure is certainly greater, or smaller, than the `baseline`'s (the name of a
@@ -415,7 +413,7 @@ def sweep(
     if not variants:
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
-    shown = read_figures(figures, scenario)
+    scenario, shown = read_figures(figures, scenario)
     names = [variant.name for variant in variants]
     deciding = None
     if decide is not None:

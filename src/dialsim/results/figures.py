@@ -9,18 +9,24 @@ names are public.
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import pickle
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import InitVar, dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
-from math import inf, isfinite
+from math import inf, isfinite, isnan
+from numbers import Real
+from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from dialsim.errors import ExperimentError
 from dialsim.interface.instants import MINUTE, duration_text, utc
-from dialsim.interface.phrases import percent
+from dialsim.interface.phrases import kind_of, percent
 from dialsim.results.bottleneck import Bottleneck
 from dialsim.results.compliance import COMPLIANCE, COUNTS
 from dialsim.results.counts import Fate, cost_of
@@ -28,6 +34,7 @@ from dialsim.webhooks.messages import Verdict
 
 if TYPE_CHECKING:
     from dialsim.results.parts import Part
+    from dialsim.results.result import Result
 
 T = TypeVar("T")
 
@@ -473,6 +480,112 @@ def _figures(declared: type[_Made], block: str = "") -> list[Figure]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class OwnFigure:
+    """Figure of a run that a function computes from its `Result`, for the argument `figures`.
+
+    `unit` is one of the units of figures (`s`, `min`, `share`, `people`, `calls`, `currency`, …) or
+    empty; `label` is shown in plots and printed tables. The function returns a number, NaN where
+    the figure is not defined. It runs in the workers, so it must not depend on the state of this
+    process.
+
+    >>> late = dialsim.OwnFigure(lambda result: len(result.calls), unit="calls", label="all calls")
+    >>> runs = dialsim.replicate(scenario, 3, figures={"all_calls": late}, jobs=1)
+    >>> bool(runs.runs.all_calls.min() >= 40)
+    True
+    """
+
+    function: Callable[[Result], float]
+    unit: str = ""
+    label: str = ""
+    name: str = ""
+
+    def __reduce__(self) -> tuple[Callable[[bytes], OwnFigure], tuple[bytes]]:
+        # cloudpickle, which Dask uses too: pickle rejects lambdas, and functions of a notebook
+        from cloudpickle import dumps
+
+        return _own_figure, (dumps((self.function, self.unit, self.label, self.name)),)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of name, source, and the values that the function is bound to."""
+        code = getattr(self.function, "__code__", None)
+        if code is None:
+            from cloudpickle import dumps
+
+            said = dumps(self.function)
+        else:
+            try:
+                source = inspect.getsource(self.function)
+            except (OSError, TypeError):  # made by exec, or at a prompt
+                source = ""
+            cells = [cell.cell_contents for cell in self.function.__closure__ or ()]
+            # One line may have several lambdas, which only their code tells apart
+            bound = (self.function.__defaults__, cells, code.co_code, code.co_consts, code.co_names)
+            said = repr((source, *map(_plain, bound))).encode()
+        return hashlib.sha256(self.name.encode() + b"\0" + said).hexdigest()
+
+    def value(self, result: Result) -> float:
+        """Return the figure of a run. Raises ExperimentError that names the figure."""
+        try:
+            found = self.function(result)
+        except Exception as error:
+            raise ExperimentError(
+                f"the figure {self.name} raised {type(error).__name__}: {error}"
+            ) from error
+        if isinstance(found, bool | np.bool_) or not isinstance(found, Real):
+            raise ExperimentError(f"the figure {self.name} returned {found!r:.60}, not a number")
+        if self.unit == Unit.SHARE and not (isnan(found) or 0 <= found <= 1):
+            raise ExperimentError(
+                f"the figure {self.name} returned {found}, not a share between 0 and 1"
+            )
+        return float(found)
+
+
+def _own_figure(packed: bytes) -> OwnFigure:
+    """Return a figure from its pickled fields."""
+    return OwnFigure(*pickle.loads(packed))
+
+
+def _plain(value: object) -> str:
+    """Return a text of a value that is the same in all processes."""
+    if isinstance(value, frozenset):  # in an order that differs from process to process
+        return _plain(sorted(map(_plain, value)))
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(_plain, value))})"
+    if isinstance(value, CodeType):
+        return _plain((value.co_code, value.co_consts, value.co_names))
+    text = repr(value)
+    return text if " at 0x" not in text else getattr(value, "__qualname__", type(value).__name__)
+
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_TAKEN = ("replication", "organization", "campaign", "variant", "runs", "unfinished")
+
+
+def declared(functions: Mapping[str, object]) -> tuple[OwnFigure, ...]:
+    """Return figures by functions, and register them. Raises ExperimentError for wrong ones."""
+    made = []
+    for name, given in functions.items():
+        own = given if isinstance(given, OwnFigure) else OwnFigure(cast("Any", given))
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ExperimentError(f"{name!r} is no name of a figure: letters, digits and _")
+        prefixes = (*CUMULATIVE, *OF_AGENTS, COMPLIANCE)
+        has_meaning = is_instant(name) or is_done_by(name) or name.startswith(prefixes)
+        if has_meaning or name in (*_BY_NAME, *_TAKEN):
+            raise ExperimentError(f"there is a figure or column {name} already: use another name")
+        if not callable(own.function):
+            raise ExperimentError(
+                f"the figure {name} is a function of a Result, not {kind_of(own.function)}"
+            )
+        if own.unit not in [*Unit] or own.unit == Unit.INSTANT:
+            units = ", ".join(unit for unit in Unit if unit not in ("", Unit.INSTANT))
+            raise ExperimentError(f"{name}: there is no unit {own.unit!r}; there are {units}")
+        made.append(replace(own, name=name))
+    OWN_FIGURES.update({own.name: own for own in made})
+    return tuple(made)
+
+
 BLOCKS = {"": Figures, "analyses": AnalysisFigures, "webhooks": WebhookFigures}
 """Blocks of figures by name; the figures of calls have no block name."""
 FIGURES = tuple(figure for block, made in BLOCKS.items() for figure in _figures(made, block))
@@ -490,6 +603,9 @@ MAIN = {
     if figure.label and figure.column and figure.column.table is table
 }
 """Figures in the tables of experiments, with their labels."""
+
+OWN_FIGURES: dict[str, OwnFigure] = {}
+"""Figures by functions, by name; the latest declaration of a name gives unit and label."""
 
 REACH = "reach_by_attempt_"
 """Prefix of the figures of single attempts: `reach_by_attempt_2`."""
@@ -546,7 +662,9 @@ def unit_of(column: str) -> Unit:
         return Unit.CONVERSATIONS
     if column.startswith(COST_PER):
         return Unit.PER_CONVERSATION
-    return _UNITS[column.removesuffix("_seconds") if is_instant(column) else column]
+    own = OWN_FIGURES.get(column)
+    name = column.removesuffix("_seconds") if is_instant(column) else column
+    return _UNITS[name] if own is None else Unit(own.unit)
 
 
 def unit_text(column: str) -> str:

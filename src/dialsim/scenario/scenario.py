@@ -150,6 +150,7 @@ class Scenario(Model):
 
     _origin: Origin | None = PrivateAttr(default=None)
     _remarks: tuple[Remark, ...] = PrivateAttr(default=())
+    _own_figures: tuple[Any, ...] = PrivateAttr(default=())
 
     @property
     def origin(self) -> Origin | None:
@@ -170,6 +171,17 @@ class Scenario(Model):
     def remarks(self) -> tuple[Remark, ...]:
         """Warnings with their subjects."""
         return self._remarks
+
+    @property
+    def own_figures(self) -> tuple[Any, ...]:
+        """Figures by functions (`results.figures.OwnFigure`), which experiments compute as well."""
+        return self._own_figures
+
+    def with_own_figures(self, figures: tuple[Any, ...]) -> Scenario:
+        """Return a copy with other figures by functions."""
+        copy = self.model_copy()
+        copy._own_figures = figures
+        return copy
 
     @property
     def holidays(self) -> list[int]:
@@ -201,6 +213,8 @@ class Scenario(Model):
         if self.calendar is not None:
             # The names of holidays come from packaged lists, not from the file, and decide on odds.
             content.update(repr([*self.calendar.names]).encode())
+        for own in self._own_figures:
+            content.update(own.digest.encode())
         return content.hexdigest()
 
     def with_(self, *overrides: str | Mapping[str, object], **values: object) -> Scenario:
@@ -219,7 +233,8 @@ class Scenario(Model):
         origin = self._origin
         if origin is None:
             raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
-        return origin.read(replace(origin, overrides=(*origin.overrides, *texts)))
+        varied = origin.read(replace(origin, overrides=(*origin.overrides, *texts)))
+        return varied.with_own_figures(self._own_figures)
 
     def to_yaml(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the scenario as a file, with its lists of people beside it, and return its path.
