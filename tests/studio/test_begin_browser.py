@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,13 +122,27 @@ def differences(tab: Tab, variant: str) -> dict[str, str]:
     }
 
 
-def test_evening_lines_against_flat_lines(tab: Tab) -> None:
+def test_evening_lines_against_flat_lines_are_on_the_sheet(
+    tab: Tab, browser: Any, tmp_path: Path
+) -> None:
     begin(tab, Lines="4")
     tab.button("Pin this variant").click()
     flat = tab.settled()
     tab.set("Evening lines", "12", "lines.17:00-24:00=12$")
     assert tab.settled() != flat
     assert " earlier" in differences(tab, "variant 1")["done, half of the runs"]
+    for language, said in (("English", "As planned, calling is done by"), ("ไทย", "ตามแผนนี้")):
+        tab.page.get_by_role("combobox", name="Language of the sheet").select_option(language)
+        with tab.page.expect_download() as downloaded:
+            tab.button("Save the sheet").click()
+        assert downloaded.value.suggested_filename == "export-sheet.html"
+        downloaded.value.save_as(tmp_path / "sheet.html")
+        sheet = browser.new_page()
+        sheet.goto((tmp_path / "sheet.html").as_uri())
+        assert said in sheet.inner_text("body")
+        assert "variant 1" in sheet.inner_text("table")
+        assert sheet.pdf(prefer_css_page_size=True).count(b"/Type /Page\n") == 1
+        sheet.close()
     tab.field("Evening lines").fill("")
     tab.field("Evening lines").press("Enter")
     tab.sees(tab.lines, "Nothing is changed")

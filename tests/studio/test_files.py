@@ -10,7 +10,15 @@ import pytest
 
 from dialsim.errors import ScenarioError, StudioError
 from dialsim.studio.estimate import Estimator, Pool
-from dialsim.studio.files import excel_file, open_path, opened, report_file, scenario_file
+from dialsim.studio.files import (
+    THE_FILE,
+    excel_file,
+    open_path,
+    opened,
+    report_file,
+    scenario_file,
+    sheet_file,
+)
 from dialsim.studio.state import StudioState
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -47,6 +55,11 @@ def test_the_page_and_the_workbook_are_of_what_is_shown() -> None:
     assert (page.name, page.type) == ("First-campaign-report.html", "text/html")
     assert estimate.sentence in page.data.decode()
     assert "3 replications" in page.data.decode()
+    for code, said in (("en", "As planned, calling is"), ("th", "ตามแผนนี้")):
+        sheet = sheet_file(estimate, [("fewer", estimate), (THE_FILE, estimate)], code)
+        assert sheet.name == "First-campaign-sheet.html"
+        assert all(text in sheet.data.decode() for text in (said, f'lang="{code}"', "fewer"))
+    assert "ไฟล์เดิม" in sheet.data.decode()
     workbook = excel_file(state)
     assert workbook.name == "First-campaign-results.xlsx"
     assert workbook.data.startswith(b"PK")

@@ -147,13 +147,15 @@ def sheet_of(
     seed: int | None = None,
     compared: pd.DataFrame | None = None,
     baseline: str | None = None,
+    beside: Sequence[SettingRuns] = (),
 ) -> Sheet:
     """Return the sheet of a result; its `html` is the page, its `decision` the first sentence.
 
     `scenario` is required for a Plan and an Optimum: the one that was varied, with the `seed` of
     the search. Runs that lack figures, as those of a search without a store do, are repeated.
     `compared` are the differences of a Sweep or Comparison from its variant `baseline`, by default
-    those of `found.differences()`. Raises DialsimError for an unknown language.
+    those of `found.differences()`. `beside` are settings that Replications were compared with.
+    Raises DialsimError for an unknown language.
     """
     texts = language(language_code)
     match found:
@@ -162,7 +164,7 @@ def sheet_of(
         case Forecast():
             return _of_forecast(texts, found)
         case Replications():
-            return _of_replications(texts, found)
+            return _of_replications(texts, found, beside)
         case Sweep():
             base = baseline or found.baseline
             table = found.differences(base) if compared is None else compared
@@ -676,9 +678,11 @@ def _of_run(texts: Language, found: Result) -> Sheet:
     return setting.sheet(_as_planned(setting))
 
 
-def _of_replications(texts: Language, found: Replications) -> Sheet:
+def _of_replications(texts: Language, found: Replications, beside: Sequence[SettingRuns]) -> Sheet:
     setting = _Setting(texts, found.scenario, found.figures)
-    return setting.sheet(_as_planned(setting))
+    name = texts.gettext("this plan")
+    rows = [(SettingRuns(name, found.figures, found.bounds), ""), *((row, "") for row in beside)]
+    return setting.sheet(_as_planned(setting), rows=rows if beside else (), chosen=name)
 
 
 def _as_planned(setting: _Setting) -> str:

@@ -15,9 +15,13 @@ from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from dialsim.errors import StudioError
+from dialsim.experiments.estimates import SettingRuns
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
 from dialsim.experiments.variants import DRAWS
+from dialsim.language import language
 from dialsim.report.page import NAME as PAGE
+from dialsim.report.sheet import NAME as SHEET
+from dialsim.report.sheet import sheet_of
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import forecast_report, replications_report
 from dialsim.results.excel import NAME as WORKBOOK
@@ -72,6 +76,28 @@ def report_file(estimate: Estimate) -> SavedFile:
     return SavedFile(f"{_file_name(runs.scenario.name)}-{PAGE}", "text/html", page.encode())
 
 
+def sheet_file(
+    estimate: Estimate, compared: Sequence[tuple[str, Estimate]], code: str
+) -> SavedFile:
+    """Return the manager's sheet of the runs made, in a language, with the variants compared.
+
+    A forecast has no variants on its sheet, but earlier forecasts.
+    """
+    runs, texts = estimate.replications, language(code)
+    beside = [
+        # The scenario without changes; other names are the planner's own.
+        SettingRuns(texts.gettext("the file") if name == THE_FILE else name,
+                    other.replications.figures, other.replications.bounds)
+        for name, other in compared
+    ]  # fmt: skip
+    if estimate.standing is not None and len(runs) >= FEWEST_RUNS:
+        page = sheet_of(Forecast(runs, draws=estimate.draws), code)
+    else:
+        page = sheet_of(runs, code, beside=beside)
+    name = f"{_file_name(runs.scenario.name)}-{SHEET}"
+    return SavedFile(name, "text/html", page.html().encode())
+
+
 def excel_file(state: StudioState) -> SavedFile:
     """Return the first run of the current scenario as a workbook."""
     with TemporaryDirectory() as folder:
@@ -89,6 +115,8 @@ def _file_name(name: str) -> str:
 
 # -- in --------------------------------------------------------------------------------------------
 
+THE_FILE = "the file"
+"""Name of the scenario without changes, among variants."""
 MOST_BYTES = 200_000_000
 """Largest upload in bytes, also of an archive when decompressed."""
 ARCHIVE = ".zip"

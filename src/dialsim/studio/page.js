@@ -418,14 +418,18 @@ class StudioPage {
         this.copied.textContent = `Not allowed to copy; select it instead: ${text}`;
       }
     } }, `Copy ${what}`);
-    const saved = (what, label) => this.button(label, { kind: "save", what });
+    const saved = (what, label) =>
+      this.button(label, () => ({ kind: "save", what, language: this.language.value }));
+    this.language = el("select", { "aria-label": "Language of the sheet" },
+      el("option", { value: "en" }, "English"), el("option", { value: "th" }, "ไทย"));
     this.takeBack = el("ul", { class: "small" });
     this.takeBackBox = el("details", { hidden: true }, el("summary", {}, "Take one change back"),
       this.takeBack);
     this.tellPart.append(el("h2", {}, "Keep and tell on"), this.lines, this.takeBackBox,
       el("div", { class: "asks" }, copy("the command", () => this.model.changes.command),
         copy("the link", () => location.href), saved("scenario", "Save the scenario file"),
-        saved("report", "Save the report page"), saved("excel", "Save as Excel"), this.copied));
+        saved("report", "Save the report page"), saved("excel", "Save as Excel"),
+        saved("sheet", "Save the sheet"), this.language, this.copied));
   }
 
   // -- what comes from Python -------------------------------------------------------------------

@@ -49,6 +49,7 @@ from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator
 from dialsim.studio.files import (
     ARCHIVE,
     MOST_BYTES,
+    THE_FILE,
     SavedFile,
     begun,
     excel_file,
@@ -58,6 +59,7 @@ from dialsim.studio.files import (
     opened,
     report_file,
     scenario_file,
+    sheet_file,
     with_list,
 )
 from dialsim.studio.questions import Inquiry, cheapest_reaching, fewest_lines, what_helps
@@ -466,7 +468,7 @@ class Studio:
         """Estimate exactly the variants that are compared."""
         compared = {f"pin {pin.name}": pin.scenario for pin in self._now().pins}
         if self._now().differences:
-            compared[_FILE] = self._now().base
+            compared[THE_FILE] = self._now().base
         for place in [*self._asked]:
             if place != "shown" and place not in compared:
                 self._estimator.cancel(place)
@@ -525,7 +527,7 @@ class Studio:
 
     def _on_goto(self, message: Mapping[str, Any]) -> None:
         name = str(message["pin"])
-        self._jump(self._now().clear() if name == _FILE else self._now().restore(name))
+        self._jump(self._now().clear() if name == THE_FILE else self._now().restore(name))
 
     def _show_pins(self) -> None:
         if self._state is None:
@@ -545,7 +547,7 @@ class Studio:
             rows.append({"name": "as it is now", "cells": _cells(shown, None, currency, days)})
             rows += [
                 {"name": name, "key": name, "cells": _cells(one, shown, currency, days),
-                 "fixed": name == _FILE}
+                 "fixed": name == THE_FILE}
                 for name, one in compared
             ]  # fmt: skip
         note = (
@@ -667,17 +669,21 @@ class Studio:
         state, what = self._now(), str(message["what"])
         answer = self._answers.get("shown")
         estimate = None if answer is None else answer.latest
-        self._notice({"scenario": "Writing the scenario …", "report": "Making the page …"}.get(
+        pages = dict.fromkeys(("report", "sheet"), "Making the page …")
+        self._notice({"scenario": "Writing the scenario …", **pages}.get(
             what, "Writing the workbook …"))  # fmt: skip
+        compared = self._compared()
 
         def make() -> SavedFile:
             if what == "scenario":
                 return scenario_file(state)
-            if what == "report":
-                if estimate is None:
-                    raise DialsimError("there are no runs yet that a page could show")
-                return report_file(estimate)
-            return excel_file(state)
+            if what == "excel":
+                return excel_file(state)
+            if estimate is None:
+                raise DialsimError("there are no runs yet that a page could show")
+            if what == "sheet":
+                return sheet_file(estimate, compared, str(message["language"]))
+            return report_file(estimate)
 
         def sent(file: SavedFile) -> None:
             self.page.tell({"kind": "file", **file._asdict()})
@@ -791,7 +797,6 @@ def in_notebook(scenario: str | PathLike[str] | Scenario | None) -> StudioPage:
     return Studio(state, served=False).page
 
 
-_FILE = "the file"
 _FIRST_RUNS, _BETWEEN_MS = 5, 700
 _PATH = re.compile(r"^[\w-]+(\.[\w-]+)+ (?=must )")
 
