@@ -149,6 +149,20 @@ def test_evening_lines_against_flat_lines_are_on_the_sheet(
     assert tab.settled() == flat
 
 
+def test_the_command_takes_an_export(browser: Any) -> None:
+    served = Served("scenarios/debtors.xlsx")
+    try:
+        tab = Tab(browser, served.url)
+        tab.sees(tab.page.locator(".begin"), "2,000 people to call.*2 segments")
+        assert tab.field("Value of a person reached").input_value() == "Balance"
+        tab.button("Begin").click()
+        tab.settled()
+        tab.sees(tab.page.locator(".facts"), "of 2,000 people")
+        tab.close()
+    finally:
+        served.close()
+
+
 def test_high_amounts_first(tab: Tab) -> None:
     begin(tab, Lines="3")
     tab.button("Pin this variant").click()

@@ -386,6 +386,9 @@ def test_the_command_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> No
     run = CliRunner().invoke(commands, ["studio", "--set", "lines=3"])
     assert run.exit_code == 2
     assert "--set goes with a SCENARIO" in run.output
+    people = str(SCENARIO.with_name("people.csv"))
+    run = CliRunner().invoke(commands, ["studio", people, "--set", "lines=3"])
+    assert "--set goes with a SCENARIO" in run.output
     monkeypatch.setitem(sys.modules, "panel", None)
     monkeypatch.setattr("dialsim.sandbox.access.find_spec", lambda name: None)
     run = CliRunner().invoke(commands, ["studio"])

@@ -267,6 +267,7 @@ def check_receiver(url: str, yes: bool) -> None:
     epilog="""\b
 Examples:
     dialsim studio
+    dialsim studio export.xlsx
     dialsim studio scenarios/first-campaign.yaml
     dialsim studio today --port 8500
 """,
@@ -290,23 +291,29 @@ def studio(
 
     The answer follows each change: the finish and its certainty, the people reached, the cost, and
     the bottleneck. Nothing is written unless you save it. Without a SCENARIO the page begins with a
-    list of people and a few questions. SCENARIO may also be the folder that `dialsim pull` wrote,
-    or a zip file that a studio saved. Each visitor has a separate session.
+    list of people and a few questions. SCENARIO may also be such a list (Excel or CSV), the folder
+    that `dialsim pull` wrote, or a zip file that a studio saved. Each visitor has a session apart.
     """
     from dialsim.sandbox.access import require_extra
     from dialsim.studio import PACKAGES
 
-    if scenario is None and overrides:
+    has_list = scenario is not None and scenario.suffix.lower() in {".csv", ".xlsx"}
+    if (scenario is None or has_list) and overrides:
         raise click.UsageError("--set goes with a SCENARIO")
     # As in `serve`: before the imports that need the extra.
     require_extra("dialsim studio", PACKAGES, "studio")
     from dialsim.sandbox.access import ControlToken, address_url
-    from dialsim.studio.files import open_path
+    from dialsim.scenario.document import read_bytes
+    from dialsim.studio.files import open_list, open_path
     from dialsim.studio.server import server
 
     token = None if control_token is None else ControlToken(control_token)
-    state = None if scenario is None else open_path(scenario, overrides)
-    served = server(state, host, port, token)
+    state = listed = None
+    if scenario is not None and has_list:
+        listed = open_list(scenario.name, read_bytes(scenario, str(scenario)))
+    elif scenario is not None:
+        state = open_path(scenario, overrides)
+    served = server(state, host, port, token, listed)
     assert served.port is not None
     url = f"{address_url('127.0.0.1' if host == 'localhost' else host, served.port)}/"
     click.echo(f"The studio is at {url} (Ctrl-C ends it)")

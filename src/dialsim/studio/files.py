@@ -181,19 +181,32 @@ def unpacked(name: str, content: bytes) -> dict[str, bytes]:
     return {file: held for file, held in files.items() if not file.startswith(".")}
 
 
-def looked_at(name: str, content: bytes) -> tuple[str, str]:
-    """Describe a list in some sentences, and propose the value of a person: the first amount.
+_AMOUNT = re.compile("ยอด|หนี้|เงิน|amount|balance|debt|due", re.IGNORECASE)
+
+
+class OpenedList(NamedTuple):
+    """List of people to begin with: a description, and the proposed value of a person reached."""
+
+    name: str
+    content: bytes
+    summary: str
+    value: str
+
+
+def open_list(name: str, content: bytes) -> OpenedList:
+    """Look at a list as exported; the value of a person is the first amount by its head.
 
     Raises DialsimError for a list that cannot be used.
     """
     found = clean_list(content, name)
     found.require_people()
-    amount = next((name for name, kind in found.types.items() if kind == "number"), "")
-    return ". ".join(found.summary()) + ".", amount
+    numbers = [name for name, kind in found.types.items() if kind == "number"]
+    amount = next(filter(_AMOUNT.search, numbers), "")
+    return OpenedList(name, content, f"{'. '.join(found.summary())}.", amount)
 
 
 def begun(
-    answers: Mapping[str, str], ordinary: Sequence[str], listed: str, content: bytes | None
+    answers: Mapping[str, str], ordinary: Sequence[str], listed: OpenedList | None
 ) -> StudioState:
     """Start a studio from answers without `faults_of`, and a list of people if there is one.
 
@@ -203,9 +216,11 @@ def begun(
     numbers = [each.field for each in FIRST_QUESTIONS if each.least is not None]
     for field in numbers if listed else (*numbers, "people"):
         given[field] = int(answers[field].replace(",", ""))
-    name = Path(listed).stem if listed else "Campaign"
-    asked = NewScenario(name=name, listed=listed or None, ordinary=(*ordinary,), **given)
-    return StudioState.begin(asked, content if listed else None)
+    asked = NewScenario(name="Campaign", ordinary=(*ordinary,), **given)
+    if listed is None:
+        return StudioState.begin(asked)
+    asked = replace(asked, name=Path(listed.name).stem, listed=listed.name)
+    return StudioState.begin(asked, listed.content)
 
 
 def with_list(state: StudioState, campaign: Position, name: str, content: bytes) -> StudioState:

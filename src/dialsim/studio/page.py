@@ -50,11 +50,12 @@ from dialsim.studio.files import (
     ARCHIVE,
     MOST_BYTES,
     THE_FILE,
+    OpenedList,
     SavedFile,
     begun,
     excel_file,
     is_scenario,
-    looked_at,
+    open_list,
     open_path,
     opened,
     report_file,
@@ -209,8 +210,17 @@ class Studio:
     `page` is what is displayed. All messages of the page go to `hear`, which never raises.
     """
 
-    def __init__(self, state: StudioState | None, *, served: bool, guest: bool = False) -> None:
-        """`served` is False in a notebook; links of guests of a server can't open files."""
+    def __init__(
+        self,
+        state: StudioState | None,
+        *,
+        served: bool,
+        guest: bool = False,
+        listed: OpenedList | None = None,
+    ) -> None:
+        """`served` is False in a notebook; links of guests of a server can't open files. Without a
+        state, the page begins with the list `listed`.
+        """
         self._guest = guest
         self._opened = self._state = self._allowed(state) if state is not None else None
         self._estimator = Estimator()
@@ -219,7 +229,7 @@ class Studio:
         self._inquiry: Inquiry | None = None
         self._is_due = False
         self._lists: dict[str, bytes] = {}
-        self._listed = ""
+        self._listed: OpenedList | None = None
         self._proposed: list[str] = []
         # A single thread, so that two uploads are processed in their order.
         self._worker = ThreadPoolExecutor(1, "dialsim-studio")
@@ -243,6 +253,8 @@ class Studio:
         titles = [{"name": chart.name, "title": chart.title} for chart in self._charts]
         self.page = StudioPage(self.hear, served=served, charts=titles, **panes)
         self._show_scenario()
+        if listed is not None:
+            self._begin_with(listed)
 
     def close(self) -> None:
         """Stop everything that runs for this session."""
@@ -705,18 +717,18 @@ class Studio:
             kept = dict(self._lists)
             self._beside(lambda: opened(name, content, kept), self._open)
         elif self._state is None:
-
-            def listed(said: tuple[str, str]) -> None:
-                self._lists[name] = content
-                self._listed = name
-                self.page.notice = {}
-                self.page.head = {**self.page.head, "listed": said[0], "amount": said[1]}
-
-            self._beside(lambda: looked_at(name, content), listed)
+            self._beside(lambda: open_list(name, content), self._begin_with)
         else:
             state, campaign = self._state, self._campaign
             self._lists[name] = content
             self._beside(lambda: with_list(state, campaign, name, content), self._open)
+
+    def _begin_with(self, listed: OpenedList) -> None:
+        self._lists[listed.name] = listed.content
+        self._listed = listed
+        self.page.notice = {}
+        shown = {"listed": listed.summary, "amount": listed.value}
+        self.page.head = {**self.page.head, **shown}
 
     def _on_dates(self, message: Mapping[str, Any]) -> None:
         """Propose the holidays between the answered start and deadline."""
@@ -729,11 +741,10 @@ class Studio:
     def _on_begin(self, message: Mapping[str, Any]) -> None:
         answers = {str(name): str(text) for name, text in message["answers"].items()}
         ordinary = [day for day in self._proposed if day in message["ordinary"]]
-        faults = faults_of(answers, listed=bool(self._listed))
+        faults = faults_of(answers, listed=self._listed is not None)
         self.page.head = {**self.page.head, "errors": faults}
         if not faults:
-            content = self._lists.get(self._listed)
-            self._beside(lambda: begun(answers, ordinary, self._listed, content), self._open)
+            self._beside(lambda: begun(answers, ordinary, self._listed), self._open)
 
     def _open(self, state: StudioState) -> None:
         """Switch to another scenario."""

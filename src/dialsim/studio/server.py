@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from dialsim.errors import DialsimError
 from dialsim.sandbox.access import ControlToken, checked_host, hostname, is_loopback
-from dialsim.studio.files import MOST_BYTES
+from dialsim.studio.files import MOST_BYTES, OpenedList
 from dialsim.studio.page import Studio, asset
 from dialsim.studio.state import StudioState
 
@@ -113,17 +113,18 @@ def _cookie_name(handler: RequestHandler) -> str:
 
 def server(
     state: StudioState | None, host: str = "127.0.0.1", port: int = 0,
-    token: ControlToken | None = None,
+    token: ControlToken | None = None, listed: OpenedList | None = None,
 ) -> Server:  # fmt: skip
     """Return a listening server, with a session per visitor of its page.
 
+    Without a state, the page begins with questions, and with the list `listed` if there is one.
     Port 0 takes a free one. Raises DialsimError if other machines can reach the address and there
     is no token, or if the port is not available.
     """
     address = checked_host(host, token)
 
     def session() -> pn.Template:
-        studio = Studio(state, served=True, guest=token is not None)
+        studio = Studio(state, served=True, guest=token is not None, listed=listed)
         pn.state.on_session_destroyed(lambda _: studio.close())
         page = pn.Template(asset("page.html"))
         page.add_panel("studio", studio.page)

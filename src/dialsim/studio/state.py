@@ -976,7 +976,9 @@ def proposed_holidays(start: str, deadline: str, holidays: str) -> dict[date, st
     calendar = Calendar(holidays=code)
     calendar.resolve(range(thai(begin).year, thai(end).year + 1))
     first, last = thai_date(begin), thai_date(end)
-    return {day: name for day, name in calendar.names.items() if first <= day <= last}
+    # Without the other names of a day that has several
+    names = {day: name.partition(";")[0] for day, name in calendar.names.items()}
+    return {day: name for day, name in names.items() if first <= day <= last}
 
 
 def new_interval(text: str) -> int | str:
