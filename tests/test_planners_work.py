@@ -1,6 +1,6 @@
 """A planner's work with an export: list, lines, holidays, "why not", compliance and cost.
 
-The commands are those of docs/plan-a-week.md, on a list with segments, amounts and Thai heads.
+The list has segments, amounts and Thai heads.
 """
 
 from __future__ import annotations
