@@ -69,6 +69,8 @@ SPELLINGS = {
     "0812345678 / 0812345678": [NUMBER],
     "0812345678 / 123": [NUMBER],
     "tel:0812345678": [NUMBER],
+    "812345678.0": [NUMBER],
+    "081.234.5678": [NUMBER],
     "โทร.081-234-5678": [NUMBER],
     "O812345678": [NUMBER],
     "*0812345678#": [NUMBER],
@@ -141,6 +143,15 @@ def test_notes_with_phone_numbers_in_their_text_are_no_list() -> None:
     notes = [("โปรดโทรหาคุณสมศรีก่อน",), ("ติดต่อ 02-999-9999 ต่อ 12",)]
     found = clean_list(workbook(HEADS, SOMCHAI, Notes=notes), "export.xlsx")
     assert (tels(found), found.unread) == ([NUMBER], ["Notes"])
+
+
+def test_amounts_are_no_phone_numbers_and_a_summary_beside_the_list_is_left_out() -> None:
+    summary = [("Answer", "602 of 800 people, from 021000001"), ("Cost", 3348.0)]
+    amounts = [("campaign", "cost", "value"), ("Debt", 212345.67, 755.18925), ("All", 1, 2)]
+    content = workbook(*summary, Campaigns=amounts, List=[("tel", "Due"), (NUMBER, 212345.67)])
+    found = clean_list(content, "results.xlsx")
+    assert found.cells == [[NUMBER, "212345.67"]]
+    assert found.unread == ["People", "Campaigns"]
 
 
 OTHER_SPELLING = [("Amount ", "PHONE"), (5, "0898765432")]

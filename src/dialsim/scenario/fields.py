@@ -128,11 +128,17 @@ def phone_normalized(text: str) -> str | None:
 
     Unlike `phone_meant` it restores a leading 0 that a spreadsheet has dropped.
     """
-    tel = _SEPARATORS.sub("", in_ascii(text))
+    plain = in_ascii(text)
+    decimal = _DECIMAL.fullmatch(plain)
+    if decimal:
+        # 812345678.0 is a number that a program read as one; 212345.67 is an amount.
+        plain = decimal[1] if not decimal[2].strip("0") else ""
+    tel = _SEPARATORS.sub("", plain)
     number = national(tel) if tel else tel
     return number if is_plausible(number) else None
 
 
+_DECIMAL = re.compile(r"([1-9][0-9]*|0)\.([0-9]+)")
 # No Thai number begins with this.
 _MADE_UP = "0000"
 

@@ -56,6 +56,7 @@ _UNNAMED = re.compile(r"column [0-9]+")
 _HEADS_WITHIN = 30  # rows at the top of a sheet among which the row of heads is looked for
 _SAMPLE = 1_000  # rows inspected to find a column of numbers without a head
 _ARE_NUMBERS = 0.98  # share of a column's cells from which the column is one of numbers
+_LONGEST_CELL = 40  # characters of a head, or of a cell with two numbers
 _LONGEST_NUMBER = 11  # digits; longer ones are ids, whose digits a float would lose
 _FEWEST_PER_SEGMENT = 3  # people per segment on average; fewer are no segments
 
@@ -270,22 +271,22 @@ def clean_list(
     different heads.
     """
     form = form_of(content, form)
-    tables: list[_Table] = []
-    names: list[str | None] = []
-    unread = []
-    for name, rows in raw_sheets(content, shown, form):
-        names.append(name)
-        table = _table([Row(name, line, cells) for line, cells in rows if any(cells)])
-        if table is not None and tables:
-            table = _with_columns_of(tables[0], table, choice, shown)
-        if table is None:
-            unread.append(name or shown)
-        else:
-            tables.append(table)
-    if not tables:
-        where = f"of the sheets {', '.join(unread)}" if len(unread) > 1 else "of this file"
+    sheets = {
+        name: _table([Row(name, line, cells) for line, cells in rows if any(cells)])
+        for name, rows in raw_sheets(content, shown, form)
+    }
+    with_numbers = [table for table in sheets.values() if table is not None]
+    if not with_numbers:
+        where = (
+            f"of the sheets {', '.join(map(str, sheets))}" if len(sheets) > 1 else "of this file"
+        )
         _fail(shown, f"no column {where} holds phone numbers")
-    heads = tables[0].heads
+    # Beside a list, a sheet with a phone number here and there is a summary or a letter head.
+    first, *others = [table for table in with_numbers if table.is_list] or with_numbers
+    same = (_with_columns_of(first, other, choice, shown) for other in others)
+    tables = [first, *(table for table in same if table is not None)]
+    kept, heads = {table.sheet for table in tables}, first.heads
+    unread = [name for name in sheets if name is not None and name not in kept]
     for ours, head in (named or {}).items():
         if head not in heads:
             near = get_close_matches(head, heads, n=1)
@@ -294,7 +295,7 @@ def clean_list(
             )
             _fail(shown, f'"{head}", for {ours}, heads no column; {hint}')
     found = _Reading(shown, form, tables, unread, dict(named or {}), both).result
-    found.heads_on_top = tables[0].line == 1 and tables[0].sheet in (names[0], form.sheet)
+    found.heads_on_top = first.line == 1 and first.sheet in (next(iter(sheets)), form.sheet)
     return found
 
 
@@ -305,6 +306,17 @@ class _Table(NamedTuple):
     heads: list[str]
     line: int
     rows: list[Row]
+
+    @property
+    def is_list(self) -> bool:
+        """True if a head names phone numbers, or most cells of a column are some."""
+        sample = [_padded(row.cells, len(self.heads)) for row in self.rows[:_SAMPLE]]
+        columns = ([cell for cell in column if cell] for column in zip(*sample, strict=True))
+        return any(map(_is_tel_head, self.heads)) or any(
+            2 * sum(len(cell) <= _LONGEST_CELL and bool(_first_number(cell)) for cell in cells)
+            > len(cells)
+            for cells in columns
+        )
 
 
 def _table(rows: list[Row]) -> _Table | None:
@@ -378,7 +390,7 @@ def _with_columns_of(first: _Table, table: _Table, choice: str, shown: str) -> _
 
 
 def _is_tel_head(cell: str) -> bool:
-    is_tel = len(cell) <= 40 and (cell == "tel" or _TEL.search(cell) is not None)
+    is_tel = len(cell) <= _LONGEST_CELL and (cell == "tel" or _TEL.search(cell) is not None)
     return is_tel and _TEL_OF_OTHERS.search(cell) is None
 
 
