@@ -38,6 +38,7 @@ FILES = {
     "webhooks.jsonl",
     "summary.json",
     "report.html",
+    "sheet.html",
     "scenario.yaml",
     "manifest.json",
 }
