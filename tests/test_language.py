@@ -19,7 +19,8 @@ from dialsim.language import LANGUAGES
 
 SOURCE = Path(dialsim.__file__).parent
 OTHERS = [code for code in LANGUAGES if code != "en"]
-METHODS = [("**/templates/sheet.html", "jinja2"), ("**.py", "python")]
+TEMPLATES = ("sheet.html", "sentences.txt")
+METHODS = [*((f"**/templates/{name}", "jinja2") for name in TEMPLATES), ("**.py", "python")]
 KEYWORDS = {"gettext": None, "ngettext": (1, 2)}
 
 

@@ -86,6 +86,12 @@ class Language:
                 parts.append(format_unit(whole, f"duration-{name}", "short", locale=self.code))
         return " ".join(parts[:2])
 
+    def currency(self, code: str) -> str:
+        """Return a currency: its code in English, its name in other languages."""
+        from babel.numbers import get_currency_name
+
+        return code if self.code == "en" else get_currency_name(code, locale=self.code)
+
     def listed(self, texts: list[str]) -> str:
         """Join texts: `a, b, and c`."""
         from babel.lists import format_list

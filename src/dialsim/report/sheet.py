@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
 from math import inf, isfinite, isnan, nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dialsim import __version__
 from dialsim.errors import DialsimError, ExperimentError
 from dialsim.experiments.comparison import Comparison
-from dialsim.experiments.days import telling_days
+from dialsim.experiments.days import calling_days
 from dialsim.experiments.estimates import SettingRuns
 from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.facts import expected_mean
@@ -46,6 +46,7 @@ from dialsim.experiments.variants import (
 )
 from dialsim.interface.instants import DAY, MINUTE, midnight, thai_date
 from dialsim.language import Language, language
+from dialsim.report.run_page import LEAST_PART
 from dialsim.report.sweep_page import frontier
 from dialsim.results.bottleneck import held_back_text
 from dialsim.results.compliance import COMPLIANCE
@@ -59,6 +60,7 @@ from dialsim.templates import templates
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.goal import Clause
     from dialsim.scenario.scenario import Scenario
 
 NAME = "sheet.html"
@@ -67,16 +69,10 @@ MOST_WEEKS = 5  # weeks of the calendar
 MOST_ROWS = 6  # settings compared
 _LONGEST = 60  # characters of a name
 _LIKELY = 0.05  # probability from which a risk is named
+_MANY = 0.25  # share of the people not reached from which it is a risk
+_PENDING = "people_pending"
+_PRICES = ("per_dial", "per_minute", "per_reached", "per_line_day", "fixed")
 _WITHOUT_FIGURES = 50  # runs of a plan that are made again, at most, if they lack figures
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A question with its answer, and what more there is to say."""
-
-    heading: str
-    value: str
-    notes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +100,17 @@ class ComparedRow:
     name: str
     finish: str
     reached: str
-    cost: str
-    verdict: str
-    is_chosen: bool
+    cost: str = ""
+    verdict: str = ""
+    is_chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class ManagerSheet:
     """Content of the page, in the language of its texts.
 
-    `cost_parts` are the names, amounts and shares of the parts of the cost; `more_days` and
+    `finish`, `reached` and `cost` are an answer and notes on it; `cost` is empty without prices.
+    `cost_parts` are the names, amounts and shares of the parts of the cost. `more_days` and
     `more_rows` say what there was no room for.
     """
 
@@ -121,7 +118,9 @@ class Sheet:
     title: str
     lead: str
     decision: str
-    cards: Sequence[Card]
+    finish: Sequence[str]
+    reached: Sequence[str]
+    cost: Sequence[str]
     cost_parts: Sequence[tuple[str, str, float]]
     weekdays: Sequence[str]
     weeks: Sequence[Sequence[CalendarDay]]
@@ -135,8 +134,8 @@ class Sheet:
     def html(self) -> str:
         """Return the document; equal sheets give equal text."""
         made = templates("dialsim.report").get_template(NAME)
-        gettext = self.texts.gettext
-        return made.render(sheet=self, lang=self.texts.code, gettext=gettext)
+        page = made.render(sheet=self, gettext=self.texts.gettext)
+        return page.replace(" %", "\N{NO-BREAK SPACE}%")  # stays on the line of its number
 
 
 def sheet_of(
@@ -148,7 +147,7 @@ def sheet_of(
     compared: pd.DataFrame | None = None,
     baseline: str | None = None,
     beside: Sequence[SettingRuns] = (),
-) -> Sheet:
+) -> ManagerSheet:
     """Return the sheet of a result; its `html` is the page, its `decision` the first sentence.
 
     `scenario` is required for a Plan and an Optimum: the one that was varied, with the `seed` of
@@ -157,23 +156,50 @@ def sheet_of(
     those of `found.differences()`. `beside` are settings that Replications were compared with.
     Raises DialsimError for an unknown language.
     """
-    texts = language(language_code)
+    say = _Sentences(language(language_code))
     match found:
         case Result():
-            return _of_run(texts, found)
+            world = found.trace.world
+            setting = _Setting(say, world.scenario, [figures_of(found)], result=found)
+            return setting.sheet(setting.as_planned())
         case Forecast():
-            return _of_forecast(texts, found)
+            return _of_forecast(say, found)
         case Replications():
-            return _of_replications(texts, found, beside)
+            setting, name = _Setting(say, found.scenario, found.figures), say("this plan")
+            own = SettingRuns(name, found.figures, found.bounds)
+            rows = [(row, "") for row in (own, *beside)] if beside else []
+            return setting.sheet(setting.as_planned(), rows=rows, chosen=name)
         case Sweep():
             base = baseline or found.baseline
             table = found.differences(base) if compared is None else compared
-            return _of_sweep(texts, found, table, base)
+            return _of_sweep(say, found, table, base)
     if scenario is None:
         raise DialsimError("the sheet of a plan needs the scenario that was varied")
     if isinstance(found, Plan):
-        return _of_plan(texts, found, scenario, seed)
-    return _of_optimum(texts, found, scenario, seed)
+        return _of_plan(say, found, scenario, seed)
+    return _of_optimum(say, found, scenario, seed)
+
+
+class _Sentences:
+    """Sentences of the sheet in a language, by key: `say("goal", goal=…)`."""
+
+    def __init__(self, texts: Language) -> None:
+        self.texts = texts
+        made = templates("dialsim.report").get_template("sentences.txt")
+        module: Any = made.make_module({"gettext": texts.gettext})
+        self._sentences: Mapping[str | float, str] = module.sentences
+
+    def __call__(self, key: str | float, **values: object) -> str:
+        return self._sentences[key].format_map(values)
+
+    def has(self, key: str) -> bool:
+        """Return True if there is a sentence with this key."""
+        return key in self._sentences
+
+    def likelihood(self, share: float) -> str:
+        """Return a probability in the words of the IPCC, which are keys of the sentences."""
+        least = max(key for key in self._sentences if not isinstance(key, str) and key <= share)
+        return self(least)
 
 
 class _Setting:
@@ -185,14 +211,15 @@ class _Setting:
 
     def __init__(
         self,
-        texts: Language,
+        say: _Sentences,
         scenario: Scenario,
         runs: Sequence[RunFigures],
         *,
         predicts: bool = False,
         result: Result | None = None,
     ) -> None:
-        self.texts = texts
+        self.say = say
+        self.texts = say.texts
         self.scenario = scenario
         self.runs = runs
         self.bounds = known_bounds_of(scenario)
@@ -201,13 +228,21 @@ class _Setting:
 
     def values(self, figure: str) -> Values:
         """Return a figure of the whole run in each run; NaN where a run lacks it."""
-        known = (run.scopes[0].values.get(figure, nan) for run in self.runs)
-        return np.array([*known], dtype=np.float64)
+        return _values(self.runs, figure)
+
+    def mean(self, figure: str) -> float:
+        """Return the mean of a figure of the whole run."""
+        return float(self.values(figure).mean())
 
     @cached_property
     def finishes(self) -> Values:
         """Finish of each run in ms: infinite without one, NaN if nothing was scheduled."""
         return self.values("finish")
+
+    @cached_property
+    def done(self) -> Values:
+        """Finishes of the runs that finish, sorted."""
+        return np.sort(self.finishes[np.isfinite(self.finishes)])
 
     @property
     def is_scheduled(self) -> bool:
@@ -215,240 +250,173 @@ class _Setting:
         return not np.isnan(self.finishes).all()
 
     @cached_property
-    def late(self) -> Interval:
-        """95 % quantile of the finish."""
+    def _late(self) -> Interval:
         return quantile_interval(self.finishes, 0.95, CONFIDENCE, self.bounds.calls)
 
     @property
     def is_promised(self) -> bool:
         """True if the runs bound the 95 % quantile of the finish."""
-        return len(self.runs) > 1 and not self._predicts and isfinite(self.late.high)
+        return len(self.runs) > 1 and not self._predicts and isfinite(self._late.high)
 
     @property
     def finish(self) -> float:
         """Instant to name as the finish: the upper limit of the quantile, else its estimate."""
-        return self.late.high if self.is_promised else self.late.estimate
+        return self._late.high if self.is_promised else self._late.estimate
 
     @property
     def never(self) -> int:
         """Number of runs that do not finish."""
         return int((self.finishes == inf).sum())
 
-    @property
-    def hits(self) -> int:
-        """Number of runs that are done by `finish`."""
-        return int((self.finishes <= self.finish).sum())
-
     @cached_property
-    def reached(self) -> float:
-        """Mean number of people reached."""
-        return float(self.values("people_reached").mean())
-
-    @property
     def people(self) -> int:
         """Number of people on all lists."""
-        return round(float(self.values("people").max()))
-
-    @property
-    def share(self) -> str:
-        """Share of people reached, in words."""
-        return self.texts.share(self.reached / self.people if self.people else 0)
+        return round(self.mean("people"))
 
     def counts(self) -> dict[str, str]:
-        """Return the values of the placeholders that most headlines have."""
-        known = self.is_scheduled and isfinite(self.finish)
+        """Return the values of the placeholders that most sentences have."""
+        reached, done = self.mean("people_reached"), int((self.finishes <= self.finish).sum())
         return {
-            "when": self.texts.when(self.finish) if known else "",
-            "reached": f"{self.reached:,.0f}",
+            "when": self.texts.when(self.finish) if isfinite(self.finish) else "",
+            "reached": f"{reached:,.0f}",
             "people": f"{self.people:,}",
-            "share": self.share,
+            "share": self.texts.share(reached / self.people if self.people else 0),
             "runs": f"{len(self.runs):,}",
-            "hits": f"{self.hits:,}",
+            "hits": f"{done:,}",
             "never": f"{self.never:,}",
         }
 
-    # -- cards ------------------------------------------------------------------------------------
-
-    def cards(self) -> Iterator[Card]:
-        """Yield the answers to: when, whom, at what cost, for what value."""
-        gettext = self.texts.gettext
-        yield Card(gettext("Finish"), self._finish_text(), [*self._certainty()])
-        reached = gettext("{reached} of {people} people ({share})", **self.counts())
-        yield Card(gettext("People reached"), reached, [*self._reach_notes()])
-        if (costs := self.scenario.costs) is not None:
-            notes = []
-            if self.reached:
-                each = f"{self.cost / self.reached:,.2f} {costs.currency}"
-                notes.append(gettext("{amount} for each person reached", amount=each))
-            value = float(self.values("value").mean())
-            if self.scenario.value is not None and not isnan(value):
-                worth = f"{amount_text('cost', value)} {costs.currency}"
-                notes.append(gettext("The results are worth {amount}.", amount=worth))
-            amount = f"{amount_text('cost', self.cost)} {costs.currency}"
-            yield Card(gettext("Cost"), amount, notes)
-
-    @cached_property
-    def cost(self) -> float:
-        """Mean cost; that of the run itself if there is only one."""
-        if self.scenario.costs is None:
-            return nan
-        # Tables of a single run show what its conversations cost, not what they would on average.
-        if len(self.runs) == 1:
-            return float(self.values("cost")[0])
-        return expected_mean(COST, self.runs, self.bounds)
-
-    def _finish_text(self) -> str:
+    def as_planned(self) -> str:
+        """Return the decision on a scenario that was not varied."""
         if not self.is_scheduled:
-            return self.texts.gettext("Nothing is scheduled")
-        if not isfinite(self.finish):
-            return self.texts.gettext("Not sure to finish")
-        return self.texts.when(self.finish)
+            return self.say("nothing scheduled")
+        how = "promised" if self.is_promised else "counted"
+        how = "once" if len(self.runs) == 1 else how
+        return self.say(f"planned, {how if isfinite(self.finish) else 'unsure'}", **self.counts())
 
-    def _certainty(self) -> Iterator[str]:
-        """Yield sentences on how sure the finish is."""
-        gettext, counts = self.texts.gettext, self.counts()
+    # -- answers ----------------------------------------------------------------------------------
+
+    def _finish_lines(self) -> Iterator[str]:
+        """Yield the finish, and sentences on how sure it is."""
+        say = self.say
         if not self.is_scheduled:
+            yield say("nothing scheduled")
             return
+        yield self.texts.when(self.finish) if isfinite(self.finish) else say("finish, unsure")
         if len(self.runs) == 1:
-            yield gettext("From one run; another one may end earlier or later.")
+            yield say("finish, once")
             return
-        if self.never:
-            yield gettext("{never} of {runs} runs do not finish.", **counts)
-        elif self.is_promised:
-            yield gettext("95 % sure, judging by {runs} runs.", **counts)
-        else:
-            yield gettext("{hits} of {runs} runs are done by then.", **counts)
+        how = "promised" if self.is_promised else "counted"
+        yield say(f"finish, {'never' if self.never else how}", **self.counts())
         finishes = self.finishes[~np.isnan(self.finishes)] / 1000
-        for day in telling_days(finishes, self.bounds):
+        days = calling_days({"finish_seconds": finishes}, 0, (None, None))
+        for index in sorted({(len(days) - 1) // 2, len(days) - 1} if days else ()):
+            day = days[index]
             share = day.estimate(finishes, self.bounds, CONFIDENCE).estimate
-            when = self.texts.day(thai_date(day.day * DAY))
-            words, share_text = self._likelihood(share), self.texts.share(share)
-            yield gettext("By the end of {day}: {likely} ({share})",
-                          day=when, likely=words, share=share_text)  # fmt: skip
+            when, words = self.texts.day(thai_date(day.day * DAY)), say.likelihood(share)
+            yield say("finish, by day", day=when, likely=words, share=self.texts.share(share))
 
-    def _likelihood(self, share: float) -> str:
-        """Return a probability in words: those of the IPCC for shares from 99, 90, 66, 33 and 10 %
-        on.
-        """
-        gettext = self.texts.gettext
-        for least, words in (
-            (0.99, gettext("virtually certain")),
-            (0.9, gettext("very likely")),
-            (0.66, gettext("likely")),
-            (0.33, gettext("about as likely as not")),
-            (0.1, gettext("unlikely")),
-        ):
-            if share >= least:
-                return words
-        return gettext("very unlikely")
-
-    def _reach_notes(self) -> Iterator[str]:
-        gettext = self.texts.gettext
+    def _reached_lines(self) -> Iterator[str]:
+        yield self.say("reached", **self.counts())
         if len(self.runs) > 1:
             low, high = np.quantile(self.values("people_reached"), [0.05, 0.95])
-            yield gettext(
-                "{low} to {high} in nine of ten runs", low=f"{low:,.0f}", high=f"{high:,.0f}"
-            )
-        open_ones = self.values("people_stalled") + self.values("people_pending")
-        for count, text in (
-            (
-                self.values("people_exhausted").mean(),
-                gettext("{people} not reached in all attempts"),
-            ),
-            (self.values("people_lost").mean(), gettext("{people} lost when their campaign ended")),
-            (open_ones.mean(), gettext("{people} still to be called")),
-        ):
+            yield self.say("reached, range", low=f"{low:,.0f}", high=f"{high:,.0f}")
+        for name in ("people_exhausted", "people_lost", "people_pending"):
+            count = self.mean(name) + (self.mean("people_stalled") if name == _PENDING else 0)
             if count >= 1:
-                yield text.format(people=f"{count:,.0f}")
+                yield self.say(name, people=f"{count:,.0f}")
 
-    def cost_parts(self) -> Iterator[tuple[str, str, float]]:
-        """Yield name, amount and share of the parts of the mean cost."""
-        if self.scenario.costs is None or not self.cost:
+    def _money(self, amount: float) -> str:
+        assert self.scenario.costs is not None
+        return f"{amount_text('cost', amount)} {self.texts.currency(self.scenario.costs.currency)}"
+
+    @cached_property
+    def _cost(self) -> float:
+        # Tables of a single run show what its conversations cost, not what they would on average.
+        if len(self.runs) == 1:
+            return self.mean("cost")
+        return expected_mean(COST, self.runs, self.bounds)
+
+    def _cost_lines(self) -> Iterator[str]:
+        costs = self.scenario.costs
+        if costs is None:
             return
-        means = {name: float(self.values(name).mean()) for name in COST_PARTS}
-        gettext = self.texts.gettext
-        names = {
-            "dials": gettext("dials"),
-            "minutes": gettext("minutes"),
-            "people reached": gettext("people reached"),
-            "lines": gettext("lines"),
-            "fixed": gettext("fixed"),
-        }
-        for name, part in cost_parts({"cost": self.cost, **means}).items():
-            if part >= 0.005:
-                yield names[name], amount_text("cost", part), part / self.cost
+        yield self._money(self._cost)
+        if reached := self.mean("people_reached"):
+            each = f"{self._cost / reached:,.2f} {self.texts.currency(costs.currency)}"
+            yield self.say("cost, each", amount=each)
+        value = self.mean("value")
+        if self.scenario.value is not None and not isnan(value):
+            yield self.say("worth", amount=self._money(value))
+
+    def _cost_parts(self) -> Iterator[tuple[str, str, float]]:
+        """Yield name, amount and share of the parts of the mean cost."""
+        if self.scenario.costs is None or not self._cost:
+            return
+        amounts = {"cost": self._cost, **{name: self.mean(name) for name in COST_PARTS}}
+        for name, part in zip(COST_PARTS, cost_parts(amounts).values(), strict=True):
+            if part >= LEAST_PART:
+                yield self.say(name), amount_text("cost", part), part / self._cost
 
     # -- calendar ---------------------------------------------------------------------------------
 
-    def weeks(self) -> tuple[list[list[CalendarDay]], str]:
+    def _weeks(self) -> tuple[list[list[CalendarDay]], str]:
         """Return the days of calling in weeks from Monday on, and what is left out of them."""
         if not self.is_scheduled:
             return [], ""
-        start = max(earliest_start(self.runs) or 0, self.scenario.clock.start)
-        first, last = thai_date(start), max(self._last_day, thai_date(start))
+        first = thai_date(max(earliest_start(self.runs) or 0, self.scenario.clock.start))
+        last = max(self._last_day, first)
         monday = first - timedelta(days=first.weekday())
         count = min((last - monday).days // 7 + 1, MOST_WEEKS)
         shown = monday + timedelta(days=7 * count - 1)
-        spans = self._open_spans(midnight(shown) + DAY)
-        names = {} if self.scenario.calendar is None else self.scenario.calendar.names_in(
-            self.texts.code)  # fmt: skip
-        marks = fan(self.runs, 0.5) if all(run.reached for run in self.runs) else None
+        calendar = self.scenario.calendar
+        names = {} if calendar is None else calendar.names_in(self.texts.code)
         days = []
         for day in days_between(monday, shown):
             label = self.texts.short_day(day) if day.day == 1 or day == monday else str(day.day)
-            if not first <= day <= last:
+            if first <= day <= last:
+                days.append(self._calendar_day(day, label, names.get(day, "")))
+            else:
                 days.append(CalendarDay(label, "outside"))
-                continue
-            days.append(self._calendar_day(day, label, spans, names.get(day, ""), marks))
-        left = (last - shown).days
-        more = ""
-        if left > 0:
-            more = self.texts.ngettext(
-                "and {count} more day, until {day}", "and {count} more days, until {day}", left,
-                day=self.texts.day(last),
-            )  # fmt: skip
+        more = self.say("more days", day=self.texts.day(last)) if last > shown else ""
         return [days[k : k + 7] for k in range(0, len(days), 7)], more
 
     @property
     def _last_day(self) -> date:
-        done = self.finishes[np.isfinite(self.finishes)]
-        last = self.finish if isfinite(self.finish) else max(done, default=0.0)
+        last = self.finish if isfinite(self.finish) else self.done.max(initial=1)
         # Midnight belongs to the day that it ends.
         return thai_date(round(last) - 1)
 
-    def _open_spans(self, until: int) -> list[tuple[int, int, str]]:
-        """Return the spans in which organizations may call, with their names."""
+    @cached_property
+    def _spans(self) -> list[tuple[int, int, str]]:
+        """Spans in which organizations may call, with their names."""
+        until = midnight(self._last_day) + DAY
         return [
-            (int(begin), int(end), each.organization)
+            (begin, end, each.organization)
             for each in self.bounds.calendars
-            for begin, end in each.open_spans(until)
+            for begin, end in each.open_spans(until).tolist()
         ]
 
-    def _calendar_day(
-        self,
-        day: date,
-        label: str,
-        spans: Sequence[tuple[int, int, str]],
-        holiday: str,
-        marks: Values | None,
-    ) -> CalendarDay:
+    @cached_property
+    def _marks(self) -> Values | None:
+        return fan(self.runs, 0.5) if all(run.reached for run in self.runs) else None
+
+    def _calendar_day(self, day: date, label: str, holiday: str) -> CalendarDay:
         begin, end = midnight(day), midnight(day) + DAY
-        within = [(max(a, begin), min(b, end), who) for a, b, who in spans if a < end and b > begin]
-        reached = None
+        within = [(max(a, begin), min(b, end), who) for a, b, who in self._spans
+                  if a < end and b > begin]  # fmt: skip
+        reached, marks = None, self._marks
         if marks is not None:
             reached = (int((marks <= end).sum()) - 1) / MARKS
-        mark = ""
-        if isfinite(self.finish) and day == self._last_day:
-            mark = self.texts.gettext("done")
+        mark = self.say("done") if isfinite(self.finish) and day == self._last_day else ""
         if not within:
             # Without calendars (campaigns that came from outside) the hours are not known.
             state = "closed" if self.bounds.calendars else "open"
-            return CalendarDay(label, state, "", "", holiday, mark, reached)
+            return CalendarDay(label, state, holiday=holiday, mark=mark, reached=reached)
         opens, closes = min(a for a, *_ in within), max(b for _, b, _ in within)
-        first, last = (_hour((at - begin) // MINUTE) for at in (opens, closes))
-        low, high = self._lines_within(within)
-        lines = f"{low:,}" if low == high else f"{low:,}–{high:,}"
-        return CalendarDay(label, "open", f"{first}–{last}", lines, holiday, mark, reached)
+        hours = "–".join(_hour((at - begin) // MINUTE) for at in (opens, closes))
+        lines = "–".join(f"{count:,}" for count in sorted({*self._lines_within(within)}))
+        return CalendarDay(label, "open", hours, lines, holiday, mark, reached)
 
     def _lines_within(self, spans: Sequence[tuple[int, int, str]]) -> tuple[int, int]:
         """Return the least and the greatest number of lines in spans of a day."""
@@ -469,127 +437,78 @@ class _Setting:
             trace = self._result.trace
             return {owner.name: [(row.at, row.limit) for row in trace.limits_of(owner.position)]
                     for owner in trace.world.organizations}  # fmt: skip
-        found = {}
-        for owner in self.scenario.organizations:
-            changes = [
+        return {
+            owner.name: [(0, owner.max_concurrent_calls), *sorted(
                 (action.at, int(action.value or 0))
                 for action in (*owner.timeline, *owner.compiled_actions)
                 if action.action == "setConcurrency"
-            ]
-            found[owner.name] = [(0, owner.max_concurrent_calls), *sorted(changes)]
-        return found
+            )]
+            for owner in self.scenario.organizations
+        }  # fmt: skip
 
     # -- risk and assumptions ---------------------------------------------------------------------
 
-    def risks(self) -> Iterator[str]:
+    def _risks(self) -> Iterator[str]:
         """Yield the risks, the greatest first: people lost, rules broken, another day, one run,
         assumed behaviour, people not reached, the bottleneck.
         """
-        gettext, ngettext, runs = self.texts.gettext, self.texts.ngettext, len(self.runs)
-        lost = self.values("people_lost")
-        if self.is_scheduled and (lost > 0).mean() >= _LIKELY:
-            yield ngettext(
-                "{count} person is lost on average: their campaign ends too early.",
-                "{count} people are lost on average: their campaigns end too early.",
-                round(float(lost.mean())),
-            )
+        say, runs = self.say, len(self.runs)
+        if (self.values("people_lost") > 0).mean() >= _LIKELY:
+            yield say("risk, lost", people=f"{self.mean('people_lost'):,.0f}")
         elif self.never / runs >= _LIKELY:
-            yield gettext("Calling may not finish: it does not in {never} of {runs} runs.",
-                          **self.counts())  # fmt: skip
-        yield from self._broken_rules()
-        yield from self._another_day()
+            yield say("risk, never", **self.counts())
+        for name in self.runs[0].scopes[0].values:
+            rule, _, count = name.removeprefix(COMPLIANCE).rpartition("_")
+            is_rule = name.startswith(COMPLIANCE) and count in ("outside", "repeated")
+            if is_rule and (calls := round(self.mean(name))):
+                yield say("risk, rule", rule=_short(rule), calls=f"{calls:,}")
+        days = [thai_date(round(at) - 1) for at in self.done.tolist()]
+        usual = days[(len(days) - 1) // 2] if days else date.max
+        if (late := sum(day > usual for day in days) / runs) >= _LIKELY:
+            share = self.texts.share(late)
+            yield say("risk, later", share=share, day=self.texts.day(usual))
         if runs == 1:
-            yield gettext(
-                "This is one run: how much chance moves the finish is not known before it is "
-                "simulated many times."
-            )
+            yield say("risk, once")
         if self._is_assumed:
-            yield gettext(
-                "How people answer is assumed, not measured: compare it with own calls before "
-                "promising a day."
-            )
-        exhausted = float(self.values("people_exhausted").mean())
-        if self.people and exhausted >= 0.25 * self.people:
-            yield gettext(
-                "{share} of the people do not answer in any of their attempts.",
-                share=self.texts.share(exhausted / self.people),
-            )
+            yield say("risk, assumed")
+        if self.people and (share_left := self.mean("people_exhausted") / self.people) >= _MANY:
+            yield say("risk, unreached", share=self.texts.share(share_left))
         held = Counter(run.scopes[0].held_back for run in self.runs).most_common(1)[0][0]
         yield held_back_text(self.texts, held)
-
-    def _broken_rules(self) -> Iterator[str]:
-        names = [name for name in self.runs[0].scopes[0].values if name.startswith(COMPLIANCE)]
-        for name in names:
-            rule, _, count = name.removeprefix(COMPLIANCE).rpartition("_")
-            broken = round(float(self.values(name).mean()))
-            if count in ("outside", "repeated") and broken:
-                yield self.texts.ngettext(
-                    "The rule “{rule}” is broken by {count} call.",
-                    "The rule “{rule}” is broken by {count} calls.", broken, rule=_short(rule),
-                )  # fmt: skip
-
-    def _another_day(self) -> Iterator[str]:
-        """Yield the risk that calling runs over into a later day than in half of the runs."""
-        done = np.sort(self.finishes[np.isfinite(self.finishes)] - 1)
-        days = [thai_date(round(at)) for at in done.tolist()]
-        usual = days[(len(days) - 1) // 2] if days else None
-        late = sum(usual is not None and day > usual for day in days)
-        if usual is not None and late >= _LIKELY * len(self.runs):
-            yield self.texts.gettext(
-                "With a probability of {share} calling runs over from {day} into a later day.",
-                share=self.texts.share(late / len(self.runs)), day=self.texts.day(usual),
-            )  # fmt: skip
+        yield say("risk, none")
 
     @property
     def _is_assumed(self) -> bool:
         used = {agent.behaviour for owner in self.scenario.organizations for agent in owner.agents}
         return any(self.scenario.behaviours[name] == BUILT_IN for name in used)
 
-    def assumptions(self) -> Iterator[str]:
+    def _assumptions(self) -> Iterator[str]:
         """Yield what the result rests on."""
-        gettext, ngettext = self.texts.gettext, self.texts.ngettext
-        blocks = [c for owner in self.scenario.organizations for c in owner.campaigns if c.schedule]
-        attempts = sorted({c.schedule.max_attempts for c in blocks if c.schedule})
-        if attempts:
-            most = str(attempts[0]) if len(attempts) == 1 else f"{attempts[0]}–{attempts[-1]}"
-            pause = min(c.schedule.retry_interval for c in blocks if c.schedule)
-            yield ngettext(
-                "{people} people in {count} campaign; attempts for each: {attempts}, at least "
-                "{pause} apart.",
-                "{people} people in {count} campaigns; attempts for each: {attempts}, at least "
-                "{pause} apart.",
-                len(blocks), people=f"{self.people:,}", attempts=most,
-                pause=self.texts.duration(pause),
-            )  # fmt: skip
-        answer = float(self.values("reach_by_attempt_1").mean())
-        if not isnan(answer):
-            where = (
-                gettext("{share} of the people answer their first call, by the built-in behaviour.",
-                        share=self.texts.share(answer))
-                if self._is_assumed
-                else gettext("{share} of the people answer their first call, by the behaviour in "
-                             "the scenario.", share=self.texts.share(answer))
-            )  # fmt: skip
-            yield where
+        say, texts, costs = self.say, self.texts, self.scenario.costs
+        campaigns = [c for owner in self.scenario.organizations for c in owner.campaigns]
+        requests = [campaign.schedule for campaign in campaigns if campaign.schedule]
+        if requests:
+            attempts = {request.max_attempts for request in requests}
+            again = [request.retry_interval for request in requests if request.max_attempts > 1]
+            pause = texts.duration(min(again)) if again else "–"
+            most = "–".join(map(str, sorted({min(attempts), max(attempts)})))
+            key = "rests, lists" if again else "rests, one attempt"
+            counts = {"people": f"{self.people:,}", "campaigns": f"{len(requests):,}"}
+            yield say(key, attempts=most, pause=pause, **counts)
+        answered = self.mean("reach_by_attempt_1")
+        if not isnan(answered) and not self._predicts:
+            key = "rests, built in" if self._is_assumed else "rests, scenario"
+            yield say(key, share=texts.share(answered))
         calendar = self.scenario.calendar
-        if calendar is None or not calendar.names:
-            yield gettext("No day counts as a holiday.")
-        else:
-            yield gettext("Holidays of the calendar are taken into account.")
-        if (costs := self.scenario.costs) is not None:
-            prices = (
-                (costs.per_dial, gettext("{amount} a dial")),
-                (costs.per_minute, gettext("{amount} a minute")),
-                (costs.per_reached, gettext("{amount} for each person reached")),
-                (costs.per_line_day, gettext("{amount} for each line and day")),
-                (costs.fixed, gettext("{amount} fixed")),
+        yield say("rests, holidays" if calendar and calendar.names else "rests, no holidays")
+        if costs is not None:
+            prices = {name: getattr(costs, name) for name in _PRICES}
+            said = [say(name, amount=f"{price:,.10g}") for name, price in prices.items() if price]
+            yield say(
+                "rests, prices", currency=texts.currency(costs.currency), prices=texts.listed(said)
             )
-            listed = [text.format(amount=f"{price:,.10g}") for price, text in prices if price]
-            said = self.texts.listed(listed)
-            yield gettext("Prices in {currency}: {prices}.", currency=costs.currency, prices=said)
         if warnings := len(self.scenario.warnings):
-            yield ngettext("{count} warning is in report.html.",
-                           "{count} warnings are in report.html.", warnings)  # fmt: skip
+            yield say("rests, warnings", count=f"{warnings:,}")
 
     # -- the sheet --------------------------------------------------------------------------------
 
@@ -603,48 +522,50 @@ class _Setting:
         rows: Sequence[tuple[SettingRuns, str]] = (),
         chosen: str = "",
         assumptions: Sequence[str] = (),
-    ) -> Sheet:
+    ) -> ManagerSheet:
         """Fill the page; `rows` are the settings compared and their verdicts."""
-        gettext, texts = self.texts.gettext, self.texts
-        weeks, more_days = self.weeks()
-        shown, more = _around(rows, chosen)
-        risk = risk or next(filter(None, self.risks()), "")
-        made = gettext(
-            "Made by dialsim {version} from “{scenario}”, {runs} runs with different chance. All "
-            "instants are Thai time. A simulation answers for its assumptions only.",
-            version=__version__, scenario=_short(self.scenario.name), runs=f"{len(self.runs):,}",
-        )  # fmt: skip
-        monday = date(2026, 1, 5)
-        return Sheet(
-            texts=texts,
-            title=_short(title or self.scenario.name),
+        weeks, more_days = self._weeks()
+        shown = _around(rows, chosen)
+        more = f"{len(rows) - len(shown):,}" if len(rows) > len(shown) else ""
+        monday, name = date(2026, 1, 5), _short(self.scenario.name)
+        runs = f"{len(self.runs):,}"
+        return ManagerSheet(
+            texts=self.texts,
+            title=_short(title) if title else name,
             lead=_short(lead or self.scenario.description or "", 2 * _LONGEST),
             decision=decision,
-            cards=[*self.cards()],
-            cost_parts=[*self.cost_parts()],
-            weekdays=[texts.weekday(monday + timedelta(days=k)) for k in range(7)],
+            finish=[*self._finish_lines()],
+            reached=[*self._reached_lines()],
+            cost=[*self._cost_lines()],
+            cost_parts=[*self._cost_parts()],
+            weekdays=[self.texts.weekday(monday + timedelta(days=k)) for k in range(7)],
             weeks=weeks,
             more_days=more_days,
-            risk=risk or gettext("No risk stands out."),
+            risk=risk or next(filter(None, self._risks())),
             rows=[self._row(*row, chosen) for row in shown],
-            more_rows=texts.ngettext("and {count} more in report.html",
-                                     "and {count} more in report.html", more) if more else "",
-            assumptions=[*assumptions, *self.assumptions()],
-            made_from=made,
-        )  # fmt: skip
+            more_rows=more and self.say("more rows", count=more),
+            assumptions=[*assumptions, *self._assumptions()],
+            made_from=self.say("made", version=__version__, scenario=name, runs=runs),
+        )
 
     def _row(self, setting: SettingRuns, verdict: str, chosen: str) -> ComparedRow:
-        values = _Setting(self.texts, self.scenario, setting.runs)
-        half = float(np.sort(values.finishes)[(len(setting.runs) - 1) // 2])
-        finish = "–" if isnan(half) else self.texts.gettext("never")
+        half = np.quantile(_values(setting.runs, "finish"), 0.5, method="inverted_cdf")
+        finish = "–" if isnan(half) else self.say("never")
         if isfinite(half):
             finish = self.texts.short_when(half)
         cost = ""
         if self.scenario.costs is not None:
             cost = amount_text("cost", expected_mean(COST, setting.runs, setting.bounds))
-        name = _short(setting.name, _LONGEST)
-        reached = "–" if isnan(values.reached) else f"{values.reached:,.0f}"
-        return ComparedRow(name, finish, reached, cost, verdict, setting.name == chosen)
+        reached = float(_values(setting.runs, "people_reached").mean())
+        if isnan(reached):  # searches ask for the share
+            reached = float(_values(setting.runs, "reach_share").mean()) * self.people
+        name, is_chosen = _short(setting.name), setting.name == chosen
+        return ComparedRow(name, finish, f"{reached:,.0f}", cost, verdict, is_chosen)
+
+
+def _values(runs: Sequence[RunFigures], figure: str) -> Values:
+    known = (run.scopes[0].values.get(figure, nan) for run in runs)
+    return np.array([*known], dtype=np.float64)
 
 
 def _short(text: str, most: int = _LONGEST) -> str:
@@ -656,317 +577,242 @@ def _hour(minute: int) -> str:
     return f"{minute // 60}" + (f":{minute % 60:02}" if minute % 60 else "")
 
 
-def _around(
-    rows: Sequence[tuple[SettingRuns, str]], chosen: str
-) -> tuple[list[tuple[SettingRuns, str]], int]:
-    """Return the rows that are shown, in their order, and the number of the others.
-
-    First come the chosen row and those with a verdict, then their neighbours.
+def _around(rows: Sequence[tuple[SettingRuns, str]], chosen: str) -> list[tuple[SettingRuns, str]]:
+    """Return the rows that are shown, in their order: first the chosen one and those with a
+    verdict, then their neighbours.
     """
     at = next((k for k, (row, _) in enumerate(rows) if row.name == chosen), 0)
     order = sorted(range(len(rows)), key=lambda k: (k != at, not rows[k][1], abs(k - at), k))
-    kept = sorted(order[:MOST_ROWS])
-    return [rows[k] for k in kept], len(rows) - len(kept)
+    return [rows[k] for k in sorted(order[:MOST_ROWS])]
 
 
 # -- results of each kind --------------------------------------------------------------------------
 
 
-def _of_run(texts: Language, found: Result) -> Sheet:
-    scenario = found.trace.world.scenario
-    setting = _Setting(texts, scenario, [figures_of(found)], result=found)
-    return setting.sheet(_as_planned(setting))
-
-
-def _of_replications(texts: Language, found: Replications, beside: Sequence[SettingRuns]) -> Sheet:
-    setting = _Setting(texts, found.scenario, found.figures)
-    name = texts.gettext("this plan")
-    rows = [(SettingRuns(name, found.figures, found.bounds), ""), *((row, "") for row in beside)]
-    return setting.sheet(_as_planned(setting), rows=rows if beside else (), chosen=name)
-
-
-def _as_planned(setting: _Setting) -> str:
-    gettext, counts = setting.texts.gettext, setting.counts()
-    if not setting.is_scheduled:
-        return gettext("Nothing is scheduled.")
-    if not isfinite(setting.finish):
-        return gettext(
-            "As planned, calling is not sure to finish; {reached} of {people} people ({share}) are "
-            "reached.", **counts
-        )  # fmt: skip
-    if len(setting.runs) == 1:
-        return gettext(
-            "As planned, calling is done by {when}, with {reached} of {people} people ({share}) "
-            "reached.", **counts
-        )  # fmt: skip
-    if setting.is_promised:
-        return gettext(
-            "As planned, calling is done by {when} with 95 % certainty, with about {reached} of "
-            "{people} people ({share}) reached.", **counts
-        )  # fmt: skip
-    return gettext(
-        "As planned, calling is done by {when} in {hits} of {runs} runs, with about {reached} of "
-        "{people} people ({share}) reached.", **counts
-    )  # fmt: skip
-
-
-def _of_forecast(texts: Language, found: Forecast) -> Sheet:
-    gettext = texts.gettext
-    setting = _Setting(texts, found.runs.scenario, found.runs.figures, predicts=True)
-    counts, assumptions = setting.counts(), []
-    if found.figures is None:
-        decision = gettext("Nothing is scheduled.")
-    elif isfinite(setting.finish):
-        decision = gettext(
-            "From today on, calling is done by {when} in {hits} of {runs} runs, with about "
-            "{reached} of {people} people ({share}) reached.", **counts
-        )  # fmt: skip
-    else:
-        decision = gettext(
-            "From today on, calling is not sure to finish: {never} of {runs} runs do not.", **counts
-        )
-    if found.figures is not None:
-        start = texts.when(found.figures.at)
-        assumptions.append(gettext(
-            "The forecast begins on {when}, when {reached} people had been reached.",
-            when=start, reached=f"{found.figures.reached:,}",
-        ))  # fmt: skip
+def _of_forecast(say: _Sentences, found: Forecast) -> ManagerSheet:
+    setting, texts = (
+        _Setting(say, found.runs.scenario, found.runs.figures, predicts=True),
+        say.texts,
+    )
+    figures = found.figures
+    if figures is None:
+        return setting.sheet(say("nothing scheduled"))
+    how = "counted" if isfinite(setting.finish) else "unsure"
+    decision = say(f"forecast, {how}", **setting.counts())
+    start = texts.when(figures.at)
+    assumptions = [say("rests, forecast", when=start, reached=f"{figures.reached:,}")]
     if found.draws:
-        assumptions.append(gettext(
-            "The runs are shared out over {draws} behaviours that the log allows.",
-            draws=f"{found.draws:,}",
-        ))  # fmt: skip
-    sheet = setting.sheet(decision, assumptions=assumptions)
+        assumptions.append(say("rests, draws", draws=f"{found.draws:,}"))
     earlier = [
         ComparedRow(
-            gettext("Forecast of {when}", when=texts.short_when(part.at)),
-            texts.short_when(part.finish.half) if isfinite(part.finish.half) else gettext("never"),
-            f"{part.reach.half:,.0f}", "", "", False,
+            say("earlier", when=texts.short_when(part.at)),
+            texts.short_when(part.finish.half) if isfinite(part.finish.half) else say("never"),
+            f"{part.reach.half:,.0f}",
         )
         for part in found.earlier[-MOST_ROWS:]
-    ]  # fmt: skip
-    return replace(sheet, rows=earlier)
+    ]
+    return replace(setting.sheet(decision, assumptions=assumptions), rows=earlier)
 
 
-def _of_sweep(texts: Language, found: Sweep, compared: pd.DataFrame, baseline: str) -> Sheet:
-    gettext = texts.gettext
+def _of_sweep(say: _Sentences, found: Sweep, compared: pd.DataFrame, baseline: str) -> ManagerSheet:
     choice = frontier(found, compared, baseline)
     chosen = choice.recommended if choice.aims else baseline
     at = [variant.name for variant in found.variants].index(chosen)
     short = short_names(change.path for variant in found.variants for change in variant.changes)
-    names = {v.name: _variant_text(texts, v, short) for v in found.variants}
-    setting = _Setting(texts, found.variants[at].of(found.scenario), found.figures[at])
-    values = {**setting.counts(), "setting": _short(names[chosen])}
-    if not setting.is_scheduled:
-        decision = gettext("Nothing is scheduled.")
-    elif not choice.aims and choice.breaches:
-        decision = gettext(
-            "Stay with “{setting}”: the other variants break rules more often.", **values
-        )
-    elif not choice.aims:
-        decision = gettext("No variant makes a difference to the finish, to reach or to cost.")
+    names = {v.name: _variant_text(say, v, short) for v in found.variants}
+    setting = _Setting(say, found.variants[at].of(found.scenario), found.figures[at])
+    if not choice.aims:
+        key = "sweep, rules" if choice.breaches else "sweep, alike"
     elif baseline in choice.alike:
-        decision = gettext(
-            "“{setting}” comes out best, but the runs do not tell it from “{baseline}”.",
-            baseline=_short(names[baseline]), **values,
-        )  # fmt: skip
-    elif isfinite(setting.finish):
-        decision = gettext(
-            "Recommended is “{setting}”: calling is done by {when}, with about {reached} of "
-            "{people} people ({share}) reached.", **values
-        )  # fmt: skip
+        key = "sweep, not told"
     else:
-        decision = gettext(
-            "Recommended is “{setting}”, although it is not sure to finish; about {reached} of "
-            "{people} people ({share}) are reached.", **values
-        )  # fmt: skip
-    verdicts = {baseline: gettext("baseline"), chosen: gettext("recommended")}
-    verdicts |= dict.fromkeys(choice.breaches, gettext("not allowed"))
+        key = "sweep, recommended" if isfinite(setting.finish) else "sweep, unsure"
+    named = {"setting": _short(names[chosen]), "baseline": _short(names[baseline])}
+    key = key if setting.is_scheduled else "nothing scheduled"
+    verdicts = {baseline: say("baseline"), chosen: say("recommended")}
+    verdicts |= dict.fromkeys(choice.breaches, say("not allowed"))
     rows = [
         (SettingRuns(names[v.name], runs, bounds), verdicts.get(v.name, ""))
         for v, runs, bounds in zip(found.variants, found.figures, found.all_bounds, strict=True)
     ]
-    title = ""
-    if isinstance(found, Comparison):
-        title = gettext("Comparison of {files}", files=texts.listed([*names.values()]))
-    same = gettext("All variants meet the same chance, so they are compared run by run.")
-    return setting.sheet(decision, title=title, rows=rows, chosen=names[chosen], assumptions=[same])
+    is_comparison = isinstance(found, Comparison)
+    title = say("comparison", files=say.texts.listed([*names.values()])) if is_comparison else ""
+    return setting.sheet(
+        say(key, **setting.counts(), **named), title=title, rows=rows, chosen=names[chosen],
+        assumptions=[say("rests, same chance")],
+    )  # fmt: skip
 
 
-def _of_plan(texts: Language, found: Plan, scenario: Scenario, seed: int | None) -> Sheet:
-    gettext, part = texts.gettext, found.estimate
-    name = _setting_text(texts, found.path, part.value)
-    varied = Variant("", (SettingChange(found.path, str(part.value)),)).of(scenario)
-    setting = _Setting(texts, varied, _with_figures(part, varied, seed))
-    values = {**setting.counts(), "setting": _short(name), "runs": f"{part.replications:,}"}
-    deadline = _deadline(part)
+def _of_plan(say: _Sentences, found: Plan, scenario: Scenario, seed: int | None) -> ManagerSheet:
+    texts, part, deadline = say.texts, found.estimate, _deadline(found.estimate)
+    name, low, high = (
+        _setting_text(say, found.path, value) for value in (part.value, *found.between)
+    )
+    setting = _at(say, part, [SettingChange(found.path, str(part.value))], scenario, seed)
+    named = {"setting": _short(name), "runs": f"{part.replications:,}", "low": low, "high": high}
+    key = "plan, met"
     if not found.met:
-        low, high = (_setting_text(texts, found.path, end) for end in found.between)
-        decision = gettext(
-            "Nothing from {low} to {high} meets the goal; {setting} comes closest.",
-            low=low, high=high, **values,
-        )  # fmt: skip
+        key = "plan, missed"
     elif not part.sure or found.stopped_after is not None:
-        decision = gettext(
-            "{setting} seems to meet the goal; {runs} runs are too few to be sure.", **values
-        )
+        key = "plan, doubtful"
     elif deadline is not None:
-        at, share = deadline
-        decision = gettext(
-            "Recommended is {setting}: calling is done by {deadline} with a certainty of {sure} or "
-            "more, and about {reached} of {people} people ({share}) are reached.",
-            deadline=texts.when(at), sure=texts.share(share), **values,
-        )  # fmt: skip
-    else:
-        decision = gettext(
-            "Recommended is {setting}, which surely meets the goal; about {reached} of {people} "
-            "people ({share}) are reached.", **values
-        )  # fmt: skip
+        key = "plan, by deadline"
+        named |= {"deadline": texts.when(deadline[0]), "sure": texts.share(deadline[1])}
     rows = [
-        (SettingRuns(_setting_text(texts, found.path, each.value), each.runs, each.bounds),
-         _verdict(texts, each))
+        (SettingRuns(_setting_text(say, found.path, each.value), each.runs, each.bounds),
+         _verdict(say, each))
         for each in found.tried
     ]  # fmt: skip
-    lead, risk = gettext("Goal: {goal}", goal=found.goal), _goal_risk(texts, found.met, part)
-    return setting.sheet(decision, lead=lead, risk=risk, rows=rows, chosen=name)
+    return setting.sheet(
+        say(key, **{**setting.counts(), **named}), lead=_goal_text(say, part, scenario),
+        risk=_goal_risk(say, found.met, part), rows=rows, chosen=name,
+    )  # fmt: skip
 
 
-def _of_optimum(texts: Language, found: Optimum, scenario: Scenario, seed: int | None) -> Sheet:
-    gettext, part, short = texts.gettext, found.best.estimate, short_names(found.paths)
+def _of_optimum(
+    say: _Sentences, found: Optimum, scenario: Scenario, seed: int | None
+) -> ManagerSheet:
+    part, short = found.best.estimate, short_names(found.paths)
 
-    def name_of(values: Sequence[SettingValue]) -> str:
+    def changes(values: Sequence[SettingValue]) -> list[SettingChange]:
         pairs = zip(found.paths, values, strict=True)
-        return _changes_text(texts, [SettingChange(p, str(v)) for p, v in pairs], short)
+        return [SettingChange(path, str(value)) for path, value in pairs]
 
-    name = name_of(found.best.values)
-    pairs = zip(found.paths, found.best.values, strict=True)
-    varied = Variant("", tuple(SettingChange(p, str(v)) for p, v in pairs)).of(scenario)
-    setting = _Setting(texts, varied, _with_figures(part, varied, seed))
-    values = {**setting.counts(), "setting": _short(name), "combinations": f"{found.count:,}"}
-    if not found.met:
-        decision = gettext(
-            "None of {combinations} combinations meets the goal; {setting} comes closest.", **values
-        )
-    elif not found.sure:
-        decision = gettext(
-            "{setting} seems the best of {combinations} combinations, as far as the runs can tell; "
-            "about {reached} of {people} people ({share}) are reached.", **values
-        )  # fmt: skip
-    else:
-        decision = gettext(
-            "Recommended is {setting}, the best of {combinations} combinations; about {reached} of "
-            "{people} people ({share}) are reached.", **values
-        )  # fmt: skip
+    names = [_changes_text(say, changes(each.values), short) for each in found.tried]
+    name = names[found.tried.index(found.best)]
+    setting = _at(say, part, changes(found.best.values), scenario, seed)
+    key = "optimum, best" if found.sure else "optimum, doubtful"
+    key = key if found.met else "optimum, missed"
+    named = {"setting": _short(name), "combinations": f"{found.count:,}"}
     rows = [
-        (SettingRuns(name_of(each.values), each.estimate.runs, each.estimate.bounds),
-         _verdict(texts, each.estimate) if found.goal else "")
-        for each in found.tried
+        (SettingRuns(label, each.estimate.runs, each.estimate.bounds),
+         _verdict(say, each.estimate) if found.goal else "")
+        for label, each in zip(names, found.tried, strict=True)
     ]  # fmt: skip
-    goals = [found.goal, found.objective]
-    lead = gettext("Goal: {goal}", goal="; ".join(filter(None, goals)))
-    risk = _goal_risk(texts, found.met, part)
-    return setting.sheet(decision, lead=lead, risk=risk, rows=rows, chosen=name)
+    return setting.sheet(
+        say(key, **setting.counts(), **named),
+        lead=_goal_text(say, part, scenario, found.objective),
+        risk=_goal_risk(say, found.met, part), rows=rows, chosen=name,
+    )  # fmt: skip
 
 
-def _with_figures(part: GoalEstimate, scenario: Scenario, seed: int | None) -> Sequence[RunFigures]:
-    """Return the runs of an estimate with all figures; without a store some are made again."""
-    if all(run.asked is None for run in part.runs):
-        return part.runs
-    count = min(part.replications, _WITHOUT_FIGURES)
-    return replicate(scenario, count, seed=seed, jobs=1, progress=False).figures
+def _at(
+    say: _Sentences, part: GoalEstimate, changes: Sequence[SettingChange], scenario: Scenario,
+    seed: int | None,
+) -> _Setting:  # fmt: skip
+    """Return the setting that a search found; runs that lack figures are made again."""
+    varied = Variant("", tuple(changes)).of(scenario)
+    runs: Sequence[RunFigures] = part.runs
+    if any(run.asked is not None for run in runs):
+        count = min(part.replications, _WITHOUT_FIGURES)
+        runs = replicate(varied, count, seed=seed, jobs=1, progress=False).figures
+    return _Setting(say, varied, runs)
 
 
 def _deadline(part: GoalEstimate) -> tuple[float, float] | None:
     """Return the instant (ms) by which a goal asks everything to be done, and in what share of the
     runs; None if it does not.
     """
+    clauses = (finding.clause for finding in part.findings if _is_deadline(finding.clause))
+    return next(((clause.bound.value, clause.least_share) for clause in clauses), None)
+
+
+def _is_deadline(clause: Clause) -> bool:
+    figure, bound = clause.figure, clause.bound
+    whole = figure.is_figure and figure.name == "finish" and figure.place == (None, None)
+    least = clause.smaller_is_better and clause.statistic is not Statistic.MEAN
+    return whole and least and not bound.after_start
+
+
+def _goal_text(
+    say: _Sentences, part: GoalEstimate, scenario: Scenario, objective: str | None = None
+) -> str:
+    """Return the goal and the objective; clauses that have no words are as written."""
+    texts, said = say.texts, list[str]()
     for finding in part.findings:
-        clause = finding.clause
-        whole = clause.figure.is_figure and clause.figure.place == (None, None)
-        if (
-            whole
-            and clause.figure.name == "finish"
-            and clause.smaller_is_better
-            and clause.statistic is not Statistic.MEAN
-            and not clause.bound.after_start
+        clause, figure = finding.clause, finding.clause.figure
+        key, value = f"goal, {figure.text}", clause.bound.value
+        amount = texts.share(value) if figure.text == "reach_share" else f"{value:,.10g}"
+        if figure.text == "cost" and scenario.costs is not None:
+            amount = f"{amount} {texts.currency(scenario.costs.currency)}"
+        if _is_deadline(clause):
+            share = texts.share(clause.least_share)
+            said.append(say("goal, finish", when=texts.when(value), share=share))
+        elif (
+            clause.statistic is Statistic.MEAN
+            and clause.smaller_is_better is (figure.text == "cost")
+            and say.has(key)
         ):
-            return clause.bound.value, clause.least_share
-    return None
+            said.append(say(key, amount=amount))
+        else:
+            said.append(clause.text)
+    if objective is not None:
+        way, _, mean = objective.partition(" ")
+        figure_text = mean.removeprefix("mean(").removesuffix(")")
+        key = f"goal, {'most' if way == 'maximize' else 'least'} {figure_text}"
+        said.append(say(key) if say.has(key) else objective)
+    return say("goal", goal=texts.listed(said)) if said else ""
 
 
-def _goal_risk(texts: Language, met: bool, part: GoalEstimate) -> str:
+def _goal_risk(say: _Sentences, met: bool, part: GoalEstimate) -> str:
     """Return the risk of missing the goal; empty if it is surely met."""
-    if not met:
-        return texts.gettext("The goal is missed: what comes closest does not meet it.")
-    if not part.sure:
-        return texts.gettext("Whether the goal is met is not sure: more runs would tell.")
-    return ""
+    if met and part.sure:
+        return ""
+    return say("risk, doubtful") if met else say("risk, missed")
 
 
-def _verdict(texts: Language, part: GoalEstimate) -> str:
-    gettext = texts.gettext
+def _verdict(say: _Sentences, part: GoalEstimate) -> str:
     if part.breaches:
-        return gettext("not allowed")
-    if part.sure:
-        return gettext("meets the goal") if part.met else gettext("misses the goal")
-    return gettext("meets it, not sure") if part.met else gettext("misses it, not sure")
+        return say("not allowed")
+    return say(f"{'meets' if part.met else 'misses'}{', sure' if part.sure else ''}")
 
 
 # -- settings in words -----------------------------------------------------------------------------
 
 
-def _variant_text(texts: Language, variant: Variant, short: Mapping[str, str]) -> str:
+def _variant_text(say: _Sentences, variant: Variant, short: Mapping[str, str]) -> str:
     """Return the name of a variant; a name made of its changes in the words of the language."""
     if variant.changes and variant.name == label_of(variant.changes, short):
-        return _changes_text(texts, variant.changes, short)
+        return _changes_text(say, variant.changes, short)
     is_plain = variant.name in ("as is", "as it is") and not variant.changes
-    return texts.gettext("as it is") if is_plain else variant.name
+    return say("as it is") if is_plain else variant.name
 
 
 def _changes_text(
-    texts: Language, changes: Sequence[SettingChange], short: Mapping[str, str]
+    say: _Sentences, changes: Sequence[SettingChange], short: Mapping[str, str]
 ) -> str:
     said = []
     for change in changes:
-        text, whose = _setting_text(texts, change.path, change.value), short[change.path]
-        if whose:
-            owner = whose.removeprefix(" of ")
-            text = texts.gettext("{setting} of {owner}", setting=text, owner=owner)
-        said.append(text)
-    return ", ".join(said)
+        text, owner = _setting_text(say, change.path, change.value), short[change.path]
+        owned = say("owned", setting=text, owner=owner.removeprefix(" of ")) if owner else text
+        said.append(owned)
+    return say.texts.listed(said)
 
 
-def _setting_text(texts: Language, path: str, value: SettingValue) -> str:
+def _setting_text(say: _Sentences, path: str, value: SettingValue) -> str:
     """Return a setting in words: `30 lines`, `retries after 2 hr`."""
-    gettext, ngettext, key = texts.gettext, texts.ngettext, setting_key(path)
+    texts, key = say.texts, setting_key(path)
     if is_next_day(value):
-        return gettext("retries on the next calling day")
+        return say("next day")
     try:
         amount = read_amount(str(value))
     except ExperimentError:
         return f"{key}={value}"
     number = float(amount.value)
     if amount.kind is AmountKind.INSTANT:
-        when = texts.when(number)
-        said = {
-            "startDateTime": gettext("start at {when}", when=when),
-            "endDateTime": gettext("end at {when}", when=when),
-        }
+        text = texts.when(number)
     elif amount.kind is AmountKind.DURATION or key == "retryInterval":
-        when = texts.duration(number)
-        said = {
-            "retryInterval": gettext("retries after {time}", time=when),
-            "queueTimeout": gettext("a queue timeout of {time}", time=when),
-        }
+        text = texts.duration(number)
     else:
-        when = str(value)
-        people = ngettext("{count} person", "{count} people", number)
-        said = {
-            "maxConcurrentCalls": ngettext("{count} line", "{count} lines", number),
-            "maxAttempts": ngettext("{count} attempt", "{count} attempts", number),
-            "callerIds": ngettext("{count} caller ID", "{count} caller IDs", number),
-            "callsPerSecond": ngettext("{count} dial a second", "{count} dials a second", number),
+        people = texts.ngettext("{count} person", "{count} people", number)
+        return {
+            "maxConcurrentCalls": texts.ngettext("{count} line", "{count} lines", number),
+            "maxAttempts": texts.ngettext("{count} attempt", "{count} attempts", number),
+            "callerIds": texts.ngettext("{count} caller ID", "{count} caller IDs", number),
+            "callsPerSecond": texts.ngettext(
+                "{count} dial a second", "{count} dials a second", number
+            ),
             "count": people,
             "first": people,
-        }
-    return said.get(key, f"{key}={when}")
+        }.get(key, f"{key}={value}")
+    return say(key, value=text) if say.has(key) else f"{key}={text}"

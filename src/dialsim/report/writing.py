@@ -30,7 +30,7 @@ from dialsim.report.plan_page import optimum_page, plan_page, setting_text
 from dialsim.report.replications_page import forecast_page, replications_page
 from dialsim.report.run_page import run_page
 from dialsim.report.sheet import NAME as SHEET
-from dialsim.report.sheet import Sheet, sheet_of
+from dialsim.report.sheet import ManagerSheet, sheet_of
 from dialsim.report.sweep_page import frontier, sweep_page
 from dialsim.report.what_if import (
     AS_IT_IS,
@@ -220,7 +220,7 @@ def optimum_report(answer: Optimum, scenario: Scenario, seed: int | None) -> str
     return optimum_page(answer, run(best, seed=seed)).html()
 
 
-_Pages = tuple[str, Callable[[str], Sheet]]
+_Pages = tuple[str, Callable[[str], ManagerSheet]]
 """Report as HTML, and the function that makes the sheet in a language."""
 
 
