@@ -34,7 +34,9 @@ organizations:
     maxConcurrentCalls: 2
     agents:
       - name: Reminder
-        analysis: {funnel: [{step: Greeted, share: 1}]}
+        analysis:
+          funnel: [{step: Greeted, share: 1}]
+          fields: {sure: {type: enum, enumVariant: ["yes", "no"], values: {"yes": 0.5, "no": 0.5}}}
         paramsSchema:
           amount: {type: number}
           ยอด ค้าง: {type: number}
@@ -142,8 +144,13 @@ BAD = {
     "of the agent",
     "value.reached=amount * 1e308": "value.reached must be a number of sensible size for each "
     "recipient",
-    "value={funnel.Greeted: amount}": 'value.funnel.Greeted must be a number, not "amount": only '
-    "reached can be a formula",
+    "value={funnel.Greeted: amount * vip}": "value.funnel.Greeted has a fault: vip is a condition, "
+    "and arithmetic needs a number",
+    "value={field.sure.yes: 2 * due if vip else due}": "value.field.sure.yes needs vip, which is "
+    "missing for 4 of 4 recipients, the first in people.csv:2: fill it in, or give vip a default "
+    "in the paramsSchema of the agent",
+    "value={funnel.Promised: amount}": "value.funnel.Promised is nothing that any agent brings; "
+    "known here: reached, funnel.Greeted, field.sure.yes, field.sure.no",
     "January.recipients={count: 5, first: 3}": f"{FAULT}.first is for the people of a file; "
     "made-up people have a count only",
 }
@@ -233,6 +240,35 @@ def test_a_formula_values_each_person_reached_by_day() -> None:
     assert both[0].summary.value_by_day == both[1].summary.value_by_day
 
 
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_steps_and_fields_have_formulas_too(engine: Any) -> None:
+    def value(text: str) -> float:
+        result = dialsim.run(scenario(f"value={{{text}}}", people=MANY), engine=engine)
+        assert result.summary.value is not None
+        return result.summary.value
+
+    result = dialsim.run(scenario("value.reached=amount", people=MANY), engine=engine)
+    reached = result.recipients[result.recipients.state == "reached"]["agentParams.amount"].sum()
+    # Everybody who answers is greeted, and sure or not.
+    assert value("reached: amount") == value("funnel.Greeted: amount") == reached
+    sure, unsure = (value(f"field.sure.{found}: amount - 7") for found in ("yes", "no"))
+    assert 0 < sure < reached
+    assert sure + unsure == value("reached: amount - 7")
+    assert value("reached: 5, field.sure.yes: amount - 7, field.sure.no: 3") == (
+        value("reached: 5") + sure + value("field.sure.no: 3")
+    )
+
+
+def test_a_campaign_gets_nothing_for_the_steps_of_other_agents_and_needs_no_parameters() -> None:
+    second = "organizations.Acme.agents+={name: Other}"
+    later = (
+        "{name: Later, agent: Other, recipients: {count: 3}, "
+        "schedule: {startDateTime: 2026-01-05T02:00:00Z}}"
+    )
+    both = scenario("value={funnel.Greeted: amount}", second, f"Acme.campaigns+={later}")
+    assert [block.value for block in dialsim.run(both).summary.campaigns][1:] == [0]
+
+
 def test_made_up_people_are_worth_what_their_segment_is(tmp_path: Any) -> None:
     made_up = "January.recipients={count: 400, segments: {gold: 0.5, other: 0.5}}"
     result = dialsim.run(scenario(made_up, "value.reached=10 if segment == 'gold' else 1"))
@@ -272,12 +308,11 @@ def test_a_campaign_that_is_added_needs_what_the_formula_needs() -> None:
     )
     sound = {**block, "value": {"reached": "due * 2"}}
     world.add_campaign(0, read_campaign(sound, world.surroundings(0, now)), now)
-    assert world.organizations[0].campaigns[1].worth.tolist() == [6]  # type: ignore[union-attr]
+    assert world.organizations[0].campaigns[1].worth["reached"].tolist() == [6]
 
 
 def test_a_run_that_goes_on_knows_what_people_are_worth() -> None:
     core = SandboxCore(scenario("value.reached=amount", "sort=-amount"))
     core.simulation.advance(hours=26)
     (block,) = World(remaining_run(core.simulation)().scenario).organizations[0].campaigns
-    assert block.worth is not None
-    assert block.worth.tolist() == [9000, 7000, 7000, 100]
+    assert block.worth["reached"].tolist() == [9000, 7000, 7000, 100]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from numbers import Integral
 from os import PathLike
@@ -60,8 +60,8 @@ class CampaignBlock:
     `id` is fixed or derived from the seed. `created_at` is the instant (ms) of the upload:
     clock.start for the scenario's campaigns (F2). `continues` is True where first calls may be due
     before the scenario begins: this campaign, or another one of the file in its organization, has
-    histories (C1). `value` is the worth of results by outcome, if given; `worth` that of reaching
-    each recipient, if it is a formula. `remarks` are the warnings
+    histories (C1). `value` is the worth of results by outcome, if given; `worth` that of
+    each recipient, of the outcomes with a formula. `remarks` are the warnings
     about a campaign that was added; those about the others are in the scenario.
     """
 
@@ -78,7 +78,7 @@ class CampaignBlock:
     share: CampaignShare
     continues: bool
     value: Mapping[str, float | str] | None = None
-    worth: NDArray[np.float64] | None = None
+    worth: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
 
 
@@ -267,7 +267,7 @@ class World:
         like: World | None = None,
     ) -> None:
         from dialsim.scenario.formula import Attributes
-        from dialsim.scenario.people import people, worth_of_people
+        from dialsim.scenario.people import people, value_formulas, worth_of_people
 
         position = owner.position, len(owner.campaigns)
         agent = next(agent for agent in owner.settings.agents if agent.name == campaign.agent)
@@ -284,7 +284,9 @@ class World:
             worth = twin.worth
         else:
             attributes = Attributes.of_people(listed, agent.params_schema)
-            worth = worth_of_people(value, attributes, "recipients.{}".format)
+            formulas = value_formulas(value, agent).items()
+            place = "recipients.{}".format
+            worth = {k: worth_of_people(text, attributes, place) for k, text in formulas}
         block = CampaignBlock(
             organization=owner.position,
             position=position[1],

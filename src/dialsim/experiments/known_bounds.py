@@ -209,7 +209,7 @@ def _draws_worth(scenario: Scenario, campaign: Campaign) -> bool:
     """True if the worth of people depends on segments, which are drawn for made-up people."""
     recipients, value = campaign.recipients, campaign.value or scenario.value or {}
     drawn = isinstance(recipients, GeneratedRecipients) and recipients.segments is not None
-    return drawn and isinstance(value.get("reached"), str)
+    return drawn and any(isinstance(amount, str) for amount in value.values())
 
 
 def _line_prices(scenario: Scenario) -> dict[str, float]:

@@ -48,20 +48,22 @@ def value_by_day(own: CampaignResult) -> NDArray[np.float64] | None:
 
 def _worth(own: CampaignResult, answered: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the worth of each of some answered calls."""
-    block, total = own.block, np.zeros(len(answered))
-    value, analysis = dict(block.value or {}), block.agent.analysis
-    reached = value.pop("reached", 0.0)
-    total += (
-        float(reached) if block.worth is None else block.worth[own.engine_calls.recipient[answered]]
-    )
-    if not value or analysis is None:
+    block, people = own.block, own.engine_calls.recipient[answered]
+    value, analysis = block.value or {}, block.agent.analysis
+
+    def worth(key: str) -> NDArray[np.float64] | float:
+        return block.worth[key][people] if key in block.worth else float(value.get(key, 0))
+
+    total = np.zeros(len(answered)) + worth("reached")
+    if analysis is None or value.keys() <= {"reached"}:
         return total
     analyzed = own.verdicts.code[answered] == VERDICTS.index(Verdict.ANALYZED)
     found = own.verdicts.found[answered]
     for number, step in enumerate(analysis.funnel or (), start=1):
-        total += float(value.get(f"funnel.{step.step}", 0)) * (analyzed & (found[:, 0] >= number))
+        total += worth(f"funnel.{step.step}") * (analyzed & (found[:, 0] >= number))
     for column, (name, field) in enumerate(analysis.fields.items(), start=1):
-        worth = [float(value.get(f"field.{name}.{text}", 0)) for text in field.values]
-        if any(worth):
-            total += np.array(worth)[found[:, column] * analyzed] * analyzed
+        for code, text in enumerate(field.values):
+            key = f"field.{name}.{text}"
+            if key in value:
+                total += worth(key) * (analyzed & (found[:, column] == code))
     return total

@@ -243,7 +243,7 @@ def _people(part: CampaignTrace, people: People) -> PeopleTable:
         table.segments.append(None if code < 0 else people.segments[code])
         code = -1 if people.script is None else int(people.script[recipient])
         table.scripts.append(None if code < 0 else scripts[code])
-    if part.block.worth is not None:  # the formula needs them
+    if part.block.worth:  # the formulas need them
         table.params = {
             name: [*column] * len(who) if len(column) == 1 else [column[n] for n in who]
             for name, column in people.params.items()

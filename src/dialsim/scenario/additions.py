@@ -69,10 +69,15 @@ class Surroundings:
         """Lower bound of the campaign's instants."""
         return Beginning(self.now, "now")
 
+    def agent(self, name: object) -> Agent | None:
+        """Return an agent by name; None for an unknown one."""
+        agents = self.scenario.organizations[self.organization].agents
+        return next((agent for agent in agents if agent.name == name), None)
+
     def schema(self, agent: object) -> Mapping[str, ParamSchema]:
         """Return the paramsSchema of an agent by name; empty for an unknown agent."""
-        agents = self.scenario.organizations[self.organization].agents
-        return next((a.params_schema for a in agents if a.name == agent), None) or {}
+        found = self.agent(agent)
+        return (found and found.params_schema) or {}
 
     def around(self, name: object, identifier: object) -> Surroundings:
         """Return the part that checks of a campaign of this name and id need.
@@ -199,10 +204,12 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
 def _check_worth(
     campaign: Campaign, around: Surroundings, entry: Cursor, problems: Problems
 ) -> None:
-    """Report recipients for which value.reached, possibly that of the scenario, has no value."""
-    culprit = entry.at("recipients") if campaign.value is None else entry.at("value", "reached")
-    schema = around.schema(campaign.agent)
-    check_worth(campaign, schema, around.scenario.value, culprit, problems)
+    """Report recipients for which a formula, possibly of the scenario's value, has no value."""
+
+    def culprit(key: str) -> Cursor:
+        return entry.at("recipients") if campaign.value is None else entry.at("value", key)
+
+    check_worth(campaign, around.agent(campaign.agent), around.scenario.value, culprit, problems)
 
 
 def _check_lines(

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 
 from dialsim.errors import ValidationFailed
-from dialsim.interface.agent import DEFAULT_VOICES, ParamSchema
+from dialsim.interface.agent import DEFAULT_VOICES
 from dialsim.interface.instants import (
     DAY,
     LAST_INSTANT,
@@ -57,7 +57,7 @@ from dialsim.scenario.fields import (
     national,
 )
 from dialsim.scenario.organization import Agent, Organization, check_fields
-from dialsim.scenario.people import attributes_of, table_of, worth_of_people
+from dialsim.scenario.people import attributes_of, table_of, value_formulas, worth_of_people
 from dialsim.scenario.problems import Problem, Problems, Remark, told
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import (
@@ -245,18 +245,20 @@ def _check_value(
 
 def check_worth(
     campaign: Campaign,
-    schema: Mapping[str, ParamSchema] | None,
+    agent: Agent | None,
     default: Mapping[str, float | str] | None,
-    culprit: Cursor,
+    culprit: Callable[[str], Cursor],
     problems: Problems,
 ) -> None:
-    """Report a formula of `value.reached` that has no value for a recipient of a campaign.
+    """Report formulas of a value that have no value for a recipient of a campaign.
 
-    `schema` is the agent's paramsSchema, `default` the scenario's value.
+    `agent` is the campaign's, `default` the scenario's value; `culprit` returns the position of a
+    key.
     """
-    with problems.at(culprit):
-        people, value = attributes_of(campaign, schema), campaign.value or default
-        worth_of_people(value, people, _places(campaign))
+    schema = None if agent is None else agent.params_schema
+    for key, formula in value_formulas(campaign.value or default, agent).items():
+        with problems.at(culprit(key)):
+            worth_of_people(formula, attributes_of(campaign, schema), _places(campaign))
 
 
 _VALUES = "write reached, funnel.STEP or field.NAME.VALUE, each with what it is worth"

@@ -177,6 +177,7 @@ _ADVICE = {
     "=>|=<|[≥≤]": "write >= or <=",
     "[×÷]": "write * and /",
     "%": "write 0.1 for 10 %",
+    r"(?i)\bTHB\b|บาท|฿": "amounts have no currency",
     "agentParams[.]": "parameters are written without agentParams",
     r"(?i)\bbetween\b": "write 1 <= amount <= 2",
     r"(?i)\bin\b": "write segment == 'a' or segment == 'b'",

@@ -329,11 +329,12 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     scenario = validated(Scenario, values, root, problems)
     check_ids(_campaigns(scenario, root), problems)
     for o, organization in enumerate(scenario.organizations):
-        schemas = {agent.name: agent.params_schema for agent in organization.agents}
+        agents = {agent.name: agent for agent in organization.agents}
         for c, campaign in enumerate(organization.campaigns):
-            own = root.at("organizations", o, "campaigns", c, "value", "reached")
-            culprit = root.at("value", "reached") if campaign.value is None else own
-            check_worth(campaign, schemas.get(campaign.agent), scenario.value, culprit, problems)
+            own = root.at("organizations", o, "campaigns", c, "value")
+            value = root.at("value") if campaign.value is None else own
+            agent = agents.get(campaign.agent)
+            check_worth(campaign, agent, scenario.value, value.at, problems)
     problems.raise_if_any()
     scenario = with_compiled_hours(scenario, root, problems)
     problems.raise_if_any()

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ from dialsim.scenario.campaign import (
 from dialsim.scenario.fields import ParamValue
 from dialsim.scenario.formula import Attributes, read_formula
 from dialsim.scenario.scripts import Script, parse_script
+
+if TYPE_CHECKING:
+    from dialsim.scenario.organization import Agent
 
 _FIRST = """
 สมชาย สมศักดิ์ สมบัติ สมพงษ์ สมบูรณ์ สุรชัย สุรศักดิ์ วิชัย วิเชียร วิทยา ประเสริฐ ประสิทธิ์
@@ -299,16 +303,23 @@ def attributes_of(campaign: Campaign, schema: Mapping[str, ParamSchema] | None) 
     return Attributes(params, segments, codes, schema, len(segments) or 1)
 
 
+def value_formulas(value: Mapping[str, float | str] | None, agent: Agent | None) -> dict[str, str]:
+    """Return the formulas of a value by key, without those of steps and fields of other agents."""
+    analysis = agent and agent.analysis
+    known = {"reached", *(f"funnel.{step.step}" for step in (analysis and analysis.funnel) or ())}
+    for name, field in analysis.fields.items() if analysis else ():
+        known |= {f"field.{name}.{found}" for found in field.values}
+    written = (value or {}).items()
+    return {key: text for key, text in written if isinstance(text, str) and key in known}
+
+
 def worth_of_people(
-    value: Mapping[str, float | str] | None, people: Attributes, location: Callable[[int], str]
-) -> NDArray[np.float64] | None:
-    """Return what reaching each recipient is worth; None if `reached` is no formula.
+    formula: str, people: Attributes, location: Callable[[int], str]
+) -> NDArray[np.float64]:
+    """Return what a result is worth for each recipient.
 
     Raises ValueError for a faulty formula, or if somebody has no value.
     """
-    formula = (value or {}).get("reached")
-    if not isinstance(formula, str):
-        return None
     found = read_formula(formula, people, "number")
     values: NDArray[np.float64] = found.values(people, np.arange(people.count), location)
     if not np.isfinite(values).all():

@@ -342,17 +342,9 @@ def _worth(amount: object) -> float | str:
     return amount if isinstance(amount, str) else number(amount)
 
 
-def _formulas_are_known(values: dict[str, float | str]) -> dict[str, float | str]:
-    for key, amount in values.items():
-        if key != "reached" and isinstance(amount, str):
-            raise broken(f'must be a number, not "{amount}": only reached can be a formula', key)
-    return values
-
-
 _Worth = Annotated[float | str, PlainValidator(_worth, json_schema_input_type=float | str)]
 Values = Annotated[
     dict[Text, _Worth],
-    AfterValidator(_formulas_are_known),
     Field(json_schema_extra={"propertyNames": {"pattern": VALUE_KEY}, "minProperties": 1}),
 ]
-"""Worth of a campaign's results, in the currency of the costs; `reached` may be a formula."""
+"""Worth of a campaign's results, in the currency of the costs: numbers, or formulas."""
