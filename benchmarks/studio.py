@@ -23,7 +23,8 @@ from statistics import quantiles
 from threading import Thread
 
 from dialsim.experiments.fluid import estimate_text
-from dialsim.studio.estimate import EstimateAnswer, Estimator, Pool
+from dialsim.experiments.pool import Pool
+from dialsim.studio.estimate import EstimateAnswer, Estimator
 from dialsim.studio.questions import Inquiry, fewest_lines
 from dialsim.studio.state import StudioState, levers
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import pickle
 import re
-from collections.abc import Iterable, Iterator
 from html import unescape
 from math import inf, isnan
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from joblib.externals.loky.process_executor import BrokenProcessPool
 
 import dialsim
 from dialsim.engine.compiled.cache import source_digest
@@ -31,9 +28,9 @@ from dialsim.experiments.experiment_text import (
 from dialsim.experiments.expression import read_expression
 from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import mean_interval, quantile_interval
+from dialsim.experiments.pool import Workers
 from dialsim.experiments.replications import Replications, replicate
-from dialsim.experiments.run_spec import RunSpec, Task, TaskOutcome, run_tasks
-from dialsim.experiments.runner import Workers
+from dialsim.experiments.run_spec import RunSpec, Task, run_tasks
 from dialsim.interface.instants import parse_instant
 from dialsim.results import figures
 from dialsim.results.result import Result, result_of
@@ -273,26 +270,11 @@ class Bomb:
         return os._exit, (1,)
 
 
-class Deadly:
-    """Stands for joblib's Parallel: it loses a worker to a bad task, and works in this process."""
-
-    def __init__(self, **_: object) -> None:
-        pass
-
-    def __call__(self, calls: Iterable[tuple[Any, ...]]) -> Iterator[list[TaskOutcome]]:
-        for function, arguments, named in calls:
-            if any(task.digest == "bad" for task in arguments[0]):
-                raise BrokenProcessPool
-            yield function(*arguments, **named)
-
-
-@pytest.mark.parametrize("real", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_runs_that_kill_their_workers_again_and_again_are_given_up(
-    real: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not real:
-        monkeypatch.setattr("joblib.Parallel", Deadly)
-    tasks = [task_of(RunSpec(crowd())), Task(1, "bad", pickle.dumps(Bomb()), {}, 1, 7, "simpy")]
+def test_runs_that_kill_their_workers_again_and_again_are_given_up() -> None:
+    tasks = [
+        task_of(RunSpec(crowd())),
+        Task(1, "bad", {"bad": pickle.dumps(Bomb())}, 1, 7, "simpy"),
+    ]
     outcomes = []
     with pytest.raises(WorkersLost) as lost:
         outcomes.extend(Workers(jobs=2).outcomes(tasks))
@@ -328,7 +310,7 @@ def test_only_the_same_scenario_seed_and_version_is_taken_from_a_store(
     assert runs(3, seed=8) == 3
     assert runs(3, scenario=crowd(21, 4, **CHANCY)) == 3
     assert runs(6) == 0
-    for part in ("runner", "run_spec"):
+    for part in ("runner", "run_spec", "pool"):
         monkeypatch.setattr(f"dialsim.experiments.{part}.__version__", "99")
     assert runs(6) == 6
 

@@ -101,7 +101,7 @@ def test_report_takes_all_runs_and_what_would_help_from_the_folder_alone(
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a run was made again")
 
-    monkeypatch.setattr("dialsim.experiments.runner.run_tasks", fail)
+    monkeypatch.setattr("dialsim.experiments.pool.Workers.outcomes", fail)
     outcome = dialsim("report", out)
     assert outcome.exception is None
     assert outcome.output == f"Written to {out / 'report.html'}\n"

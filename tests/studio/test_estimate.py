@@ -16,11 +16,12 @@ import dialsim
 from cli.program import dialsim as program
 from dialsim.errors import DialsimError
 from dialsim.experiments.folder import replications_document
+from dialsim.experiments.pool import Pool
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import short_text
 from dialsim.results.plots.drawing import Scope
 from dialsim.results.time_use import StepFunction
-from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator, LineBands, LineUse, Pool
+from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator, LineBands, LineUse
 from dialsim.studio.state import StudioState
 from studio.saving import saved
 

@@ -9,7 +9,8 @@ from zipfile import ZipFile
 import pytest
 
 from dialsim.errors import ScenarioError, StudioError
-from dialsim.studio.estimate import Estimator, Pool
+from dialsim.experiments.pool import Pool
+from dialsim.studio.estimate import Estimator
 from dialsim.studio.files import (
     THE_FILE,
     excel_file,

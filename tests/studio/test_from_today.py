@@ -15,12 +15,13 @@ pytest.importorskip("panel", reason="panel is not installed: pip install '.[stud
 import dialsim
 from dialsim.engine.log_reader import NOT_HAPPENED
 from dialsim.errors import StudioError
+from dialsim.experiments.pool import Pool
 from dialsim.experiments.variants import DRAWS, read_variants
 from dialsim.logs.pull import pull
 from dialsim.logs.service import ServiceClient
 from dialsim.sandbox.restart import begin, resume
 from dialsim.studio.charts import FanChart
-from dialsim.studio.estimate import Estimate, Estimator, Pool
+from dialsim.studio.estimate import Estimate, Estimator
 from dialsim.studio.files import open_path, opened, scenario_file
 from dialsim.studio.state import StudioState
 from logs.running import KEY, january

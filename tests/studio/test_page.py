@@ -21,10 +21,11 @@ pytest.importorskip("panel", reason="panel is not installed: pip install '.[stud
 import dialsim
 from dialsim.cli import commands
 from dialsim.errors import DialsimError
+from dialsim.experiments.pool import Pool, shared_pool
 from dialsim.sandbox.access import ControlToken
 from dialsim.sandbox.server import Server
 from dialsim.studio.charts import LinesChart
-from dialsim.studio.estimate import Estimator, Pool, shared_pool
+from dialsim.studio.estimate import Estimator
 from dialsim.studio.page import Studio
 from dialsim.studio.server import server
 from dialsim.studio.state import StudioState

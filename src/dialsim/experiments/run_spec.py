@@ -5,36 +5,32 @@ The worker may be another process or another machine.
 
 from __future__ import annotations
 
-import gc
-import os
-import pickle
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from threading import Thread
-from threading import enumerate as enumerate_threads
-from time import sleep
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from dialsim import __version__
-from dialsim.engine.engines import load
 from dialsim.engine.world import World
 from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.experiments.same_runs import MadeRun, Relatives
 from dialsim.scenario.campaign import PeopleTable
-from dialsim.scenario.packing import pack, packed_list, unpack
+from dialsim.scenario.packing import pack, unpack
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dialsim.engine.engines import Engine
+    from dialsim.results.result import Result
     from dialsim.scenario.scenario import Scenario
+
+
+Parts = Mapping[str, bytes | PeopleTable]
 
 
 class RunSpec:
@@ -58,27 +54,25 @@ class RunSpec:
         return Relatives(self.scenario)
 
     @cached_property
-    def packed(self) -> tuple[bytes, dict[str, PeopleTable]]:
-        """Scenario as bytes, and its lists of people by name."""
-        return pack(self.scenario)
+    def parts(self) -> Parts:
+        """Scenario as bytes, by its digest, and its lists of people, by their names."""
+        packed, lists = pack(self.scenario)
+        return {self.digest: packed, **lists}
 
     def task(
-        self, index: int, replication: int, engine: Engine, asked: frozenset[str] | None = None
+        self,
+        index: int,
+        replication: int,
+        engine: Engine,
+        asked: frozenset[str] | None = None,
+        also: Callable[[Result], object] | None = None,
     ) -> Task:
         """Return a replication as a task; only runs of some figures are shared (`same_runs`)."""
-        packed, lists = self.packed
-        return Task(
-            index,
-            self.digest,
-            packed,
-            {name: packed_list(people) for name, people in lists.items()},
-            self.seed,
-            replication,
-            engine,
-            asked,
-            # A figure by a function may depend on settings that change no call
-            None if asked is None or self.scenario.own_figures else self.relatives.family,
-        )
+        # A figure by a function may depend on settings that change no call
+        is_alone = asked is None or self.scenario.own_figures
+        family = None if is_alone else self.relatives.family
+        run = self.seed, replication, engine
+        return Task(index, self.digest, self.parts, *run, asked, family, also)
 
     @property
     def known(self) -> int:
@@ -99,134 +93,168 @@ class RunSpec:
         return shlex.join(words)
 
 
-_WATCH = "dialsim-master-watch"
-_MOST_UNPACKED = 64  # scenarios that a worker keeps, without their lists of people
-_unpacked: dict[str, Scenario] = {}
-_lists: WeakValueDictionary[str, PeopleTable] = WeakValueDictionary()
-_kept_lists: dict[str, PeopleTable] = {}
-_latest: World | None = None
-"""World of the last run, whose people and draws the next variant reuses."""
+_KEPT_SCENARIOS = 16
+"""Scenarios that a worker caches."""
+_STALE_SECONDS = 30.0
+"""Age (s) that counts as much as one replication when cached draws are evicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Replication `replication` of `seed` of the scenario in `packed`; `index` identifies the task.
+    """Replication `replication` of `seed` of a scenario; `index` identifies the task.
 
-    `lists` are its lists of people by name, packed, empty for a worker that keeps them. `asked` are
-    the requested figures, None for all. Tasks of one `family` may share runs (`same_runs`). All
-    engines give equal figures.
+    `parts` has the scenario by its digest, and its lists of people by name; they are left out on
+    the way to a worker, which gets each part once. `asked` are the requested figures, None for all.
+    Tasks of one `family` may share runs (`same_runs`). `also` reads what else is needed from the
+    result. All engines give equal figures.
     """
 
     index: int
     digest: str
-    packed: bytes
-    lists: Mapping[str, NDArray[np.uint8]]
+    parts: Parts
     seed: int
     replication: int
     engine: Engine
     asked: frozenset[str] | None = None
     family: str | None = None
+    also: Callable[[Result], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """Outcome of a task: its figures as text (`RunFigures.to_text`), or the error that it
-    raised.
+    """Outcome of a task: its figures as text (`RunFigures.to_text`) and the value of `also`, or the
+    error that it raised.
     """
 
     index: int
     figures: str | None
     failure: str | None
+    also: Any = None
 
 
-def run_tasks(tasks: Sequence[Task], version: str, master: int | None) -> list[TaskOutcome]:
-    """Simulate replications, and return an outcome for each.
+class Cancelled(BaseException):
+    """The tasks are not needed any more; no Exception, which would be the outcome of a task."""
+
+
+class TaskRunner:
+    """Simulates tasks in one process; caches scenarios, lists of people, and draws."""
+
+    def __init__(
+        self, check: Callable[[int, int], object] | None = None, kept_people: int = 0
+    ) -> None:
+        """`check` is called now and then during a run and may raise Cancelled.
+
+        The draws of `kept_people` people are cached, at least those of the last run.
+        """
+        self._check = check
+        self._kept_people = kept_people
+        self._scenarios: OrderedDict[str, Scenario] = OrderedDict()
+        # A list lives as long as a scenario that uses it; a change of a setting sends no list
+        # again.
+        self._lists: WeakValueDictionary[str, PeopleTable] = WeakValueDictionary()
+        self._worlds: dict[tuple[int, int, int], tuple[World, float]] = {}
+
+    def outcomes(self, tasks: Sequence[Task], find: Callable[[str], Any]) -> list[TaskOutcome]:
+        """Simulate replications, and return an outcome for each; `find` returns parts by name."""
+        sizes = Counter(task.family for task in tasks if task.family is not None)
+        made: list[MadeRun] = []
+        return [self._outcome(task, find, made, sizes[task.family or ""] > 1) for task in tasks]
+
+    def _outcome(
+        self, task: Task, find: Callable[[str], Any], made: list[MadeRun], is_shared: bool
+    ) -> TaskOutcome:
+        """Simulate a task, unless it shares one of the runs made; add its run to them."""
+        from dialsim.results.result import result_of
+
+        try:
+            scenario = self._scenario(task.digest, find)
+            relatives = Relatives(scenario)
+            for run in made:
+                if run.is_shared_by(task.family, relatives.settings):
+                    return TaskOutcome(task.index, run.figures, None)
+            world = self._world(task, scenario)
+            if self._check is None:
+                result = result_of(world, task.engine)
+            else:
+                result = result_of(world, task.engine, self._check)
+                # Figures take time too; a cancellation during the run's last steps is seen before.
+                self._check(0, 0)
+            figures = figures_of(result, task.asked).to_text()
+            if is_shared:
+                made.append(MadeRun.of(result, task.family, relatives, figures))
+            also = None if task.also is None else task.also(result)
+        except Exception as error:
+            return TaskOutcome(task.index, None, f"{type(error).__name__}: {error}")
+        return TaskOutcome(task.index, figures, None, also)
+
+    def _world(self, task: Task, scenario: Scenario) -> World:
+        """Return the world of a task, reusing draws of the last one with the same seed and names,
+        or the people of any.
+        """
+        names = tuple((o.name, *(c.name for c in o.campaigns)) for o in scenario.organizations)
+        # Draws depend on names of organizations and campaigns, seed and replication, not on the
+        # settings that a planner changes.
+        key = hash(names), task.seed, task.replication
+        like, _ = self._worlds.get(key) or next(iter(self._worlds.values()), (None, 0.0))
+        world = World(scenario, task.seed, task.replication, like)
+        if not self._kept_people:
+            self._worlds.clear()
+        self._worlds[key] = world, monotonic()
+        self._forget()
+        return world
+
+    def _forget(self) -> None:
+        """Evict draws beyond the limit: high replications and old ones first.
+
+        Every change starts again with replication 0, so low replications are reused most.
+        """
+        now = monotonic()
+
+        def people(world: World) -> int:
+            return sum(c.people.count for o in world.organizations for c in o.campaigns)
+
+        sizes = {key: people(world) for key, (world, _) in self._worlds.items()}
+        while len(sizes) > 1 and sum(sizes.values()) > self._kept_people:
+            last = max(
+                sizes, key=lambda key: key[2] + (now - self._worlds[key][1]) / _STALE_SECONDS
+            )
+            del sizes[last], self._worlds[last]
+
+    def _scenario(self, digest: str, find: Callable[[str], Any]) -> Scenario:
+        def people(name: str) -> PeopleTable:
+            if (found := self._lists.get(name)) is None:
+                self._lists[name] = found = find(name)
+            return found
+
+        if digest not in self._scenarios:
+            # Evicted first, so that old and new scenario are not in memory together.
+            if len(self._scenarios) >= _KEPT_SCENARIOS:
+                self._scenarios.popitem(last=False)
+            self._scenarios[digest] = unpack(find(digest), people)
+        self._scenarios.move_to_end(digest)
+        return self._scenarios[digest]
+
+
+class _Here(threading.local):
+    def __init__(self) -> None:
+        self.runner = TaskRunner()
+
+
+_here = _Here()
+
+
+def run_tasks(tasks: Sequence[Task], version: str, parts: Parts | None = None) -> list[TaskOutcome]:
+    """Simulate replications in this thread; `parts` are those that came without their tasks.
 
     `version` is the version of the calling program, because another version may give other figures.
-    `master` is the process that started this worker, if it is on the same machine.
     """
     if version != __version__:
         failure = f"the worker has dialsim {__version__}, not {version}"
         # An error is an outcome and is not raised: the other tasks of the batch keep their runs.
         return [TaskOutcome(task.index, None, failure) for task in tasks]
-    _begin_work(master, tasks[0].engine)
-    sizes = Counter(task.family for task in tasks)
-    made: list[MadeRun] = []
-    return [_outcome(task, made if sizes[task.family] > 1 else None) for task in tasks]
+    return _here.runner.outcomes(tasks, (parts or parts_of(tasks)).__getitem__)
 
 
-def _outcome(task: Task, made: list[MadeRun] | None) -> TaskOutcome:
-    """Simulate a task, unless it shares one of the runs made; add its run to them."""
-    from dialsim.results.result import result_of
-
-    try:
-        scenario = _scenario(task)
-        if task.family is None or made is None:
-            result = result_of(_world(scenario, task.seed, task.replication), task.engine)
-            return TaskOutcome(task.index, figures_of(result, task.asked).to_text(), None)
-        relatives = Relatives(scenario)
-        for run in made:
-            if run.is_shared_by(task.family, relatives.settings):
-                return TaskOutcome(task.index, run.figures, None)
-        result = result_of(_world(scenario, task.seed, task.replication), task.engine)
-        figures = figures_of(result, task.asked).to_text()
-        made.append(MadeRun.of(result, task.family, relatives, figures))
-    except Exception as error:
-        return TaskOutcome(task.index, None, f"{type(error).__name__}: {error}")
-    return TaskOutcome(task.index, figures, None)
-
-
-def _begin_work(master: int | None, engine: Engine) -> None:
-    """Prepare this process, if it is a worker that is not prepared yet."""
-    if master in (None, os.getpid()) or _WATCH in (thread.name for thread in enumerate_threads()):
-        return
-    end_with(master)
-    load(engine)
-    # Everything loaded by now stays to the end. Without freezing it, garbage collection took a
-    # twentieth of the time of a worker's runs (benchmarks/decision.py).
-    gc.freeze()
-
-
-def end_with(master: int | None) -> None:
-    """Terminate this worker within a second after its master was killed."""
-
-    def watch() -> None:
-        while os.getppid() == master:
-            sleep(0.3)
-        os._exit(1)
-
-    Thread(target=watch, name=_WATCH, daemon=True).start()
-
-
-def _world(scenario: Scenario, seed: int, replication: int) -> World:
-    """Return the world of a task."""
-    # The previous world is replaced here, so that at most one outlives its run.
-    global _latest  # noqa: PLW0603 (it is what this process knows)
-    _latest = World(scenario, seed, replication, _latest)
-    return _latest
-
-
-def _scenario(task: Task) -> Scenario:
-    """Return the scenario of a task; a worker unpacks it once, and each of its lists once."""
-    if task.digest not in _unpacked:
-        if len(_unpacked) >= _MOST_UNPACKED:
-            _unpacked.clear()
-        held = {
-            name: _lists.get(name) or pickle.loads(bytes(packed))
-            for name, packed in task.lists.items()
-        }
-        _lists.update(held)
-        _unpacked[task.digest] = unpack(task.packed, _lists)
-    return _unpacked[task.digest]
-
-
-def keep_lists(packed: Mapping[str, bytes]) -> None:
-    """Keep lists of people in this process, for tasks that come without them."""
-    for name, content in packed.items():
-        _lists[name] = _kept_lists[name] = pickle.loads(content)
-
-
-def drop_lists(names: Iterable[str]) -> None:
-    """Release lists together with their scenarios."""
-    for name in names:
-        _kept_lists.pop(name, None)
+def parts_of(tasks: Iterable[Task]) -> Parts:
+    """Return the parts of several tasks."""
+    return {name: part for task in tasks for name, part in task.parts.items()}

@@ -130,19 +130,19 @@ class Slack(NamedTuple):
 class MadeRun:
     """A run that related variants may share: their family, its settings, slack and figures."""
 
-    family: str
+    family: str | None
     settings: tuple[RetrySettings, ...]
     slacks: tuple[Slack, ...]
     figures: str
 
     @classmethod
-    def of(cls, result: Result, family: str, relatives: Relatives, figures: str) -> MadeRun:
+    def of(cls, result: Result, family: str | None, relatives: Relatives, figures: str) -> MadeRun:
         """Read the slack of a finished run of a scenario."""
         own, end = result.reading.campaigns, result.trace.end
         slacks = tuple(Slack.of(own[place].engine_calls, end) for place in relatives.places)
         return cls(family, relatives.settings, slacks, figures)
 
-    def is_shared_by(self, family: str, settings: Sequence[RetrySettings]) -> bool:
+    def is_shared_by(self, family: str | None, settings: Sequence[RetrySettings]) -> bool:
         """Return True if the run of these settings is this one."""
         return self.family == family and all(
             slack.covers(made, wanted)

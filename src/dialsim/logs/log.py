@@ -252,7 +252,7 @@ def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
     from joblib import Parallel, delayed
 
     # Imported late: small logs need no worker processes
-    from dialsim.experiments.runner import interrupts_held
+    from dialsim.experiments.pool import interrupts_held
 
     failures: list[Exception] = []
 

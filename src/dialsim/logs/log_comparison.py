@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from math import inf, nan
 from pathlib import Path
@@ -29,10 +30,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.engines import Engine, calls_of, choose, prepare, run_world
-from dialsim.engine.world import World
-from dialsim.errors import DialsimError
-from dialsim.experiments.runner import interrupts_held
+from dialsim.engine.engines import calls_of, choose, prepare
+from dialsim.errors import DialsimError, ReplicationFailed
+from dialsim.experiments.pool import Workers
+from dialsim.experiments.run_spec import RunSpec
 from dialsim.interface.instants import (
     DAY_NAMES,
     HOUR,
@@ -61,7 +62,7 @@ from dialsim.logs.distances import (
 from dialsim.logs.log import Log
 from dialsim.results.folder import read_source
 from dialsim.results.progress import Shown, followed
-from dialsim.results.run_view import RunView
+from dialsim.results.result import Result
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
 
@@ -269,37 +270,26 @@ def _more_runs(model: Scenario, runs: int, webhooks_only: bool, progress: Shown)
     calls = calls_of(model) * runs
     engine = choose("auto", calls)
     prepare(engine)
-    numbers = range(_FIRST_REPLICATION, _FIRST_REPLICATION + runs)
+    spec, also = RunSpec(model), partial(_profile, webhooks_only=webhooks_only)
+    tasks = [spec.task(k, _FIRST_REPLICATION + k, engine, frozenset(), also) for k in range(runs)]
+    made: dict[int, Profile | None] = {}
     with followed(progress, "Simulating", "runs") as tell:
-        found = []
-        for done, one in enumerate(_worked_off(model, numbers, engine, webhooks_only, calls), 1):
-            found += [] if one is None else [one]
+        for outcome in Workers(None if calls >= _WORTH_WORKERS else 1).outcomes(tasks):
+            if outcome.failure is not None:
+                number = tasks[outcome.index].replication
+                raise ReplicationFailed(spec.seed, number, outcome.failure, spec.rerun(number))
+            made[outcome.index] = outcome.also
             if tell is not None:
-                tell(done, runs)
+                tell(len(made), runs)
+    found = [one for _, one in sorted(made.items()) if one is not None]
     if len(found) < FEWEST:
         raise DialsimError(f"{model.name}: most of its runs have no call that was dialled")
     return found
 
 
-def _worked_off(
-    model: Scenario, numbers: range, engine: Engine, webhooks_only: bool, calls: int
-) -> Iterable[Profile | None]:
-    if calls < _WORTH_WORKERS:
-        return (_run(model, number, engine, webhooks_only) for number in numbers)
-    from joblib import Parallel, delayed
-
-    workers = Parallel(n_jobs=-1, return_as="generator")
-    with interrupts_held():
-        found: Iterable[Profile | None] = workers(
-            delayed(_run)(model, number, engine, webhooks_only) for number in numbers
-        )
-    return found
-
-
-def _run(model: Scenario, replication: int, engine: Engine, webhooks_only: bool) -> Profile | None:
-    """Run a replication, in any process, and return its profile."""
-    reading = RunView(run_world(World(model, None, replication), engine))
-    events = events_of_run(reading, webhooks_only=webhooks_only)
+def _profile(result: Result, *, webhooks_only: bool) -> Profile | None:
+    """Return the profile of a run, in any process."""
+    events = events_of_run(result.reading, webhooks_only=webhooks_only)
     return profile(events, _SAMPLE) if len(events) else None
 
 

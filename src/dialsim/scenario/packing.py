@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable
 from secrets import token_hex
 from weakref import WeakKeyDictionary
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dialsim.scenario.campaign import PeopleTable
 from dialsim.scenario.scenario import Scenario
 
 _names: WeakKeyDictionary[PeopleTable, str] = WeakKeyDictionary()
-_packed: WeakKeyDictionary[PeopleTable, NDArray[np.uint8]] = WeakKeyDictionary()
 
 
 class _Pickler(pickle.Pickler):
@@ -37,12 +33,12 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, lists: Mapping[str, PeopleTable]) -> None:
+    def __init__(self, file: io.BytesIO, find: Callable[[str], PeopleTable]) -> None:
         super().__init__(file)
-        self._lists = lists
+        self._find = find
 
     def persistent_load(self, pid: str) -> PeopleTable:
-        return self._lists[pid]
+        return self._find(pid)
 
 
 def pack(scenario: Scenario) -> tuple[bytes, dict[str, PeopleTable]]:
@@ -56,14 +52,7 @@ def pack(scenario: Scenario) -> tuple[bytes, dict[str, PeopleTable]]:
     return file.getvalue(), pickler.lists
 
 
-def unpack(packed: bytes, lists: Mapping[str, PeopleTable]) -> Scenario:
-    """Return the scenario in bytes. Raises KeyError for a missing list."""
-    scenario: Scenario = _Unpickler(io.BytesIO(packed), lists).load()
+def unpack(packed: bytes, find: Callable[[str], PeopleTable]) -> Scenario:
+    """Return the scenario in bytes; `find` returns the list of a name."""
+    scenario: Scenario = _Unpickler(io.BytesIO(packed), find).load()
     return scenario
-
-
-def packed_list(people: PeopleTable) -> NDArray[np.uint8]:
-    """Return a list of people as a byte array, which workers of this machine share."""
-    if people not in _packed:
-        _packed[people] = np.frombuffer(pickle.dumps(people, protocol=5), dtype=np.uint8)
-    return _packed[people]

@@ -6,10 +6,8 @@ progress, can be stopped, and returns its estimate.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,9 +25,8 @@ from dialsim.experiments.plan_text import (
     plan_sentences,
     plan_tables,
 )
+from dialsim.experiments.pool import start_process
 from dialsim.experiments.replications import replicate
-from dialsim.experiments.run_spec import end_with
-from dialsim.experiments.runner import interrupts_held, kept_memory
 from dialsim.report.effects import effect_table
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
@@ -45,7 +42,6 @@ from dialsim.report.what_if import (
 )
 from dialsim.results.summary_text import FigureTable
 from dialsim.scenario.scenario import Scenario
-from dialsim.studio.estimate import loky_context
 from dialsim.studio.state import (
     StudioState,
     campaign_at,
@@ -217,24 +213,19 @@ _NICE = 10
 """Niceness of a question's process: everything else goes first."""
 
 
-def _work(connection: Connection, master: int, question: Question) -> None:
+def _work(connection: Connection, question: Question) -> None:
     """Answer a question and send the result to the other end of the connection."""
-    end_with(master)
-    # Windows has no nice
-    with suppress(AttributeError, OSError):
-        os.nice(_NICE)
-    with suppress(OSError):
-        try:
-            reply: object = answered(
-                question,
-                lambda done, total: connection.send((done, total)),
-                lambda known: connection.send(str(known)),
-            )
-        except DialsimError as error:
-            reply = error
-        except Exception as error:
-            reply = DialsimError(f"{type(error).__name__}: {error}")
-        connection.send(reply)
+    try:
+        reply: object = answered(
+            question,
+            lambda done, total: connection.send((done, total)),
+            lambda known: connection.send(str(known)),
+        )
+    except DialsimError as error:
+        reply = error
+    except Exception as error:
+        reply = DialsimError(f"{type(error).__name__}: {error}")
+    connection.send(reply)
 
 
 class Inquiry:
@@ -254,13 +245,7 @@ class Inquiry:
         self._told = told
         self._over = Event()
         self._lock = Lock()
-        context = loky_context()
-        self._connection, theirs = context.Pipe(duplex=False)
-        with kept_memory(), interrupts_held():
-            arguments = (theirs, os.getpid(), question)
-            self._process = context.Process(target=_work, args=arguments, daemon=True)
-            self._process.start()
-        theirs.close()
+        self._connection, self._process = start_process(_NICE, _work, question)
         Thread(target=self._listen, name="dialsim-studio", daemon=True).start()
 
     @property
