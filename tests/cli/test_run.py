@@ -316,3 +316,33 @@ def test_what_is_written_of_one_run_goes_with_a_folder(options: list[str], says:
     done = dialsim("run", SCRIPTED, *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert says in " ".join(done.stderr.replace("│", "").split())
+
+
+def test_a_language_is_that_of_the_first_answer_and_the_sheet_and_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    done = dialsim("run", SCRIPTED, "--language", "th", "--what-if", "0", "--out", folder)
+    assert done.returncode == 0
+    assert "First estimate" not in done.stdout
+    assert "โทรเสร็จวัน" in done.stdout
+    assert "2569 เวลา" in done.stdout
+    sheet = (folder / "sheet.html").read_text("utf-8")
+    assert '<html lang="th"' in sheet
+    assert dialsim("report", folder, "--what-if", "0").returncode == 0
+    assert (folder / "sheet.html").read_text("utf-8") == sheet
+    assert dialsim("report", folder, "--what-if", "0", "--language", "en").returncode == 0
+    assert '<html lang="en"' in (folder / "sheet.html").read_text("utf-8")
+
+
+def test_an_unknown_language_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    done = dialsim("run", SCRIPTED, "--language", "xx", "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "'xx' is not one of 'en', 'th'" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_many_runs_print_the_decision_in_the_language(tmp_path: Path) -> None:
+    arguments = ("--replications", "2", "--what-if", "0", "--out", tmp_path / "out")
+    done = dialsim("run", SCRIPTED, "--language", "th", *arguments)
+    assert done.returncode == 0
+    assert "ตามแผนนี้" in done.stdout.splitlines()[1]
+    assert "ตามแผนนี้" in (tmp_path / "out" / "sheet.html").read_text("utf-8")
