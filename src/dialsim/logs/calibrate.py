@@ -10,16 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 import numpy as np
 import orjson
 import pandas as pd
+import yaml
 from numpy.typing import NDArray
 
 from dialsim.engine.rules import week_position
-from dialsim.errors import DialsimError
-from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEK
+from dialsim.errors import DialsimError, LogError
+from dialsim.experiments.forecast import Forecast, forecast
+from dialsim.experiments.variants import Variant, variants_in
+from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEK, WEEKDAYS
+from dialsim.interface.phrases import brief_text, checked, kind_of
 from dialsim.logs.answering import (
     ANSWERED,
     BUSY,
@@ -40,6 +44,15 @@ from dialsim.logs.findings import milliseconds, outcomes_of, people_of
 from dialsim.logs.hold_times import HoldTimes, assumed_holds, hold_times
 from dialsim.logs.log import Campaign, Log
 from dialsim.logs.misfit import OutageDay, date_name, dates_of, misfits, outages
+from dialsim.results.summary_text import FigureTable, fragment
+from dialsim.scenario.loading import document_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dialsim.experiments.runner import RunSettings
+    from dialsim.logs.answering import Level
+    from dialsim.scenario.scenario import Scenario
 
 By = Literal["agent", "campaign", "segment"]
 
@@ -169,7 +182,233 @@ class Calibration:
 
         return yaml_text(self)
 
+    @property
+    def draws(self) -> tuple[Variant, ...]:
+        """Behaviours that may have made the log as well, drawn from what it leaves open.
 
+        Each is a variant that replaces values of `apply`; they are equal each time.
+        """
+        from dialsim.logs.behaviour_text import draws_text
+
+        return tuple(variants_in(draws_text(self), self.source))
+
+    @property
+    def misfit(self) -> tuple[str, ...]:
+        """Sentences on what in the log contradicts the estimate; one that nothing does, if so."""
+        found = [
+            f"The log contradicts behaviour {name}: {sentence}"
+            for name, one in self.behaviours.items()
+            for sentence in one.misfits
+        ]
+        return tuple(found) or ("Check of misfit: the log contradicts none of the estimates",)
+
+    @checked(LogError)
+    def apply(self, scenario: Scenario) -> Scenario:
+        """Return a scenario whose agents have these behaviours.
+
+        Without `by` all agents have the only one; otherwise agents, or the agents of campaigns, the
+        one of their name. Raises DialsimError for behaviours by segment, and if none of them fits.
+        """
+        if self.by == "segment":
+            raise DialsimError(
+                "behaviours by segment belong to no agent: calibrate without by, which estimates "
+                "bySegment"
+            )
+        changes: dict[str, object] = {}
+        for o, owner in enumerate(scenario.organizations):
+            for a, agent in enumerate(owner.agents):
+                called = {one.name for one in owner.campaigns if one.agent == agent.name}
+                names = {None: {"default"}, "agent": {agent.name}}.get(self.by, called)
+                fitting = sorted(names & self.behaviours.keys())
+                if len(fitting) > 1:
+                    raise DialsimError(
+                        f"agent {agent.name} has one behaviour, but calls {' and '.join(fitting)}: "
+                        "calibrate by agent"
+                    )
+                for name in fitting:
+                    changes[f"organizations.{o}.agents.{a}.behaviour"] = name
+        if not changes:
+            listed = ", ".join(self.behaviours)
+            raise DialsimError(f"no {self.by} of the scenario has a behaviour; there are {listed}")
+        kept = document_of(scenario).get("behaviours") or {}
+        estimated = yaml.safe_load(self.to_yaml())["behaviours"]
+        return scenario.with_({"behaviours": kept | estimated, **changes})
+
+    def forecast(
+        self,
+        scenario: Scenario,
+        replications: int = 100,
+        *,
+        seed: int | None = None,
+        **settings: Unpack[RunSettings],
+    ) -> Forecast:
+        """Forecast a scenario with these behaviours, and with what the log leaves open.
+
+        The runs are divided among `draws`. The check of misfit is among the forecast's sentences.
+        Arguments and errors are as in `dialsim.forecast` and `apply`.
+
+        >>> log = dialsim.read_log(result.write("out/log"))
+        >>> print(dialsim.calibrate(log).forecast(scenario, 20, jobs=1))
+        <dialsim.Forecast 'Scenario'>
+        Done by ...
+        """
+        return forecast(
+            self.apply(scenario), replications, draws=self.draws, notes=self._notes, seed=seed,
+            **settings,
+        )  # fmt: skip
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
+        return tuple(f"{sentence}." for sentence in self.misfit)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Table with a row per estimate: behaviour, key in a scenario, value, low, high (95 %),
+        unit, count (calls or people it rests on), and whether the log determines it.
+        """
+        rows = [
+            (name, *row) for name, found in self.behaviours.items() for row in _estimates(found)
+        ]
+        columns = ["behaviour", "key", "value", "low", "high", "unit", "count", "sure"]
+        return pd.DataFrame(rows, columns=columns)
+
+    @property
+    def sure(self) -> bool:
+        """True if the log determines all values of `frame`, and contradicts none."""
+        contradicted = any(found.misfits for found in self.behaviours.values())
+        return bool(self.frame["sure"].all()) and not contradicted
+
+    @property
+    def plot(self) -> CalibrationPlots:
+        """Plots: `plot.factors()` and `plot.talk_times()`."""
+        return CalibrationPlots(self)
+
+    def __repr__(self) -> str:
+        from dialsim.logs.behaviour_text import summary_lines
+
+        said = [*self._notes, *summary_lines(self)]
+        return brief_text(f"dialsim.Calibration of {self.source}", said)
+
+    def _repr_html_(self) -> str:
+        from dialsim.logs.behaviour_text import estimate_rows
+
+        columns = ("estimate", "rests on")
+        tables = [
+            FigureTable(name, columns, tuple(estimate_rows(found)))
+            for name, found in self.behaviours.items()
+        ]
+        return fragment(f"Behaviour from {self.source}", self._notes, tables)
+
+
+def _estimates(
+    found: Calibrated,
+) -> Iterator[tuple[str, float, float, float, str, int, bool]]:
+    """Yield key, value, low, high, unit, count, and whether the log determines the value."""
+    who = found.answering
+    shares = {f"outcomes.{end}": one for end, one in who.outcomes.items()}
+    shares |= {f"rates.{rate}": one for rate, one in found.rates.items()}
+    people = {"reachable": who.reachable, "deadNumbers": who.dead_numbers}
+    shares |= {f"people.{key}": one for key, one in people.items()}
+    units = dict.fromkeys(shares, "share")
+    estimates = {**shares, "people.concentration": who.concentration}
+    if found.talk_time is not None:
+        for key, one in found.talk_time.estimates.items():
+            estimates[f"talkTime.{key}"], units[f"talkTime.{key}"] = one, "ms"
+    for key, one in estimates.items():
+        group, _, name = key.partition(".")
+        is_sure = group != "people" or name in who.determined
+        yield key, one.value, one.low, one.high, units.get(key, ""), one.count, is_sure
+    factors: dict[str, Mapping[Any, Level]] = {
+        "byHour": who.hours, "byDay": who.days, "bySegment": who.segments,
+        "byAttempt": dict(enumerate(who.attempts, 1)),
+    }  # fmt: skip
+    for group, levels in factors.items():
+        for name, level in levels.items():
+            ends = np.exp([level.effect.value, level.effect.low, level.effect.high]).tolist()
+            yield f"answeredOdds.{group}.{name}", *ends, "factor", level.effect.count, True
+
+
+def levels_of(who: Answering) -> dict[str, tuple[dict[str, Level], str]]:
+    """Return factors on the odds of an answer by group, with the words for the group."""
+    return {
+        "hour": ({str(hour): level for hour, level in who.hours.items()}, "by hour"),
+        "day": ({WEEKDAYS[day - 1]: level for day, level in who.weekdays.items()}, "by day"),
+        "segment": (dict(who.segments), "by segment"),
+    }
+
+
+def draw_factors(levels: Mapping[str, Level], title: str, ax: Axes) -> Axes:
+    """Plot factors on the odds of an answer, with their intervals."""
+    from dialsim.results.plots.drawing import BLUE, GRID, dress
+
+    at = np.arange(len(levels))
+    effects = [level.effect for level in levels.values()]
+    values = np.exp([effect.value for effect in effects])
+    ends = np.exp([[effect.low, effect.high] for effect in effects]).T
+    ax.axhline(1.0, color=GRID, linewidth=1.0)
+    ax.errorbar(at, values, yerr=np.abs(ends - values), fmt="o", color=BLUE, markersize=4)
+    ax.set_xticks(at, list(levels))
+    ax.set_ylim(bottom=0.0)
+    return dress(ax, f"Odds of an answer {title}", "", "factor")
+
+
+def draw_times(measured: FittedDurations, ax: Axes) -> Axes:
+    """Plot the quantiles of talk times, measured and fitted."""
+    from dialsim.results.plots.drawing import BLACK, ORANGE, dress, share_axis
+
+    parts = (np.arange(100) + 0.5) / 100.0
+    ax.plot(np.quantile(measured.measured, parts) / 1000.0, parts, color=BLACK, label="measured")
+    ax.plot(
+        measured.quantiles / 1000.0, parts, color=ORANGE, label=measured.distribution.dist,
+        linestyle="--",
+    )  # fmt: skip
+    share_axis(ax)
+    return dress(ax, "Talk times", "seconds", "calls that are as short")
+
+
+class CalibrationPlots:
+    """Plots of a calibration, drawn on `ax` or on a new figure, like `Result.plot`.
+
+    `behaviour` is a name, by default the first.
+    """
+
+    def __init__(self, calibration: Calibration) -> None:
+        self._behaviours = calibration.behaviours
+
+    def factors(
+        self,
+        by: Literal["hour", "day", "segment"] = "hour",
+        behaviour: str | None = None,
+        *,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Plot the factors on the odds of an answer, with 95 % intervals."""
+        from dialsim.results.plots.drawing import canvas
+
+        known = levels_of(self._of(behaviour).answering)
+        if by not in known:
+            raise DialsimError(f"by must be {' or '.join(known)}, not {kind_of(by)}")
+        return draw_factors(*known[by], canvas(ax))
+
+    def talk_times(self, behaviour: str | None = None, *, ax: Axes | None = None) -> Axes:
+        """Plot the quantiles of talk times, measured and fitted."""
+        from dialsim.results.plots.drawing import canvas
+
+        measured = self._of(behaviour).talk_time
+        if measured is None:
+            raise DialsimError("the log shows no talk times")
+        return draw_times(measured, canvas(ax))
+
+    def _of(self, behaviour: str | None) -> Calibrated:
+        name = next(iter(self._behaviours)) if behaviour is None else behaviour
+        if name not in self._behaviours:
+            raise DialsimError(
+                f"there is no behaviour {name}; there are {', '.join(self._behaviours)}"
+            )
+        return self._behaviours[name]
+
+
+@checked(LogError)
 def calibrate(
     log: Log,
     by: By | None = None,
@@ -185,6 +424,10 @@ def calibrate(
     it. Dates `without`, in days since 1970 (Thai time), are left out like those of outages: they
     have a factor of their own, and nothing is learned from their failures. Raises DialsimError for
     too few calls, and for a date without a call.
+
+    >>> log = dialsim.read_log(result.write("out/log"))
+    >>> dialsim.calibrate(log).frame.columns.tolist()
+    ['behaviour', 'key', 'value', 'low', 'high', 'unit', 'count', 'sure']
     """
     if hold_out is not None and not 0.0 < hold_out < 1.0:
         raise DialsimError(f"hold-out must be a share between 0 and 1, not {hold_out:g}")

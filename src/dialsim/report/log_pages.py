@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,10 +10,11 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dialsim.interface.instants import HOUR, WEEKDAYS, at_text, minute_text
+from dialsim.interface.instants import HOUR, at_text, minute_text
 from dialsim.logs.answering import ANSWERED
 from dialsim.logs.backtest import Backtest
 from dialsim.logs.behaviour_text import estimate_rows
+from dialsim.logs.calibrate import draw_factors, draw_times, levels_of
 from dialsim.logs.distances import OUTCOMES, Profile
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.results.plots.drawing import (
@@ -34,9 +35,8 @@ from dialsim.results.summary_text import FigureTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dialsim.logs.answering import Level, PointEstimate
+    from dialsim.logs.answering import PointEstimate
     from dialsim.logs.calibrate import Calibrated, Calibration, HoldOut
-    from dialsim.logs.durations import FittedDurations
     from dialsim.logs.held_out_campaigns import HeldOutCampaigns
     from dialsim.logs.log_comparison import Compared, LogComparison, Side
 
@@ -134,46 +134,19 @@ def _backtests(held: Sequence[HeldOutCampaigns]) -> Iterator[Section]:
 
 def _pictures(number: int, found: Calibrated, held: HoldOut | None) -> Iterator[Picture]:
     who = found.answering
-    for key, levels, title in (
-        ("hour", {str(hour): level for hour, level in who.hours.items()}, "by hour"),
-        ("day", {WEEKDAYS[day - 1]: level for day, level in who.weekdays.items()}, "by day"),
-        ("segment", dict(who.segments), "by segment"),
-    ):
+    for key, (levels, title) in levels_of(who).items():
         if len(levels) > 1:
             caption = f"Factors on the odds of an answer {title}, with 95 % intervals."
-            yield picture(f"{key}{number}", partial(_draw_factors, levels, title), caption)
+            yield picture(f"{key}{number}", partial(draw_factors, levels, title), caption)
     if found.talk_time is not None:
         caption = "Quantiles of talk times: those measured against those of the distribution."
-        yield picture(f"talk{number}", partial(_draw_times, found.talk_time), caption)
+        yield picture(f"talk{number}", partial(draw_times, found.talk_time), caption)
     if held is not None:
         caption = (
             "Calls not learned from, in ten groups by their forecast: answered as forecast? "
             "Orange groups contradict it."
         )
         yield picture(f"forecast{number}", partial(_draw_curve, held), caption)
-
-
-def _draw_factors(levels: Mapping[str, Level], title: str, ax: Axes) -> Axes:
-    at = np.arange(len(levels))
-    effects = [level.effect for level in levels.values()]
-    values = np.exp([effect.value for effect in effects])
-    ends = np.exp([[effect.low, effect.high] for effect in effects]).T
-    ax.axhline(1.0, color=GRID, linewidth=1.0)
-    ax.errorbar(at, values, yerr=np.abs(ends - values), fmt="o", color=BLUE, markersize=4)
-    ax.set_xticks(at, list(levels))
-    ax.set_ylim(bottom=0.0)
-    return dress(ax, f"Odds of an answer {title}", "", "factor")
-
-
-def _draw_times(measured: FittedDurations, ax: Axes) -> Axes:
-    parts = (np.arange(100) + 0.5) / 100.0
-    ax.plot(np.quantile(measured.measured, parts) / 1000.0, parts, color=BLACK, label="measured")
-    ax.plot(
-        measured.quantiles / 1000.0, parts, color=ORANGE, label=measured.distribution.dist,
-        linestyle="--",
-    )  # fmt: skip
-    share_axis(ax)
-    return dress(ax, "Talk times", "seconds", "calls that are as short")
 
 
 def _draw_curve(held: HoldOut, ax: Axes) -> Axes:
