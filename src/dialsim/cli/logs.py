@@ -98,8 +98,8 @@ def log(source: str, place: BodiesPlace, form: str) -> None:
 
     LOG is a folder of `dialsim run`, its webhooks.jsonl, or bodies of the webhook as a receiver
     kept them: JSON lines, a JSON array, a CSV or Parquet file; text may be packed by gzip. Or it is
-    the URL of a database, such as sqlite:///calls.db, with --table or --query. Lines that can't be
-    read are named with the reason, and skipped.
+    a CSV or Parquet file with a row per call, or the URL of a database, such as sqlite:///calls.db,
+    with --table or --query. Lines that can't be read are named with the reason, and skipped.
     """
     from dialsim.logs.contents import contents
 
