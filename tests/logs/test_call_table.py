@@ -189,3 +189,13 @@ def test_the_example_of_a_companys_own_log(tmp_path: Path, monkeypatch: pytest.M
     with contextlib.redirect_stdout(printed):
         exec(block["python"], {})
     assert printed.getvalue() == block["text"]
+
+
+def test_caller_ids_that_a_table_lacks_are_not_the_same() -> None:
+    two = Sketch(slots=1).campaign("A", "busy 1s", max_attempts=3, retry_interval="5m",
+                                   caller_ids=["021000001", "021000002"]).scenario()  # fmt: skip
+    calls = dialsim.run(two).calls
+    assert dialsim.check(calls.drop(columns="caller_id"), two).findings == ()
+    assert dialsim.check(dialsim.run(two).transitions, two).findings == ()
+    same = dialsim.check(calls.assign(caller_id="021000001"), two)
+    assert {finding.rule for finding in same.findings} == {"P3"}

@@ -400,6 +400,7 @@ def _dials(view: LogColumns) -> Iterator[Finding]:
     several = pd.Series(numbers[dialled]).groupby(view.campaign[dialled]).nunique()
     many = several.reindex(view.campaign[dialled]).to_numpy() > 1
     many |= np.isin(view.campaign[dialled], [*view.several_numbers])
+    many &= numbers[dialled] != ""  # unknown ones are not the same
     yield from view.of_calls(
         "P3", dialled[shows_the_same(who[dialled], numbers[dialled]) & many], initiated,
         lambda row: f"a retry from {numbers[row]}, the number of the call before; the campaign has "

@@ -68,8 +68,12 @@ def _of_campaign(
     if view.log.columns:
         if not view.has("created_at"):  # then a call that waits is in no row
             return
-        yield from _retries_owed(view, settings, rows)
-        if not (block := None if expected is None else expected.blocks[code]) or block.continues:
+        block = None if expected is None else expected.blocks[code]
+        has_history = block is not None and block.continues
+        # A table without numbers of attempts does not have those of a history either
+        if not (has_history and view.log.form == "table"):
+            yield from _retries_owed(view, settings, rows)
+        if block is None or has_history:
             return
         # A table has a call for everybody from the campaign's start on, made or not
         if unseen := _never_seen(view, expected, code):
