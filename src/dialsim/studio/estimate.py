@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -357,6 +357,21 @@ _MOST_DEATHS = 3
 Told = Callable[["EstimateAnswer"], object]
 
 
+def _of_run(specs: Sequence[RunSpec], run: int) -> tuple[RunSpec, int]:
+    replication, index = divmod(run, len(specs))
+    return specs[index], replication
+
+
+def _tasks(
+    specs: Sequence[RunSpec], limit: int, finished: Container[int], pool: Pool
+) -> Iterator[list[Task]]:
+    # No method: an answer would be garbage only a full collection finds, with all its runs.
+    for run in range(limit):
+        if run not in finished:
+            spec, replication = _of_run(specs, run)
+            yield [spec.task(run, replication, pool.engine, also=LineUse.of)]
+
+
 class EstimateAnswer(Batch):
     """Sequence of estimates of one scenario: iterate over it, or pass a callback as `told`.
 
@@ -377,7 +392,9 @@ class EstimateAnswer(Batch):
         """Others with up to `behind` more runs go first; `draws` share the runs, if there are
         any.
         """
-        super().__init__(self._tasks(), behind)
+        self._specs = [*draws] or [spec]
+        self.finished: dict[int, tuple[RunFigures, LineUse]] = {}
+        super().__init__(_tasks(self._specs, limit, self.finished, pool), behind)
         self.spec = spec
         self.limit = limit
         self.draws = len(draws)
@@ -387,8 +404,6 @@ class EstimateAnswer(Batch):
         self._pool = pool
         self._told = told
         self._news: SimpleQueue[Estimate | None] = SimpleQueue()
-        self._specs = [*draws] or [spec]
-        self.finished: dict[int, tuple[RunFigures, LineUse]] = {}
         self._told_runs = 0
         self._told_at = -inf
 
@@ -397,12 +412,6 @@ class EstimateAnswer(Batch):
         """True if no more estimates will come."""
         final = self.latest is not None and self.latest.is_final
         return final or self.is_cancelled or self.failure is not None
-
-    def _tasks(self) -> Iterator[list[Task]]:
-        for run in range(self.limit):
-            if run not in self.finished:
-                spec, replication = self._of_run(run)
-                yield [spec.task(run, replication, self._pool.engine, also=LineUse.of)]
 
     def next_tasks(self, worker: int, workers: int) -> list[Task]:
         """Return a run for a worker; none during the first run, which others would slow down."""
@@ -418,14 +427,10 @@ class EstimateAnswer(Batch):
         own = (k for k, run in enumerate(runs) if run % (workers - 1) == worker - 1)
         return next(own, 0) if worker and runs[0] else 0
 
-    def _of_run(self, run: int) -> tuple[RunSpec, int]:
-        replication, index = divmod(run, len(self._specs))
-        return self._specs[index], replication
-
     def publish(self, news: list[TaskOutcome] | DialsimError) -> None:
         """Store the outcomes of runs, or the error that ends them."""
         for outcome in news if isinstance(news, list) else ():
-            spec, replication = self._of_run(outcome.index)
+            spec, replication = _of_run(self._specs, outcome.index)
             if outcome.figures is None:
                 cause, rerun = outcome.failure or "", spec.rerun(replication)
                 news = ReplicationFailed(spec.seed, replication, cause, rerun)
