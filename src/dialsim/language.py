@@ -93,10 +93,11 @@ class Language:
         return code if self.code == "en" else get_currency_name(code, locale=self.code)
 
     def listed(self, texts: list[str]) -> str:
-        """Join texts: `a, b, and c`."""
-        from babel.lists import format_list
-
-        return format_list(texts, locale=self.code)
+        """Join texts: `a, b and c`."""
+        # Babel's lists of two in Thai have no space between the two.
+        *others, last = texts or ["–"]
+        joined = self.gettext(", ").join(others)
+        return self.gettext("{others} and {last}", others=joined, last=last) if others else last
 
 
 @cache
