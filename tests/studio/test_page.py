@@ -308,7 +308,7 @@ def test_without_a_scenario_answers_that_can_not_be_read_are_told_at_their_field
         answers |= {"people": "none", "start": "soon", "windows": "Mon-Thu 09:00-19:00",
                     "holiday_hours": "early"}  # fmt: skip
         studio.hear({"kind": "begin", "answers": answers, "ordinary": []})
-        assert set(studio.page.head["errors"]) == {"people", "start", "windows", "holiday_hours"}
+        assert set(studio.page.head["errors"]) == {"people", "start", "holidays", "holiday_hours"}
 
     within(do, None)
 

@@ -430,12 +430,9 @@ def _whom(text: str) -> tuple[int | None, Path | None]:
 
 def _tried(question: FirstQuestion, answers: dict[str, Any]) -> Callable[[str], str]:
     """Return a check of an answer, which is kept as written."""
-    from dialsim.studio.state import new_deadline, new_instant
 
     def check(text: str) -> str:
-        _asked(lambda: question.read(text))
-        if question.field == "deadline":
-            _asked(lambda: new_deadline(text, new_instant(answers["start"])))
+        _asked(lambda: question.read(text, answers))
         return text
 
     return check

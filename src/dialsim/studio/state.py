@@ -977,8 +977,7 @@ def proposed_holidays(start: str, deadline: str, holidays: str) -> dict[date, st
     calendar.resolve(range(thai(begin).year, thai(end).year + 1))
     first, last = thai_date(begin), thai_date(end)
     # Without the other names of a day that has several
-    names = {day: name.partition(";")[0] for day, name in calendar.names.items()}
-    return {day: name for day, name in names.items() if first <= day <= last}
+    return {d: n.partition(";")[0] for d, n in calendar.names.items() if first <= d <= last}
 
 
 def new_interval(text: str) -> int | str:
@@ -994,32 +993,36 @@ def new_interval(text: str) -> int | str:
 class FirstQuestion(NamedTuple):
     """Question that a new scenario begins with; `field` is a field of `NewScenario`.
 
-    `read` raises StudioError for an answer that cannot be read. `least` is the smallest whole
-    number, None for an answer that is a text.
+    `read` raises StudioError for an answer that cannot be read beside the earlier answers. `least`
+    is the smallest whole number, None for an answer that is a text.
     """
 
     field: str
     label: str
     hint: str
     default: str
-    read: Callable[[str], object] = str
+    read: Callable[[str, Mapping[str, Any]], object] = lambda text, _: text
     least: int | None = None
 
 
 FIRST_QUESTIONS = (
     FirstQuestion("lines", "Lines", "calls at a time", "10", least=0),
     FirstQuestion("start", "Start", "Thai time, such as 2026-01-05 09:00", "Mon 09:00",
-                  new_instant),
+                  lambda text, _: new_instant(text)),
     FirstQuestion("windows", "Calling hours", "Thai time",
-                  "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00", new_week),
+                  "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00",
+                  lambda text, _: new_week(text)),
     FirstQuestion("holidays", "Holidays", "those of a country by its code, or none", "TH",
-                  new_holidays),
+                  lambda text, answers: new_holidays(text) and class_hours(
+                      new_week(answers["windows"]), "closed")),
     FirstQuestion("holiday_hours", "Hours on holidays", "such as 10:00-16:00, or closed", "closed",
-                  new_hours),
+                  lambda text, _: new_hours(text)),
     FirstQuestion("attempts", "Attempts", "calls for a person at most", "3", least=1),
     FirstQuestion("retry_interval", "Retry interval",
-                  "from a call in vain to the next, or 'next calling day'", "1h", new_interval),
-    FirstQuestion("deadline", "Deadline", "such as Fri 18:00; may be left out", ""),
+                  "from a call in vain to the next, or 'next calling day'", "1h",
+                  lambda text, _: new_interval(text)),
+    FirstQuestion("deadline", "Deadline", "such as Fri 18:00; may be left out", "",
+                  lambda text, answers: new_deadline(text, new_instant(answers["start"]))),
     FirstQuestion("value", "Value of a person reached",
                   "money, or a formula of the list's columns such as 0.1 * amount; may be left out",
                   ""),
@@ -1151,20 +1154,10 @@ def faults_of(answers: Mapping[str, str], *, listed: bool) -> dict[str, str]:
         if least is not None and not (text.isascii() and text.isdigit() and int(text) >= least):
             faults[name] = f"must be a whole number from {least} on, such as {example}"
         try:
-            read(answers[name])
+            read(answers[name], answers)
         except DialsimError as error:
-            faults[name] = str(error)
-    together: tuple[tuple[str, str, Callable[[], object]], ...] = (
-        ("deadline", "start",
-         lambda: new_deadline(answers["deadline"], new_instant(answers["start"]))),
-        ("windows", "holidays", lambda: new_holidays(answers["holidays"])
-         and class_hours(new_week(answers["windows"]), "closed")),
-    )  # fmt: skip
-    for name, other, check in together:
-        if name not in faults and other not in faults:
-            try:
-                check()
-            except DialsimError as error:
+            # Also raised for a fault of an earlier answer, which is told there.
+            if str(error) not in faults.values():
                 faults[name] = str(error)
     return faults
 
