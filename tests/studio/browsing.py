@@ -62,7 +62,7 @@ class Tab:
         return self.page.get_by_role("textbox", name=name, exact=True)
 
     def slider(self, name: str) -> Any:
-        return self.page.get_by_role("slider", name=f"{name}, slider")
+        return self.page.get_by_role("slider", name=f"{name}, slider", exact=True)
 
     def cell(self, name: str) -> Any:
         """Half an hour of the week, by its beginning: `Sunday 10:00`."""

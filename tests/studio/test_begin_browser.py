@@ -229,7 +229,10 @@ def test_texts_of_charts_do_not_overlap_and_legends_cover_no_data(browser: Any, 
     try:
         tab = Tab(browser, served.url, script=WRITTEN, viewport={"width": width, "height": 900})
         tab.settled()
+        tab.button("Pin this variant").click()  # a further item of the legend
+        tab.sees(tab.page.get_by_role("region", name="Variants").get_by_role("row"), "variant 1")
         tab.page.wait_for_timeout(1_000)  # the charts are drawn anew
+        assert tab.width <= width
         canvases = tab.page.evaluate("() => [...window.written.values()]")
         shown = [texts for texts in canvases if len(texts) > 4]
         assert len(shown) >= 4

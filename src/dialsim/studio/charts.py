@@ -105,7 +105,7 @@ class Chart:
         """Place the legend above the plot, where it covers no data."""
         legend = self.figure.legend[0]
         self.figure.add_layout(legend, "above")
-        legend.ncols = 3
+        legend.ncols = 2
         legend.label_text_font = _FONT
         legend.label_text_font_size = "11px"
         legend.padding = legend.margin = 2

@@ -831,7 +831,7 @@ def _rest(estimate: Estimate) -> str:
     parts = [f"It reaches {reached:,.0f} people ({100 * share:.1f} %{already})"]
     if costs is not None:
         parts.append(f"costs {figures['cost']['mean']:,.0f} {costs.currency}{since}")
-    if "value" in figures:
+    if figures.get("value", {}).get("runs"):
         parts.append(f"is worth {figures['value']['mean']:,.0f}{since}")
     held = next(fact.answer for fact in estimate.facts if fact.question == "What holds it back?")
     return f"{joined(parts)}. What holds it back: {held[0].lower()}{held[1:]}."
@@ -876,7 +876,8 @@ _FIRST_DAYS = 3
 
 def _worths(shown: Estimate | None) -> dict[str, str]:
     """Return the figures of value that are shown, with their heads; none without values."""
-    if shown is None or "value" not in shown.figures:
+    # Without values the figure is there, of no run.
+    if shown is None or not shown.figures.get("value", {}).get("runs"):
         return {}
     days = [day for day in range(1, _FIRST_DAYS) if f"{VALUE_BY_DAY}{day + 1}" in shown.figures]
     last = len(days) + 1
