@@ -182,8 +182,26 @@ def test_one_figure_may_be_a_text() -> None:
         (lambda: dialsim.plan(SCENARIO, "lines", 5, GOAL), "between must be .* not 5"),
         (
             lambda: dialsim.plan(SCENARIO, 3, (1, 4), GOAL),
-            "vary must be the path of a setting, not 3",
+            "vary must be the values of a setting, .*, or its path, not 3",
         ),
+        (lambda: dialsim.plan(SCENARIO, "lines", goal=GOAL), "between must be .* not None"),
+        (lambda: dialsim.plan(SCENARIO, "lines", (1, 4)), "goal must be a text .* not None"),
+        (lambda: dialsim.plan(SCENARIO, {"lines": [1, 4]}), "goal must be a text .* not None"),
+        (lambda: dialsim.plan(SCENARIO, {}, GOAL), "vary must name one setting, not 0"),
+        (
+            lambda: dialsim.plan(SCENARIO, {"lines": [1], "maxAttempts": [1]}, GOAL),
+            "vary must name one setting, not 2: dialsim.optimize varies several",
+        ),
+        (
+            lambda: dialsim.plan(SCENARIO, {"lines": [1, 2]}, (1, 2), GOAL),
+            "vary has the values already: leave out between and step",
+        ),
+        (
+            lambda: dialsim.plan(SCENARIO, {"retryInterval": ["1h", 5]}, GOAL),
+            "vary: write the values of retryInterval with the same unit",
+        ),
+        (lambda: dialsim.plan(SCENARIO, {"lines": []}, GOAL), "lines: there are no values to try"),
+        (lambda: dialsim.plan(SCENARIO, {"Debt.windows+": ["x"]}, GOAL), "a plan does not vary"),
         (
             lambda: dialsim.optimize(SCENARIO, "lines=1..3", GOAL),
             "vary must be values by path, not 'l",
@@ -210,6 +228,21 @@ def test_misplaced_arguments_are_type_errors() -> None:
         dialsim.replicate(SCENARIO, 3, "cost")
     with pytest.raises(TypeError):
         dialsim.sweep(SCENARIO, "lines=1,2", 3, "cost")
+
+
+def test_a_plan_takes_the_values_of_a_setting_as_a_sweep_does() -> None:
+    goal, asked = "mean(people_reached) >= 20", {"jobs": 1, "max_replications": 20}
+    first = dialsim.plan(SCENARIO, vary={"lines": range(1, 8)}, goal=goal, **asked)
+    for vary in ({"lines": [7, 2, 3, 5, 4, 6, 1]}, {"lines": "1..7"}):
+        assert dialsim.plan(SCENARIO, vary, goal, **asked) == first
+    assert dialsim.plan(SCENARIO, "lines", (1, 7), goal, **asked) == first
+    some = dialsim.plan(
+        SCENARIO, {"retryInterval": [timedelta(hours=3), "30m", "1h"]},
+        "mean(people_reached) >= 1", objective="largest", **asked,
+    )  # fmt: skip
+    assert some.value == "3h"
+    assert {*some.frame.retryInterval} <= {"30m", "1h", "3h"}
+    assert some.between == ("30m", "3h")
 
 
 def test_plans_take_values_as_well_as_texts() -> None:

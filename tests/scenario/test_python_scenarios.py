@@ -66,6 +66,40 @@ def test_people_may_be_a_number_a_block_or_a_file(tmp_path: Path) -> None:
     assert dialsim.scenario(tmp_path / "list.csv").organizations[0].campaigns[0].size == 3
 
 
+@pytest.mark.parametrize("head", ["phone", "Mobile", "เบอร์โทร", "Tel.", "Telephone no."])
+def test_a_column_named_as_one_of_phone_numbers_is_found(head: str) -> None:
+    renamed = PEOPLE.rename(columns={"tel": head}).assign(guarantor_phone="0899999999")
+    recipients = dialsim.run(dialsim.scenario(renamed)).recipients
+    assert recipients.tel.tolist() == ["0812345678", "0812345679", "0812345670"]
+    assert head not in recipients.columns
+    beside_ours = PEOPLE.assign(phone="0899999999")
+    assert dialsim.run(dialsim.scenario(beside_ours)).recipients.tel[0] == "0812345678"
+
+
+@pytest.mark.parametrize(
+    ("heads", "says"),
+    [
+        (
+            {"tel": "Guarantor phone"},
+            "no column is named as one of phone numbers: name it, columns=",
+        ),
+        (
+            {"tel": "phone", "card": "mobile"},
+            "phone and mobile may all hold phone numbers: name it",
+        ),
+    ],
+)
+def test_a_table_whose_phone_numbers_are_unclear_is_refused(
+    heads: dict[str, str], says: str
+) -> None:
+    with pytest.raises(ScenarioError, match=says) as caught:
+        dialsim.scenario(PEOPLE.rename(columns=heads))
+    assert "people.csv" not in str(caught.value)
+    with pytest.raises(ScenarioError, match='"x" is no column of people; columns are tel') as no:
+        dialsim.scenario(PEOPLE, columns={"tel": "x"})
+    assert str(no.value).startswith("scenario(columns=): ")
+
+
 def test_own_columns_are_in_the_recipients_the_calls_and_the_exports(tmp_path: Path) -> None:
     result = dialsim.run(dialsim.scenario(PEOPLE, behaviour=0.3, attempts=3))
     recipients = result.recipients
@@ -162,7 +196,7 @@ def test_a_dict_is_a_scenario() -> None:
         ({"costs": {"perDail": 1}}, r"scenario\(costs=\): .*perDail"),
         ({"behaviour": "x"}, "a behaviour is a share of answered attempts such as 0.35, or a"),
         ({"behaviour": {"outcome": 1}}, r"scenario\(behaviour=\): .*outcome "),
-        ({"columns": {"tel": "Phone"}}, r'scenario\(people=\): .*"Phone" is no column'),
+        ({"columns": {"tel": "Phone"}}, r'scenario\(columns=\): .*"Phone" is no column of people'),
         ({"people": [1]}, "people must be a DataFrame .* not a list"),
         ({"people": True}, "people must be a DataFrame .* not True"),
         ({"people": pd.Series([1])}, "people must be a DataFrame .* not a Series"),

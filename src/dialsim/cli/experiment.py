@@ -680,8 +680,8 @@ def _find_optimum(
     """Find the best combination of several settings; returns True if one meets the goals."""
     from dialsim.experiments import plan_text
     from dialsim.experiments.goal import read_goal
-    from dialsim.experiments.optimum import check_axis, optimize, read_objective
-    from dialsim.experiments.variants import crossed
+    from dialsim.experiments.optimum import optimize, read_objective
+    from dialsim.experiments.variants import check_axis, crossed
 
     vary = _crossed_paths(loaded, varied)
     for path, values in vary.items():

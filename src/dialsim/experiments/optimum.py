@@ -66,6 +66,7 @@ from dialsim.experiments.variants import (
     SettingChange,
     SettingValue,
     Variant,
+    check_axis,
     check_variable,
     crossed,
     label_of,
@@ -369,15 +370,6 @@ def read_objective(
         raise ExperimentError(f"{text}: write mean(FIGURE), such as mean(people_reached)")
     figure = read_expression(bare[5:-1], scenario, bare, 5)
     return Objective(figure, minimize is None, scenario.calling_begins)
-
-
-def check_axis(path: str) -> None:
-    """Raise ExperimentError for a path that adds to a list or removes from it."""
-    if path.strip().endswith(("+", "-")):
-        raise ExperimentError(
-            f"{path}= adds to a list or takes away from it, which a plan does not vary: use "
-            "dialsim sweep"
-        )
 
 
 def _axis(path: str, values: object, first_day: int) -> tuple[str, ...]:

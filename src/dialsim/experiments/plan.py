@@ -10,7 +10,7 @@ if they contradict it, the response is not monotone, and the plan warns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Unpack
@@ -39,8 +39,12 @@ from dialsim.experiments.search import (
     tied,
 )
 from dialsim.experiments.variants import (
+    Axis,
+    check_axis,
     check_variable,
+    crossed,
     make_axis,
+    read_amount,
     read_range,
     setting_text,
 )
@@ -166,9 +170,9 @@ class Plan:
 @checked(ExperimentError)
 def plan(
     scenario: Scenario,
-    vary: str,
-    between: tuple[object, object] | str,
-    goal: str,
+    vary: str | Mapping[str, Iterable[object]],
+    between: tuple[object, object] | str | None = None,
+    goal: str | None = None,
     *,
     step: object | None = None,
     objective: Objective = "smallest",
@@ -183,16 +187,19 @@ def plan(
 ) -> Plan:
     """Find the smallest (largest, cheapest) value at a path that meets a goal.
 
-    `between` are the ends of the range, numbers, durations or instants, or a text `LOW..HIGH:STEP`;
-    `step` is the distance of values (1, 1m, 1h, or a hundredth of the range). Every value tried
-    gets `replications` runs, decisive ones up to `max_replications`. `known` is called during the
-    search with the findings so far, and the total of `progress` is an estimate. After `within`
-    seconds the search stops with the findings so far. `figures` are functions of a `Result` by the
-    names that the goal has for their figures. The other arguments are as in `replicate`.
+    `vary` has the values of one setting as in `sweep`, `{"lines": range(1, 61)}`, before the goal.
+    Or it is a path, and `between` are the ends of the range, numbers, durations or instants, or a
+    text `LOW..HIGH:STEP`; `step` is the distance of values (1, 1m, 1h, or a hundredth of the
+    range). Every value tried gets `replications` runs, decisive ones up to `max_replications`.
+    `known` is called during the search with the findings so far, and the total of `progress` is an
+    estimate. After `within` seconds the search stops with the findings so far. `figures` are
+    functions of a `Result` by the names that the goal has for their figures. The other arguments
+    are as in `replicate`.
     Raises ExperimentError for an unreadable goal or range, ScenarioError for a value that the
     scenario cannot have.
 
-    >>> answer = dialsim.plan(scenario, "lines", (1, 4), "mean(people_reached) >= 20", jobs=1)
+    >>> goal = "mean(people_reached) >= 20"
+    >>> answer = dialsim.plan(scenario, {"lines": range(1, 5)}, goal, jobs=1)
     >>> answer.frame[["lines", "met", "sure"]].head(1).values.tolist()
     [[1, True, True]]
     """
@@ -204,21 +211,12 @@ def plan(
         raise ExperimentError("nothing is the cheapest: the scenario names no costs")
     if not 2 <= replications <= max_replications:
         raise ExperimentError("a plan needs 2 replications or more, and no more than their maximum")
-    if not isinstance(vary, str):
-        raise ExperimentError(f"vary must be the path of a setting, not {kind_of(vary)}")
-    asked, vary, first_day = vary, long_path(scenario, vary), scenario.first_day
-    if isinstance(between, str):
-        axis = read_range(between, first_day)
-        if axis is None:
-            raise ExperimentError(f"{between}: write the range as LOW..HIGH, such as 1..200")
-    else:
-        if not isinstance(between, Sequence) or len(between) != 2:
-            raise ExperimentError(
-                "between must be the ends of a range such as (1, 200), or a text 1..200, not "
-                f"{kind_of(between)}"
-            )
-        low, high = (value_text(end) for end in between)
-        axis = make_axis(low, high, None if step is None else value_text(step), first_day)
+    if isinstance(vary, Mapping) and isinstance(between, str) and goal is None:
+        between, goal = None, between
+    if goal is None:
+        raise ExperimentError("goal must be a text such as p95(finish) <= Fri 18:00, not None")
+    asked, axis = _axis(vary, between, step, scenario.first_day)
+    vary = long_path(scenario, asked)
     wanted = read_goal(goal, scenario)
     check_variable(scenario, (vary,), seed)
     with runner(within=within, **settings) as place:
@@ -245,6 +243,40 @@ def plan(
         asked=asked,
         warnings=(*doubts_of(wanted, scenario), *unpriced, *answer.warnings, *doubts),
     )
+
+
+def _axis(vary: object, between: object, step: object | None, first_day: int) -> tuple[str, Axis]:
+    """Return the path of the setting as it was asked for, and its values in ascending order."""
+    if isinstance(vary, Mapping):
+        if len(vary) != 1:
+            raise ExperimentError(
+                f"vary must name one setting, not {len(vary)}: dialsim.optimize varies several"
+            )
+        if between is not None or step is not None:
+            raise ExperimentError("vary has the values already: leave out between and step")
+        [asked] = vary
+        check_axis(asked)
+        tried = [read_amount(part.changes[0].text, first_day) for part in crossed(vary, first_day)]
+        if len({amount.kind for amount in tried}) > 1:
+            raise ExperimentError(f"vary: write the values of {asked} with the same unit")
+        return asked, sorted(tried, key=lambda amount: amount.value)
+    if not isinstance(vary, str):
+        raise ExperimentError(
+            'vary must be the values of a setting, {"lines": range(1, 61)}, or its path, not '
+            f"{kind_of(vary)}"
+        )
+    if isinstance(between, str):
+        axis = read_range(between, first_day)
+        if axis is None:
+            raise ExperimentError(f"{between}: write the range as LOW..HIGH, such as 1..200")
+        return vary, axis
+    if not isinstance(between, Sequence) or len(between) != 2:
+        raise ExperimentError(
+            "between must be the ends of a range such as (1, 200), or a text 1..200, not "
+            f"{kind_of(between)}"
+        )
+    low, high = (value_text(end) for end in between)
+    return vary, make_axis(low, high, None if step is None else value_text(step), first_day)
 
 
 def _is_unpriced(path: str, scenario: Scenario) -> bool:

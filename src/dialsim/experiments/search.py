@@ -36,7 +36,7 @@ from dialsim.experiments.variants import SettingChange, Variant, setting_text
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Goal
     from dialsim.experiments.runner import ExperimentRunner
-    from dialsim.experiments.variants import ValueRange
+    from dialsim.experiments.variants import Axis
     from dialsim.scenario.scenario import Scenario
 
 
@@ -59,7 +59,7 @@ class Search:
         scenario: Scenario,
         seed: int | None,
         path: str,
-        axis: ValueRange,
+        axis: Axis,
         goal: Goal,
         first: int,
         most: int,
@@ -86,9 +86,7 @@ class Search:
         self._looked: dict[int, int] = {}
         self._tried: dict[int, GoalEstimate] = {}
 
-    def along(
-        self, scenario: Scenario, path: str, axis: ValueRange, goal: Goal | None = None
-    ) -> Search:
+    def along(self, scenario: Scenario, path: str, axis: Axis, goal: Goal | None = None) -> Search:
         """Return a search along another axis with the same runner, seed, certainty and baseline."""
         first, most, seed = self._runs_and_seed
         search = Search(

@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dialsim.errors import ExperimentError
 from dialsim.interface.instants import duration_text, format_instant, short_text
@@ -111,6 +111,14 @@ def read_amount(text: str, first_day: int | None = None) -> Amount:
         f"{text or '(nothing)'} is not a number, a duration such as 30m or an instant such as "
         f"{words}2026-01-05T02:00:00Z"
     )
+
+
+class Axis(Protocol):
+    """Values of a setting in ascending order: a `ValueRange`, or a list."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Amount: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +346,15 @@ def crossed(values: Mapping[str, Iterable[object]], first_day: int | None = None
         # Adding to a list is compared with not adding; a replaced value has no such neutral choice.
         choices.append([(), *changes] if path.endswith(("+", "-")) else changes)
     return distinct(_labelled([*chain(*parts)] for parts in product(*choices)))
+
+
+def check_axis(path: str) -> None:
+    """Raise ExperimentError for a path that adds to a list or removes from it."""
+    if path.strip().endswith(("+", "-")):
+        raise ExperimentError(
+            f"{path}= adds to a list or takes away from it, which a plan does not vary: use "
+            "dialsim sweep"
+        )
 
 
 def read_vary(text: str, first_day: int | None = None) -> tuple[str, list[str]]:

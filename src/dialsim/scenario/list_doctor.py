@@ -312,7 +312,7 @@ class _Table(NamedTuple):
         """True if a head names phone numbers, or most cells of a column are some."""
         sample = [_padded(row.cells, len(self.heads)) for row in self.rows[:_SAMPLE]]
         columns = ([cell for cell in column if cell] for column in zip(*sample, strict=True))
-        return any(map(_is_tel_head, self.heads)) or any(
+        return any(map(is_tel_head, self.heads)) or any(
             2 * sum(len(cell) <= _LONGEST_CELL and bool(_first_number(cell)) for cell in cells)
             > len(cells)
             for cells in columns
@@ -327,7 +327,7 @@ def _table(rows: list[Row]) -> _Table | None:
     for index, row in enumerate(rows[:_HEADS_WITHIN]):
         cells, below = row.cells, rows[index + 1 :]
         has_number, filled = any(map(_first_number, cells)), sum(map(bool, cells))
-        is_head = not has_number and len(cells) < 200 and any(map(_is_tel_head, cells))
+        is_head = not has_number and len(cells) < 200 and any(map(is_tel_head, cells))
         most = max((sum(map(bool, each.cells)) for each in below[:_HEADS_WITHIN]), default=0)
         # A title such as รายงานการโทร, or the firm's address with its number, has fewer cells than
         # the heads below it.
@@ -352,7 +352,7 @@ def _is_head_of_more(row: Row, filled: int) -> bool:
     """Return True for a row of heads with more cells than `filled`."""
     return (
         sum(map(bool, row.cells)) > filled
-        and any(map(_is_tel_head, row.cells))
+        and any(map(is_tel_head, row.cells))
         and not any(map(_first_number, row.cells))
     )
 
@@ -389,7 +389,8 @@ def _with_columns_of(first: _Table, table: _Table, choice: str, shown: str) -> _
     return table._replace(rows=[row._replace(cells=cells) for row, cells in pairs])
 
 
-def _is_tel_head(cell: str) -> bool:
+def is_tel_head(cell: str) -> bool:
+    """Return True for a head of phone numbers of the people themselves: phone, Mobile, เบอร์โทร."""
     is_tel = len(cell) <= _LONGEST_CELL and (cell == "tel" or _TEL.search(cell) is not None)
     return is_tel and _TEL_OF_OTHERS.search(cell) is None
 
@@ -461,7 +462,7 @@ class _Reading:
             cells = [row.cells[index] for row in sample if row.cells[index]]
             found = sum(bool(_first_number(cell)) for cell in cells)
             shares[index] = found / len(cells) if cells else 0.0
-        named = [i for i, head in enumerate(self._heads) if _is_tel_head(head) and shares[i] > 0]
+        named = [i for i, head in enumerate(self._heads) if is_tel_head(head) and shares[i] > 0]
         # The head decides before the content: an id column may look more like phone numbers than a
         # phone column with two numbers per cell.
         return named or [max(shares, key=lambda index: shares[index])]

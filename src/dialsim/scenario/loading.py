@@ -14,7 +14,7 @@ import yaml
 
 from dialsim.errors import DialsimError, ExistingOutput, OutputError, ScenarioError
 from dialsim.interface.instants import format_instant
-from dialsim.interface.phrases import kind_of
+from dialsim.interface.phrases import few, joined, kind_of
 from dialsim.scenario.behaviour import behaviour as behaviour_of
 from dialsim.scenario.behaviour import inherit
 from dialsim.scenario.campaign import Campaign
@@ -38,6 +38,7 @@ from dialsim.scenario.document import (
     read_bytes,
 )
 from dialsim.scenario.error_text import validated
+from dialsim.scenario.list_doctor import is_tel_head
 from dialsim.scenario.overrides import Understood, apply, full_path
 from dialsim.scenario.problems import Problem, Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
@@ -150,8 +151,9 @@ def scenario(
     `people` is a DataFrame (pandas, Polars or Arrow), the name of a CSV or workbook, the number of
     people to make up, or a block `recipients` of a file. Columns of the table are used by their
     names in lists of people: `tel`, `segment`, `customerName`, `agentParams.NAME` and so on;
-    `columns` names those that are called otherwise, `{"tel": "phone"}`. Phone numbers, amounts and
-    dates are read in any usual spelling. All other columns stay in `Result.recipients`.
+    `columns` names those that are called otherwise, `{"segment": "grade"}`. In a DataFrame a column
+    `phone`, `Mobile` or `เบอร์โทร` is found without that. Phone numbers, amounts and dates are read
+    in any usual spelling. All other columns stay in `Result.recipients`.
 
     `windows` are days and times in Thailand. `retry_interval` is a duration, `start` and `end` are
     instants, also as texts such as `"Fri 18:00"`; the default start is Monday 5 January 2026,
@@ -163,7 +165,7 @@ def scenario(
     `Scenario.to_yaml` writes a file.
 
     >>> people = pd.DataFrame({"phone": ["0812345678", "0891234567"], "balance": [1200, 80]})
-    >>> scenario = dialsim.scenario(people, lines=2, columns={"tel": "phone"}, behaviour=0.4)
+    >>> scenario = dialsim.scenario(people, lines=2, behaviour=0.4)
     >>> dialsim.run(scenario).recipients[["tel", "balance"]].values.tolist()
     [['0812345678', 1200.0], ['0891234567', 80.0]]
     """
@@ -196,10 +198,15 @@ def _of_argument(problem: Problem) -> Problem:
     argument = next((ours for ours, key in _ARGUMENTS.items() if key in keys), keys[0])
     if problem.file == _PEOPLE:
         argument = "people"
+    elif "columns" in keys:
+        argument = "columns"
     if problem.file not in ("scenario", _PEOPLE) and not problem.file.startswith("--set"):
         return problem
     line = f", row {problem.line - 2}" if problem.file == _PEOPLE and problem.line else ""
-    return replace(problem, file=f"scenario({argument}=){line}", line=None, column=None)
+    message = problem.message.replace(f"of {_PEOPLE}", "of people")
+    return replace(
+        problem, file=f"scenario({argument}=){line}", line=None, column=None, message=message
+    )
 
 
 def _recipients(
@@ -210,7 +217,7 @@ def _recipients(
         return {}, people
     if isinstance(people, int | np.integer) and not isinstance(people, bool):
         return {}, {"count": int(people)}
-    how = {"columns": {"tel": "tel", **(columns or {})}, "normalize": True}
+    how: dict[str, object] = {"columns": {"tel": "tel", **(columns or {})}, "normalize": True}
     if isinstance(people, str | os.PathLike):
         return {}, {"file": os.fspath(people), **how}
     frame = frame_of(people)
@@ -219,6 +226,17 @@ def _recipients(
             "people must be a DataFrame of pandas, Polars or Arrow, the name of a list, a number "
             f"of people to make up, or a block recipients, not {kind_of(people)}"
         )
+    heads = [*map(str, frame.columns)]
+    if "tel" not in {*(columns or ()), *heads}:
+        found = [head for head in heads if is_tel_head(head)]
+        if len(found) != 1:
+            several = f"{joined(found)} may all hold" if found else "no column is named as one of"
+            listed = few(heads[:10], len(heads)) or "none"
+            says = (
+                f'{several} phone numbers: name it, columns={{"tel": NAME}}; columns are {listed}'
+            )
+            raise ScenarioError([Problem("scenario(people=)", None, None, "", says)])
+        how["columns"] = {**(columns or {}), "tel": found[0]}
     instants = frame.select_dtypes("datetimetz")
     texts = {str(name): own.map(datetime.isoformat, "ignore") for name, own in instants.items()}
     # Without a line feed of the platform, so that equal tables are equal lists everywhere.
