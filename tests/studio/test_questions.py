@@ -41,7 +41,8 @@ def test_the_fewest_lines_are_those_of_a_plan(small: StudioState) -> None:
         "--vary organizations.Acme.maxConcurrentCalls=1..40 --goal 'p95(finish) <= Mon 12:00'"
     )
     reply = answered(question, none, none)
-    plan = dialsim.plan(small.scenario, "lines", "1..40", "p95(finish) <= Mon 12:00", jobs=1)
+    lines = "organizations.Acme.maxConcurrentCalls"
+    plan = dialsim.plan(small.scenario, lines, "1..40", "p95(finish) <= Mon 12:00", jobs=1)
     assert reply.headline == plan_headline(plan)
     assert reply.result == plan
     assert small.with_lines(*reply.lines).scenario.organizations[0].max_concurrent_calls == (

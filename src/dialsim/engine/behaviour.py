@@ -309,6 +309,11 @@ class Chances:
         self._width = 1
         self._row_of: dict[tuple[object, int], int] = {}
 
+    @property
+    def reactions(self) -> int:
+        """Number of behaviours in use, those of all campaigns together."""
+        return len(self._reactions)
+
     def reaction(self, reactions: Reactions) -> int:
         """Return the index of a campaign's reactions, registered on first use."""
         if reactions not in self._numbers:

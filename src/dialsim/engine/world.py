@@ -94,6 +94,8 @@ class OrganizationBlock:
 
 _MOST_SHARED = 256 << 20
 """Bytes of values up to which a variant with another behaviour shares them."""
+_MOST_BEHAVIOURS = 4
+"""Behaviours per campaign whose values are kept for variants with another one."""
 
 
 class World:
@@ -256,7 +258,10 @@ class World:
         if settings[0] == settings[1]:
             self._reactions, self.chances = like._reactions, like.chances
         # Values of behaviours that no variant uses any more would pile up over many changes.
-        elif like.chances.values.nbytes <= _MOST_SHARED:
+        elif (
+            like.chances.reactions < _MOST_BEHAVIOURS * len(own)
+            and like.chances.values.nbytes <= _MOST_SHARED
+        ):
             self.chances = like.chances
 
     def _append(
