@@ -20,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialsim.errors import Refused
+from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX, ControlToken, hostname, is_control, is_loopback
 from dialsim.sandbox.control.campaigns import CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations
@@ -28,17 +29,6 @@ from dialsim.sandbox.control.organizations import OrganizationOperations
 from dialsim.sandbox.control.run import RunOperations
 from dialsim.sandbox.control.traffic import TrafficOperations
 from dialsim.sandbox.core import PATIENCE, SandboxCore
-from dialsim.sandbox.failures import (
-    ASKED_FOR,
-    ELSEWHERE,
-    MARK,
-    NO_KEY,
-    NO_TOKEN,
-    OTHER_SITE,
-    OUR_FAULT,
-    WRONG_KEY,
-    WRONG_TOKEN,
-)
 from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.http.answers import JSON, failure, read_bytes
 from dialsim.sandbox.http.operation import Operations, openapi_document
@@ -51,7 +41,7 @@ from dialsim.sandbox.page.routes import PageRoutes
 from dialsim.sandbox.page.view import PATH
 from dialsim.sandbox.request_log import RequestLogging
 
-_ERRORS = {kind.status: kind for kind in ASKED_FOR}
+_ERRORS = {kind.status: kind for kind in fail.ASKED_FOR}
 
 
 class FairShare:
@@ -123,7 +113,7 @@ class AnswerFaults:
         if order.api == "drop":
             await _drop(scope, receive)
             return
-        headers = {MARK: str(fault.number)}
+        headers = {fail.MARK: str(fault.number)}
         if retry_after is not None:
             headers["Retry-After"] = str(-(-retry_after // 1000))
         await failure(_ERRORS[order.error_status].refused(), headers)(scope, receive, send)
@@ -212,10 +202,10 @@ class Authentication:
         # a header sent twice counts as one with a comma in it, which is no key
         key = b", ".join(value for name, value in scope["headers"] if name == _HEADER).strip()
         if not key:
-            raise NO_KEY.refused()
+            raise fail.NO_KEY.refused()
         owner = self._core.keys.owner(key)
         if owner is None:
-            raise WRONG_KEY.refused()
+            raise fail.WRONG_KEY.refused()
         return owner
 
 
@@ -259,10 +249,10 @@ class ControlGuard:
         """
         if self._token is None:
             if not (_is_addressed_here(request) and _is_of_our_pages(request)):
-                raise ELSEWHERE.refused()
+                raise fail.ELSEWHERE.refused()
             return None
         if not _is_of_our_pages(request):
-            raise OTHER_SITE.refused()
+            raise fail.OTHER_SITE.refused()
         offered = request.query_params.get("token")
         if request.method == "GET" and request.scope["path"] == PATH and offered is not None:
             return self._cookie_for(offered, request, self._token)
@@ -272,7 +262,7 @@ class ControlGuard:
     def _cookie_for(self, offered: str, request: Request, token: ControlToken) -> Response:
         """Take the token out of the address and put a cookie in its place."""
         if not token.is_token(offered):
-            raise WRONG_TOKEN.refused()
+            raise fail.WRONG_TOKEN.refused()
         answer = RedirectResponse(
             PATH, 303, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
         )
@@ -290,11 +280,11 @@ class ControlGuard:
         scheme, _, offered = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             if not token.is_token(offered.strip()):
-                raise WRONG_TOKEN.refused()
+                raise fail.WRONG_TOKEN.refused()
             return
         cookie = request.cookies.get(_cookie_name(request))
         if cookie is None or not _is_sent_by_our_pages(request) or not token.is_cookie(cookie):
-            raise NO_TOKEN.refused()
+            raise fail.NO_TOKEN.refused()
 
 
 def _is_addressed_here(request: Request) -> bool:
@@ -415,4 +405,4 @@ async def _gone(_request: Request, _error: Exception) -> Response:
 
 
 async def _our_fault(_request: Request, _error: Exception) -> Response:
-    return failure(OUR_FAULT.refused())
+    return failure(fail.OUR_FAULT.refused())

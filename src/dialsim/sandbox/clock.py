@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from dialsim.errors import NotKept, Refused
 from dialsim.interface.instants import LAST_INSTANT, format_instant
@@ -26,14 +27,16 @@ Ended = Literal["there", "stopped", "limit", "idle", "clockEnd", "never"]
 """Reason for the end of an advance: goal reached, interrupted, or goal unreachable."""
 
 
-class Condition(Protocol):
+class Condition(ABC):
     """Condition that ends an advance."""
 
+    @abstractmethod
     def is_met(self) -> bool:
         """True if the condition holds now, or has held since the last check."""
 
     def is_hopeless(self) -> bool:
-        """True if the condition can no longer be met."""
+        """True if the condition can no longer be met; later events may meet it by default."""
+        return False
 
 
 TICK = 0.02  # seconds between two moves of a running clock

@@ -16,7 +16,6 @@ import numpy as np
 import orjson
 
 from dialsim.engine.log_reader import CallEntry
-from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import UuidText, WireModel, is_uuid
 from dialsim.interface.payload import FileKind, links, signature
@@ -160,9 +159,8 @@ class CallFiles:
 
     def _call(self, identifier: str) -> tuple[CampaignView, int]:
         """A call that has something to be heard and read."""
-        missing = Refused(404, "FILE_NOT_FOUND", ["File not found"])
         if not is_uuid(identifier):
-            raise missing
+            raise fail.NO_FILE.refused()
         accounts, triggers = self._core.accounts, self._core.triggers
         calls = (
             one.call(identifier) or triggers.call(one.block.position, identifier)
@@ -170,7 +168,7 @@ class CallFiles:
         )
         found = next((call for call in calls if call is not None), None)
         if found is None or not has_recording(*found):
-            raise missing
+            raise fail.NO_FILE.refused()
         return found
 
 

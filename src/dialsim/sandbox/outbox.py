@@ -213,8 +213,8 @@ class Outbox:
         self._urls: list[str | None] = [None] * len(accounts)
         self._urls_read = 0
         timelines = (account.block.settings.timeline for account in accounts)
-        changes = [deed for deeds in timelines for deed in deeds if deed.action == "setWebhookUrl"]
-        self._url_changes = sorted(deed.at for deed in changes)
+        actions = (action for timeline in timelines for action in timeline)
+        self._url_changes = sorted(one.at for one in actions if one.action == "setWebhookUrl")
 
     def add_organization(self) -> None:
         """Follow a new account."""

@@ -163,7 +163,7 @@ class Sandbox:
 
     def campaign(self, name: str) -> CampaignState:
         """Return the state of a campaign; raises DialsimError unless exactly one has the name."""
-        from dialsim.sandbox.client.records import find
+        from dialsim.sandbox.client.session import find
 
         return find(self.campaigns, name)
 
@@ -182,7 +182,7 @@ class Sandbox:
         Only the required pages of a long list are requested: its length, `webhooks[-1]` and
         `webhooks[:10]` take as long as for a short list.
         """
-        from dialsim.sandbox.client.records import RemoteWebhooks
+        from dialsim.sandbox.client.session import RemoteWebhooks
 
         return RemoteWebhooks(self._running.client)
 

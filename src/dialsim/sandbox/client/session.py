@@ -17,7 +17,6 @@ from dialsim.engine.trace import Trace
 from dialsim.errors import DialsimError, Refused
 from dialsim.interface.instants import format_instant, parse_instant, utc
 from dialsim.sandbox.access import PREFIX, hostname, is_loopback, with_public_url
-from dialsim.sandbox.client.records import find
 from dialsim.sandbox.control.campaigns import CampaignState
 from dialsim.sandbox.control.traffic import RequestRow
 from dialsim.sandbox.core import SandboxCore, Snapshot
@@ -25,6 +24,7 @@ from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.live_engine import remaining_run
 from dialsim.sandbox.request_log import has_status, path_pattern
 from dialsim.sandbox.server import ServerThread, address, listening
+from dialsim.sandbox.tables import WebhookRow
 from dialsim.scenario.faults import ApiFault, ErrorStatus, WebhookFault
 from dialsim.scenario.scenario import Scenario
 
@@ -403,11 +403,11 @@ class RemoteRequests(Sequence[RequestRow]):
         return iter(self._read({}))
 
     @overload
-    def __getitem__(self, place: int) -> RequestRow: ...
+    def __getitem__(self, index: int) -> RequestRow: ...
     @overload
-    def __getitem__(self, place: slice) -> list[RequestRow]: ...
-    def __getitem__(self, place: int | slice) -> RequestRow | list[RequestRow]:
-        return self._read({})[place]
+    def __getitem__(self, index: slice) -> list[RequestRow]: ...
+    def __getitem__(self, index: int | slice) -> RequestRow | list[RequestRow]:
+        return self._read({})[index]
 
     def __repr__(self) -> str:
         return f"<dialsim requests: {[str(one) for one in self]}>"
@@ -518,6 +518,56 @@ def _failure(
     for one in others[:_NEAREST]:
         lines += [f"    {one}", *(f"        {miss}" for miss in wanted.misses(one))]
     return "\n".join(lines)
+
+
+def find(campaigns: Sequence[CampaignState], name: str) -> CampaignState:
+    """The campaign of a name or full name; raises DialsimError unless it is exactly one."""
+    found = [one for one in campaigns if one.full_name == name]
+    found = found or [one for one in campaigns if one.name == name]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(one.full_name for one in found or campaigns)
+    if found:
+        raise DialsimError(f"more than one campaign {name!r}; say which: {known}")
+    raise DialsimError(f"no campaign {name!r}; there are: {known}")
+
+
+class RemoteWebhooks(Sequence[WebhookRow]):
+    """Webhooks as they were when they were asked for; pages are read as they are needed."""
+
+    def __init__(self, client: ControlClient) -> None:
+        self._client = client
+        self._pages: dict[int, list[WebhookRow]] = {}
+        self._total = int(self._read(1)["total"])
+
+    def __len__(self) -> int:
+        return self._total
+
+    @overload
+    def __getitem__(self, index: int) -> WebhookRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[WebhookRow]: ...
+    def __getitem__(self, index: int | slice) -> WebhookRow | list[WebhookRow]:
+        if isinstance(index, slice):
+            return [self[row] for row in range(*index.indices(self._total))]
+        row = range(self._total)[index]
+        page = row // len(self._pages[1]) + 1  # the first page is full where there is a second
+        if page not in self._pages:
+            self._read(page)
+        return self._pages[page][row % len(self._pages[1])]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and [*self] == [*other]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr([*self])
+
+    def _read(self, page: int) -> dict[str, Any]:
+        shown: dict[str, Any] = self._client.ask("GET", f"{PREFIX}/webhooks?page={page}")
+        self._pages[page] = [WebhookRow.model_validate(row) for row in shown["webhooks"]]
+        return shown
 
 
 class Session:

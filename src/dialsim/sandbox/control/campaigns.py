@@ -76,6 +76,15 @@ def organization_of(named: object, core: SandboxCore) -> Account:
 _CSV = "text/csv"
 
 
+async def read_block(request: Request) -> dict[str, Any]:
+    """Return the object in the body of a request without a query; raises Refused."""
+    refuse_query(request)
+    body = await read_json(request, MOST_CONTROL_BYTES)
+    if not isinstance(body, dict):
+        raise invalid("body must be an object")
+    return body
+
+
 async def _read_upload(request: Request) -> tuple[dict[str, Any], bytes | None]:
     """A campaign's block, with its `organization`, and the CSV of recipients if there is one.
 
@@ -84,11 +93,7 @@ async def _read_upload(request: Request) -> tuple[dict[str, Any], bytes | None]:
     """
     if require_media_type(request, JSON, _CSV, BINARY) != JSON:
         return _from_query(request), await read_bytes(request, MOST_CONTROL_BYTES)
-    refuse_query(request)
-    body = await read_json(request, MOST_CONTROL_BYTES)
-    if not isinstance(body, dict):
-        raise invalid("body must be an object")
-    return body, None
+    return await read_block(request), None
 
 
 def _from_query(request: Request) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def _one_of(statuses: type[_Status], named: str | None) -> _Status:
         raise invalid(f"status must be one of {', '.join(statuses)}") from None
 
 
-class CampaignStands:
+class CampaignStands(Condition):
     """Condition that a campaign is, or was since the last check, in a status."""
 
     def __init__(self, core: SandboxCore, identifier: str, status: CampaignStatus) -> None:
@@ -203,7 +203,7 @@ class CampaignStands:
         return self._view.campaign.status.final
 
 
-class CallStands:
+class CallStands(Condition):
     """Condition that a call is, or was since the last check, in a status."""
 
     def __init__(self, core: SandboxCore, identifier: str, status: CallStatus) -> None:
@@ -225,12 +225,8 @@ class CallStands:
         own &= rows.call == calls.call[self._call]
         return bool((TO_STATUS[rows.kind[own]] == self._status).any())
 
-    def is_hopeless(self) -> bool:
-        """Return False, because later events may change the status of the call."""
-        return False
 
-
-class WebhookCount:
+class WebhookCount(Condition):
     """Condition on the number of further webhooks sent or kept, of one campaign or of all."""
 
     def __init__(self, core: SandboxCore, count: int, place: tuple[int, int] | None) -> None:
@@ -240,10 +236,6 @@ class WebhookCount:
     def is_met(self) -> bool:
         """True once the number of webhooks is reached."""
         return self._now() >= self._goal
-
-    def is_hopeless(self) -> bool:
-        """Return False, because future webhooks are not known in advance."""
-        return False
 
     def _now(self) -> int:
         self._outbox.look_ahead()  # kept payloads count too, and only this call finds them

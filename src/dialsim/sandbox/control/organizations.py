@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from starlette.requests import Request
 
-from dialsim.interface.model import UuidText, WireModel, invalid
+from dialsim.interface.model import UuidText, WireModel
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import Account
@@ -18,10 +18,8 @@ from dialsim.sandbox.commands import (
     OrganizationChanges,
     ScriptNumber,
 )
-from dialsim.sandbox.control.campaigns import organization_of
-from dialsim.sandbox.http.answers import read_json, refuse_query
+from dialsim.sandbox.control.campaigns import organization_of, read_block
 from dialsim.sandbox.http.operation import (
-    MOST_CONTROL_BYTES,
     Operations,
     PathParameter,
     operation,
@@ -99,14 +97,6 @@ FoundAccount = Annotated[
 ]
 
 
-async def _block(request: Request) -> dict[str, Any]:
-    refuse_query(request)
-    body = await read_json(request, MOST_CONTROL_BYTES)
-    if not isinstance(body, dict):
-        raise invalid("body must be an object")
-    return body
-
-
 class ScriptedNumber(WireModel):
     """A phone number and its script."""
 
@@ -134,7 +124,7 @@ class OrganizationOperations(Operations):
 
         Checked as in a scenario file. Campaigns are added to it as to any other.
         """
-        return self.add(await _block(request))
+        return self.add(await read_block(request))
 
     def add(self, block: dict[str, Any]) -> CreatedOrganization:
         """Add an organization by its block, with `like` as the operation has it."""
@@ -156,7 +146,7 @@ class OrganizationOperations(Operations):
 
         Checked as in a scenario file. Campaigns that are added from now on may name it.
         """
-        return self.add_agent(await _block(request))
+        return self.add_agent(await read_block(request))
 
     def add_agent(self, block: dict[str, Any]) -> CreatedAgent:
         """Add an agent by its block, which names its organization."""
