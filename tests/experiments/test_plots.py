@@ -14,19 +14,21 @@ from matplotlib.text import Text
 import dialsim
 from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import undominated
+from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
 from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.plots import cut_names, names_of
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import SettingChange, Variant
-from dialsim.interface.instants import DAY
+from dialsim.interface.instants import DAY, HOUR
 from dialsim.results.plots.drawing import svg
 from dialsim.testing import Sketch
 from dialsim.testing.sketch import When
 from results.test_plots import cut_off
 
 LINES = "organizations.Acme.maxConcurrentCalls"
+MONDAY_NOON = 1_767_589_200_000  # 2026-01-05 12:00 Thai time
 TRIES = "organizations.Acme.campaigns.January.schedule.maxAttempts"
 
 
@@ -84,6 +86,37 @@ def test_the_fan_s_bands_are_order_statistics_of_the_runs(runs: Replications) ->
     x, y = line(runs.plot.progress(), "half")
     assert x * DAY == pytest.approx(median[np.isfinite(median)])
     assert y[10] == 10 / MARKS
+
+
+def test_progress_does_not_rise_while_windows_are_closed() -> None:
+    week = Sketch(1, setup_time=None).campaign(
+        "January", recipients={"count": 300}, windows="Mon-Fri 09:00-12:00", max_attempts=2
+    )
+    runs = replicate(week.scenario(), 8, jobs=1)
+    median = fan(runs.figures, 0.5)
+    ax = runs.plot.progress()
+    x, y = line(ax, "half")
+    at = np.asarray(x) * DAY
+    assert np.interp(median[np.isfinite(median)], at, y) == pytest.approx(
+        np.arange(np.isfinite(median).sum()) / MARKS, abs=1e-6
+    )
+    nights = [(noon, noon + 21 * HOUR) for noon in range(MONDAY_NOON, int(at[-1]) - 21 * HOUR, DAY)]
+    assert len(nights) > 1
+    patches = [band.get_xy() for band in ax.patches if "of runs" in str(band.get_label())]
+    assert len(patches) == 2
+    for closing, opening in nights:
+        inside = np.interp([closing + 20 * 60_000, opening], at, y)
+        assert inside[0] == pytest.approx(inside[1])
+        for outline in patches:
+            times = outline[:, 0] * DAY
+            assert not ((times > closing + 20 * 60_000) & (times < opening - 1)).any()
+
+
+def test_a_curve_is_left_as_it_is_without_calendars() -> None:
+    at, level = np.array([0.0, 9e8]), np.array([0.0, 1.0])
+    assert KnownBounds().rising_in_windows(at, level) == (at, level)
+    known = known_bounds_of(SCENARIO)
+    assert [*known.rising_in_windows(at[:1], level[:1])] == [at[:1], level[:1]]
 
 
 def test_the_fan_shows_when_each_run_finished(runs: Replications) -> None:

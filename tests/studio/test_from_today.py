@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,6 +75,20 @@ def test_other_draws_are_asked_anew(pool: Pool, folder: Path) -> None:
     assert reached(estimator, others) == reached(Estimator(pool, limit=3), others) != found
 
 
+def assert_rises_in_calling_hours_only(chart: FanChart, curve: dict[str, Any]) -> None:
+    """Check that a curve rises, and between closing and opening does not."""
+    x, y = np.asarray(curve["x"]), np.asarray(curve["y"])
+    assert (np.diff(x) >= 0).all()
+    assert (np.diff(y) >= 0).all()
+    begins, ends = (chart._open.data[name] for name in ("x0", "x1"))
+    nights = [(close, opening) for close, opening in zip(ends, begins[1:], strict=False)
+              if x[0] < close < opening < x[-1]]  # fmt: skip
+    assert nights
+    for close, opening in nights:
+        before, after = np.interp([close + 1, opening - 1], x, y)
+        assert after == pytest.approx(before)
+
+
 def test_the_fan_shows_what_has_happened_and_begins_today(pool: Pool) -> None:
     state = StudioState.of(MIDDLE)
     found = estimate(pool, state, 20)
@@ -96,7 +111,7 @@ def test_the_fan_shows_what_has_happened_and_begins_today(pool: Pool) -> None:
     assert past["x"][-1] == middle["x"][0]
     assert past["y"][0] == 0
     assert past["y"][-1] == pytest.approx(middle["y"][0]) == pytest.approx(39)
-    assert (np.diff(middle["y"]) > 0).all()
+    assert_rises_in_calling_hours_only(chart, middle)
     # and without histories today is not mentioned
     plain = state.set("This week.recipients", "{count: 300}")
     assert estimate(pool, plain, 2).standing is None

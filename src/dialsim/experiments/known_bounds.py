@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.windows import Windows
 from dialsim.interface.instants import DAY, THAI_OFFSET, WEEK
+from dialsim.results.campaigns import union
 from dialsim.results.figures import OWN_FIGURES, follows_calls
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Constant, Empirical, Triangular, Uniform
@@ -162,6 +163,29 @@ class KnownBounds:
         if figure in OWN_FIGURES:
             return self.results and self.calls
         return self.results if follows_calls(figure) else self.calls
+
+    def rising_in_windows(self, at: Values, level: Values) -> tuple[Values, Values]:
+        """Return a curve of finite, ascending instants (ms) that rises only in calling hours.
+
+        Edges of the windows are added to its points. In calling hours it is straight, and it is
+        level while all windows are closed.
+        """
+        if len(at) < 2 or not self.calendars:
+            return at, level
+        spans = union(each.open_spans(int(at[-1]) + 1) for each in self.calendars)
+        edges = spans[(spans > at[0]) & (spans < at[-1])].astype(np.float64)
+        left = np.searchsorted(at, edges, side="right") - 1
+        worked, here = _worked(spans, at), _worked(spans, edges)
+        time = np.maximum(worked[left + 1] - worked[left], 1.0)  # 0 while all are closed
+        part = (here - worked[left]) / time
+        points = np.append(level, level[left] + part * (level[left + 1] - level[left]))
+        order = np.argsort(np.append(at, edges), kind="stable")
+        return np.append(at, edges)[order], points[order]
+
+    def band(self, level: Values, early: Values, late: Values) -> tuple[Values, Values]:
+        """Return the outline between an early and a late curve: instants (ms) and levels."""
+        (x, y), (back, down) = (self.rising_in_windows(side, level) for side in (early, late))
+        return np.append(x, back[::-1]), np.append(y, down[::-1])
 
     def calendars_of(self, place: Place) -> list[Calendar]:
         """Return the calendars of the campaigns at a place."""

@@ -476,16 +476,10 @@ def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
         # The band ends where the late quantile never gets there.
         both = np.isfinite(late)
         ends += [*late[both]]
-        ax.fill_betweenx(
-            levels[both],
-            days(early[both]),
-            days(late[both]),
-            color=BLUE,
-            alpha=alpha,
-            linewidth=0,
-            label=label,
-        )
-    ax.plot(days(known), levels[: len(known)], color=BLUE, linewidth=2, label="half of the runs")
+        x, y = runs.bounds.band(levels[both], early[both], late[both])
+        ax.fill(days(x), y, color=BLUE, alpha=alpha, linewidth=0, label=label)
+    x, y = runs.bounds.rising_in_windows(known, levels[: len(known)])
+    ax.plot(days(x), y, color=BLUE, linewidth=2, label="half of the runs")
     finishes = [run.scopes[0].values["finish"] for run in runs.figures]
     done = np.array([at for at in finishes if np.isfinite(at)])
     if len(done):

@@ -171,6 +171,7 @@ class FanChart(Chart):
         super().__init__("fan", "Progress", "Thai time", "people reached, %", time=True)
         self._bands = [ColumnDataSource({"x": [], "y": []}) for _ in range(2)]
         self._middle = ColumnDataSource({name: [] for name in ("x", "y", "when", "range")})
+        self._curve = ColumnDataSource({"x": [], "y": []})
         self._pins = ColumnDataSource({"x": [], "y": []})
         self._past = ColumnDataSource({"x": [], "y": []})
         self._hours()
@@ -191,7 +192,7 @@ class FanChart(Chart):
         plot.add_layout(self._today)
         self._ink(self._today, line_color=GREY)
         middle = plot.line(
-            "x", "y", source=self._middle, line_width=2.5, legend_label="half of the runs"
+            "x", "y", source=self._curve, line_width=2.5, legend_label="half of the runs"
         )
         self._glyph(middle, line_color=BLUE)
         points = plot.scatter("x", "y", source=self._middle, size=9, fill_alpha=0, line_alpha=0)
@@ -208,10 +209,8 @@ class FanChart(Chart):
         for source, (low, high) in zip(self._bands, ((5, 95), (25, 75)), strict=True):
             first, last = fan.at[low], fan.at[high]
             known = np.isfinite(first) & np.isfinite(last)
-            source.data = {
-                "x": _moved(np.concatenate([first[known], last[known][::-1]])),
-                "y": np.concatenate([share[known], share[known][::-1]]),
-            }
+            x, y = estimate.replications.bounds.band(share[known], first[known], last[known])
+            source.data = {"x": _moved(x), "y": y}
         middle = fan.at[50]
         known = np.isfinite(middle)
         self._middle.data = {
@@ -223,12 +222,13 @@ class FanChart(Chart):
                 for low, high in zip(fan.at[5][known], fan.at[95][known], strict=True)
             ],
         }
-        x, y = [np.empty(0)], [np.empty(0)]
-        for other in (_from_today(pinned) for _, pinned in pins):
-            known_too = np.isfinite(other.at[50])
-            x += [_moved(other.at[50][known_too]), np.array([np.nan])]
-            y += [other.share[known_too] * 100, np.array([np.nan])]
-        self._pins.data = {"x": np.concatenate(x), "y": np.concatenate(y)}
+        self._curve.data = dict(zip("xy", _median(estimate), strict=True))
+        curves = [_median(pinned) for _, pinned in pins]
+        gap = np.array([np.nan])
+        self._pins.data = {
+            name: np.concatenate([np.empty(0), *(part for one in curves for part in (one[k], gap))])
+            for k, name in enumerate("xy")
+        }
         self._item("pins").visible = bool(pins)
         if not known.any():
             return "Progress: nobody is reached."
@@ -267,6 +267,15 @@ _MOST_STEPS = 300
 
 def _people(estimate: Estimate) -> float:
     return estimate.replications.figures[0].scopes[0].values["people"]
+
+
+def _median(estimate: Estimate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the curve of half of the runs: instants of the axis, and percentages reached."""
+    fan = _from_today(estimate)
+    known = np.isfinite(fan.at[50])
+    bounds = estimate.replications.bounds
+    at, share = bounds.rising_in_windows(fan.at[50][known], fan.share[known] * 100)
+    return _moved(at), share
 
 
 def _from_today(estimate: Estimate) -> Fan:
