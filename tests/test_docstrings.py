@@ -54,6 +54,18 @@ def test_an_example_gives_what_it_shows(
     assert not told, "".join(told)
 
 
+def test_every_public_name_is_on_the_page_with_an_example() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "python.md").read_text(encoding="utf-8")
+    shown = " ".join(example.name for example in examples())
+    for name in dialsim.__all__:
+        value = getattr(dialsim, name)
+        if name == "__version__":
+            continue
+        assert f"::: dialsim.{name}\n" in page
+        if not (inspect.isclass(value) and issubclass(value, Exception)):
+            assert f"dialsim.{name}" in shown, f"{name} has no example"
+
+
 def test_the_columns_of_calls_are_listed() -> None:
     text = dialsim.Result.calls.__doc__ or ""
     calls = dialsim.run(dialsim.loads(SCENARIO)).calls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ first = await answer()
 page.hear({"kind": "set", "key": "organizations.Acme.maxConcurrentCalls", "number": 20})
 second = await answer(first)
 print(*page.changes["lines"], second["sentence"] != first["sentence"])
+print(page.scenario.organizations[0].max_concurrent_calls)
 """,
 )
 
@@ -39,6 +41,12 @@ def shown(cell: Any) -> str:
         if "application/javascript" in data:
             parts.append(f"<script>{data['application/javascript']}</script>")
     return "\n".join(parts)
+
+
+def test_the_extra_of_notebooks_has_what_the_studio_needs() -> None:
+    project = tomllib.loads((SCENARIO.parents[1] / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    assert {*extras["studio"]} <= {*extras["notebooks"]}
 
 
 @pytest.mark.slow
@@ -56,6 +64,7 @@ def test_a_cell_shows_the_studio_and_python_turns_its_levers(browser: Any, tmp_p
     lines = said.splitlines()
     assert all(line.endswith(" Thai time. 200 runs") for line in lines[:2])
     assert lines[2] == "--set organizations.Acme.maxConcurrentCalls=20 True"
+    assert lines[3] == "20"
     # what the cells put on the page of a notebook is the studio
     file = tmp_path / "notebook.html"
     file.write_text(f"<!DOCTYPE html><body>{shown(made)}{shown(displayed)}", encoding="utf-8")

@@ -410,3 +410,17 @@ def test_an_area_of_steps_is_never_empty() -> None:
     chart.show(Estimator(pool, limit=1).ask(state.scenario).final(), [])
     pool.close()
     assert all(len(source.data["x"]) for source in drawn)
+
+
+def test_the_page_gives_python_the_scenario_with_the_changes_made_on_it() -> None:
+    def change(studio: Studio) -> None:
+        studio.page.hear({"kind": "set", "key": LINES, "number": 17})
+        changed = studio.page.scenario
+        assert changed is not None
+        assert changed.organizations[0].max_concurrent_calls == 17
+
+    def begin(studio: Studio) -> None:
+        assert studio.page.scenario is None
+
+    within(change, StudioState.of(SCENARIO))
+    within(begin, None)

@@ -85,6 +85,12 @@ class Simulation:
     `pause` acts after the work of the current instant; its own effects in that instant are complete
     when it returns (T4). Commands name a campaign `January`, or `Acme/January` if the name is
     ambiguous. They raise `Refused` with the interface's text if a rule forbids them.
+
+    >>> simulation = dialsim.Simulation(scenario, seed=7)
+    >>> now = simulation.advance(minutes=30)
+    >>> simulation.pause("January")
+    >>> str(simulation.status("January"))
+    'PAUSED'
     """
 
     def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:

@@ -43,7 +43,13 @@ class FileDifference:
 
 
 class Comparison(Sweep):
-    """Result of many runs of several scenario files; the first file is the default baseline."""
+    """Result of many runs of several scenario files; the first file is the default baseline.
+
+    >>> both = {"two": scenario, "four": scenario.with_(lines=4)}
+    >>> found = dialsim.compare(both, 4, jobs=1)
+    >>> found.runs.groupby("variant", sort=False).size().to_dict()
+    {'two': 4, 'four': 4}
+    """
 
     def __init__(
         self,
@@ -118,6 +124,11 @@ def compare(
     applies to all. `figures`, `decide`, `indifference` and `baseline` are as in `sweep`; every file
     must have the figures in them. The other arguments are as in `replicate`. Raises
     ExperimentError, and ScenarioError for a file with problems.
+
+    >>> both = {"two": scenario, "four": scenario.with_(lines=4)}
+    >>> found = dialsim.compare(both, 6, decide="finish", jobs=1)
+    >>> found.differences().query("figure == 'finish_seconds'")["variant"].unique().tolist()
+    ['four']
     """
     named = _named(files)
     if len(named) < 2:

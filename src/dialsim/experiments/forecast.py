@@ -205,6 +205,10 @@ class Forecast:
     `runs` are the replications, `figures` the figures of the forecast, `earlier` those of earlier
     forecasts, oldest first. `draws` is the number of behaviours among which the runs are divided; 0
     means that all use the scenario's. `notes` are sentences on what the forecast rests on.
+
+    >>> found = dialsim.forecast(scenario, 19, jobs=1)
+    >>> found.figures.people, found.figures.reached
+    (40, 0)
     """
 
     def __init__(

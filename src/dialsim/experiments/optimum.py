@@ -194,6 +194,10 @@ class Optimum:
     `stopped_after` is the time limit in seconds if it ended the search; the answer then depends on
     the speed of the machine. `first_estimate` is a sentence on the estimate before any run. `paths`
     are the settings, named as they were asked for.
+
+    >>> best = dialsim.optimize(scenario, {"lines": [1, 2]}, minimize="mean(cost)", jobs=1)
+    >>> best.frame["lines"].tolist()
+    [1, 2]
     """
 
     scenario: str

@@ -78,6 +78,11 @@ class Plan:
     answer then depends on the speed of the machine. `why_not` explains a missed goal.
     `first_estimate` is a sentence on the estimate before any run. `path` is the whole path of the
     setting, `paths` its name as it was asked for.
+
+    >>> goal = "mean(people_reached) >= 20"
+    >>> answer = dialsim.plan(scenario, {"lines": [1, 2, 4]}, goal, jobs=1)
+    >>> answer.value, answer.met, answer.sure
+    (1, True, True)
     """
 
     scenario: str

@@ -71,6 +71,10 @@ class Replications(RunTables):
     `frame`, `organizations` and `runs` have a column per numeric figure of the summary. `precision`
     are the results for requested precisions, `bounds` the limits known before any run.
     `expressions` are combined figures, which `intervals` includes.
+
+    >>> found = dialsim.replicate(scenario, 5, jobs=1)
+    >>> found.runs.shape[0], found.runs["people"].unique().tolist()
+    (5, [40])
     """
 
     def __init__(

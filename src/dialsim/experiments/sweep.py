@@ -221,6 +221,10 @@ class Sweep(RunTables):
     texts that sort by length and time. `origin` is the earliest
     startAt of all variants, so that later starts are visible. `decided` are the decisions by a
     figure, or None; only with them do variants have different numbers of runs.
+
+    >>> swept = dialsim.sweep(scenario, {"lines": [1, 2]}, 4, jobs=1)
+    >>> swept.paths, swept.runs.groupby("lines").size().to_dict()
+    (('lines',), {1: 4, 2: 4})
     """
 
     def __init__(

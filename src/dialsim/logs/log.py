@@ -158,6 +158,10 @@ def read_log(
 
     Text files may be compressed with gzip. Raises LogError if the source is none of these, or with
     the message of the database if that can't be read.
+
+    >>> folder = result.write("out/log")
+    >>> len(dialsim.read_log(folder).calls) == len(dialsim.read_log(result.calls).calls)
+    True
     """
     if not isinstance(source, str | Path):
         return _of_table(call_table(source, "the table"), "the table", "table")

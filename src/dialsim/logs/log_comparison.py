@@ -149,6 +149,10 @@ class LogComparison:
     `noise` names the model that the floors come from, which ran `replications` times.
     `not_compared` gives the reason for missing distances. `main` is the distance that explains
     most, None if none exceeds its floor, and `sentence` states it.
+
+    >>> log = dialsim.read_log(result.write("out/log"))
+    >>> dialsim.compare_log(log, log, scenario, replications=40).beyond_noise
+    ()
     """
 
     real: Side
@@ -219,6 +223,11 @@ def compare_log(
     the scenario in the folder of the simulated or else the real log; if neither has one, models are
     calibrated on each of the two logs. Raises DialsimError if a log has no calls, or if calibration
     is impossible.
+
+    >>> real = dialsim.read_log(result.write("out/real"))
+    >>> other = dialsim.read_log(dialsim.run(scenario, seed=8).write("out/other"))
+    >>> dialsim.compare_log(real, other, scenario, replications=40).replications
+    40
     """
     if replications < FEWEST:
         raise DialsimError(f"replications must be {FEWEST} or more, not {replications}")

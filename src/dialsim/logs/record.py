@@ -100,6 +100,10 @@ class RecordedCalls:
     are known. `until` is the last instant (ms) of the log; up to `horizon` it is complete but for
     calls without a webhook. `blocks` are all campaigns of the scenario; `notes` are sentences on
     what the log lacks.
+
+    >>> log = dialsim.read_log(result.write("out/log"))
+    >>> len(dialsim.RecordedCalls(log, scenario).calls) == len(result.calls)
+    True
     """
 
     def __init__(self, log: Log, scenario: Scenario) -> None:

@@ -78,6 +78,10 @@ class Replayed:
     `before` and `agree_after` count those before and after the first difference; `missing` are
     recorded but not simulated, `extra` simulated but not recorded. `unseen` calls of the model may
     be conversations without a webhook. `hold_times` are by ending, for logs without dials.
+
+    >>> log = dialsim.read_log(result.write("out/log"))
+    >>> dialsim.replay(dialsim.RecordedCalls(log, scenario)).first_mismatch is None
+    True
     """
 
     source: str
@@ -246,7 +250,13 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, HoldT
 
 
 def replay(record: RecordedCalls, engine: EngineSettings | None = None) -> Replayed:
-    """Replay a record under the scenario's engine settings, or others, and report differences."""
+    """Replay a record under the scenario's engine settings, or others, and report differences.
+
+    >>> log = dialsim.read_log(result.write("out/log"))
+    >>> found = dialsim.replay(dialsim.RecordedCalls(log, scenario))
+    >>> found.agree == found.calls
+    True
+    """
     settings = record.scenario.engine if engine is None else engine
     model = record.played(settings, choose("auto", len(record.calls)))
     by_ending = {} if record.has_dials else hold_times(record, model)

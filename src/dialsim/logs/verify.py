@@ -20,6 +20,10 @@ class Verified:
     """Findings in a log, the rules checked, and those that could not be checked, with reasons.
 
     At most 100 findings per rule are listed; `omitted` counts the others by rule.
+
+    >>> found = dialsim.check(dialsim.read_log(result.calls), scenario)
+    >>> found.count, len(found.findings)
+    (0, 0)
     """
 
     findings: tuple[Finding, ...]

@@ -270,6 +270,9 @@ def run(
     `seed` defaults to the scenario's. `engine` is "simpy", "compiled", or "auto" for the faster
     one; the results are equal. `progress(done, people)` is called occasionally with the number of
     settled recipients and of all recipients. Raises DialsimError for an unknown engine.
+
+    >>> dialsim.run(scenario, seed=7, engine="simpy").summary.people
+    40
     """
     world = World(scenario, seed, replication)
     chosen = choose(engine, calls_of(scenario))

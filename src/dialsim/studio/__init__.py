@@ -18,8 +18,12 @@ def explore(scenario: str | PathLike[str] | Scenario | None = None) -> StudioPag
     """Return the studio of a scenario, to display in a notebook cell.
 
     `scenario` is a file, or comes from `dialsim.load`; without one the page asks for a list of
-    people first. The scenario object is not changed. Raises ScenarioError for a file with problems,
-    DialsimError if the extra `studio` is not installed.
+    people first. The scenario object is not changed; `scenario` of the page has the changes made on
+    it. Raises ScenarioError for a file with problems, DialsimError if the packages of the extra
+    `studio`, which are in `notebooks` as well, are not installed.
+
+    >>> page = dialsim.explore(scenario)  # doctest: +SKIP
+    >>> dialsim.run(page.scenario).summary  # doctest: +SKIP
     """
     require_extra("dialsim.explore", PACKAGES, "studio")
     from dialsim.studio.page import in_notebook

@@ -114,11 +114,22 @@ class StudioPage(JSComponent):
 
     _esm: ClassVar[str] = asset("page.js")
 
-    def __init__(self, hear: Callable[[Mapping[str, Any]], None], **given: Any) -> None:
+    def __init__(
+        self,
+        hear: Callable[[Mapping[str, Any]], None],
+        current: Callable[[], Scenario | None],
+        **given: Any,
+    ) -> None:
         super().__init__(  # type: ignore[no-untyped-call]
             stylesheets=[asset("page.css")], sizing_mode="stretch_width", **given
         )
         self.hear = hear
+        self._current = current
+
+    @property
+    def scenario(self) -> Scenario | None:
+        """Scenario with the changes made on the page; None before a list of people is chosen."""
+        return self._current()
 
     @override
     def _handle_msg(self, data: Any) -> None:
@@ -251,7 +262,11 @@ class Studio:
             for chart in self._charts
         }
         titles = [{"name": chart.name, "title": chart.title} for chart in self._charts]
-        self.page = StudioPage(self.hear, served=served, charts=titles, **panes)
+        self.page = StudioPage(
+            self.hear,
+            lambda: None if self._state is None else self._state.scenario,
+            served=served, charts=titles, **panes,
+        )  # fmt: skip
         self._show_scenario()
         if listed is not None:
             self._begin_with(listed)

@@ -54,6 +54,11 @@ class Sandbox:
     ambiguous, and `Refused` is raised with the service's text if a rule forbids the command.
     Threads may share a sandbox. In an event loop that must not block, call waiting methods through
     `asyncio.to_thread`.
+
+    >>> with dialsim.Sandbox(scenario) as sandbox:
+    ...     now = sandbox.clock.advance(minutes=30)
+    ...     print(sandbox.campaign("January").status)
+    RUNNING
     """
 
     def __init__(
