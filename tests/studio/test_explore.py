@@ -73,6 +73,6 @@ def test_a_cell_shows_the_studio_and_python_turns_its_levers(browser: Any, tmp_p
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.goto(file.as_uri())
     tab.get_by_role("heading", name="First campaign", level=1).wait_for()
-    assert tab.get_by_role("slider", name="Lines, slider").input_value() == "10"
+    assert tab.get_by_role("slider", name="Lines, slider", exact=True).input_value() == "10"
     assert errors == []
     tab.close()
