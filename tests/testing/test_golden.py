@@ -80,6 +80,23 @@ def test_an_update_makes_a_failing_comparison_pass(pytester: pytest.Pytester, in
     inner().assert_outcomes(passed=3)
 
 
+def test_a_renamed_test_has_no_trace_and_an_update_keeps_that_of_its_old_name(
+    pytester: pytest.Pytester, inner: Inner
+) -> None:
+    write(pytester, limit=1)
+    inner("--dialsim-update")
+    pytester.makepyfile(test_traces=TEST.format(limit=1).replace("test_one", "test_renamed"))
+    renamed = inner()
+    renamed.assert_outcomes(passed=2, failed=1)
+    renamed.stdout.fnmatch_lines(["*there is no golden/test_traces.test_renamed.txt yet: *"])
+
+    written = inner("--dialsim-update")
+    written.stdout.fnmatch_lines(["dialsim: 1 golden trace written, 4 unchanged"])
+    files = [file.name for file in pytester.path.joinpath("golden").iterdir()]
+    assert sorted(files) == sorted([*FILES, "test_traces.test_renamed.txt"])
+    inner().assert_outcomes(passed=3)  # the trace that no test uses fails nothing
+
+
 def test_a_failing_comparison_shows_the_traces_and_the_command(
     pytester: pytest.Pytester, inner: Inner
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,17 +22,32 @@ BLOCK = re.compile(r"^```(python|yaml|console|text)\n(.*?)^```$", re.MULTILINE |
 EDIT = re.compile(r"# (\S+): (\S+) -> (\S+)\n")
 
 
+def execute(words: list[str], pytester: pytest.Pytester, inner: Inner) -> str:
+    """Execute one command in the folder of the page, and return what it prints."""
+    match words:
+        case ["pytest", *arguments]:
+            return inner(*arguments).stdout.str()
+        case ["mv", old, new]:
+            (pytester.path / old).rename(pytester.path / new)
+        case ["rm", "-r", folder]:
+            shutil.rmtree(pytester.path / folder)
+        case _:
+            pytest.fail(f"the page has a command that is not known here: {words}")
+    return ""
+
+
 def carry_out(language: str, block: str, pytester: pytest.Pytester, inner: Inner) -> None:
-    """Execute one block of the page: a file (or more of one), an edit, a command with its
+    """Execute one block of the page: a file (or more of one), an edit, commands with their
     output, or the expected content of a golden trace.
     """
     if language == "console":
-        command, *lines = block.splitlines()
-        words = shlex.split(command.removeprefix("$ "))
-        assert words.pop(0) == "pytest"
-        printed = inner(*words).stdout.str()
-        for line in lines:
-            assert line.strip() in printed, f"{line!r} is not what `{command}` prints:\n{printed}"
+        nothing, *commands = re.split(r"^\$ ", block, flags=re.MULTILINE)
+        assert not nothing
+        for part in commands:
+            command, *lines = part.splitlines()
+            printed = execute(shlex.split(command), pytester, inner)
+            for line in lines:
+                assert line.strip() in printed, f"{line!r} is not of `{command}`:\n{printed}"
     elif language == "text":
         kept = [file.read_text() for file in pytester.path.glob("golden/*.txt")]
         assert any(block in text for text in kept), kept
@@ -61,3 +77,7 @@ def test_the_page_can_be_followed_from_top_to_bottom(
 def test_every_code_block_of_the_page_is_of_a_kind_that_is_carried_out(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert len(re.findall(r"^```", text, re.MULTILINE)) == 2 * len(BLOCK.findall(text))
+
+
+def test_the_page_on_regression_tests_stays_a_tutorial() -> None:
+    assert len(PAGES[0].read_text(encoding="utf-8").split()) <= 1_200
