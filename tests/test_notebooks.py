@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import dialsim
 from cli.program import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -38,6 +41,25 @@ def told(notebook: Any) -> list[tuple[str, list[tuple[str, str]]]]:
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_a_notebook_uses_public_names_only(file: Any) -> None:
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    used = set()
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Import(names=names):
+                assert not [name for name in names if name.name.startswith("dialsim.")]
+            case ast.ImportFrom(module=str(module)):
+                assert not module.startswith("dialsim")
+            case ast.Attribute(value=ast.Name(id="dialsim"), attr=attribute):
+                used.add(attribute)
+            case ast.Attribute(attr=attribute):
+                assert not attribute.startswith("_")
+    assert used
+    assert used <= set(dialsim.__all__)
 
 
 @pytest.mark.slow(minutes=2)
