@@ -69,7 +69,7 @@ def test_the_commands_of_the_page_print_what_it_shows(folder: Path, printed: lis
 @pytest.mark.usefixtures("printed")
 def test_the_sheet_is_printed_on_one_page(folder: Path, browser: Any) -> None:
     page = browser.new_page()
-    for out, said in (("december", "Recommended is 4 lines"), ("sheet", "ตามแผนนี้")):
+    for out, said in (("december", "Recommended: 4 lines"), ("sheet", "ตามแผนนี้")):
         page.goto((folder / "out" / out / "sheet.html").as_uri())
         assert said in page.inner_text("body")
         assert page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n") == 1
