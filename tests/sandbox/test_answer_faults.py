@@ -16,7 +16,7 @@ import pytest
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
 import dialsim
-from dialsim.sandbox import application
+from dialsim.sandbox import application, failures
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.failures import MOST_FAULTS
 from dialsim.sandbox.restart import begin, resume
@@ -83,7 +83,7 @@ def test_the_next_answers_are_errors_and_then_all_is_as_before(sandbox: dialsim.
         assert (fault.id, fault.met, fault.struck, fault.left) == (1, 0, 0, 2)
         struck = asking.get(AGENTS)
         assert (struck.status_code, struck.json()) == (503, SERVICE_UNAVAILABLE)
-        assert struck.headers[application.MARK] == "1"
+        assert struck.headers[failures.MARK] == "1"
         assert (sandbox.faults[1].struck, sandbox.faults[1].left) == (1, 1)
         assert statuses(asking, 3) == [503, 200, 200]
         after = asking.get(AGENTS)
