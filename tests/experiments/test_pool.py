@@ -68,7 +68,8 @@ def worker() -> Iterator[Connection]:
 def test_a_run_is_cancelled_and_the_worker_takes_the_next(
     worker: Connection, is_early: bool
 ) -> None:
-    spec = RunSpec(crowd(300, 5))
+    # A run of some seconds, which is not over before the cancellation arrives
+    spec = RunSpec(crowd(30_000, 5))
     task = spec.task(0, 0, "simpy")
     worker.send([replace(task, parts={})])
     if is_early:
