@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,29 @@ def test_a_fault_is_found_by_its_rule(rule: str, right: str, wrong: str, sketch:
     (breach,) = failed.value.breaches
     assert breach.rule == rule, failed.value
     assert repr(sketch) in str(failed.value)
+
+
+class Failing:
+    """Scheduler that dials at once, and fails when nobody answers."""
+
+    def step(self, at: int, events: Sequence[Event], free_lines: int) -> Iterable[Dial]:
+        for event in events:
+            if event.kind == "campaign_scheduled" and free_lines:
+                yield Dial("A", 0)
+            if event.status == "NO_ANSWER":
+                raise KeyError(event.recipient)
+
+
+def test_a_scheduler_that_fails_shows_its_own_error_unless_it_breaks_a_rule() -> None:
+    on_time = Sketch(1).campaign("A", "noAnswer 1s")
+    with pytest.raises(KeyError, match="0"):
+        conformance(Failing, on_time)
+    before_its_window = Sketch(1, start="Mon 08:00").campaign(
+        "A", "busy 1h", windows="Mon 09:00-10:00"
+    )
+    with pytest.raises(ConformanceError) as failed:
+        conformance(Failing, on_time, before_its_window)
+    assert [breach.rule for breach in failed.value.breaches] == ["T3"]
 
 
 @pytest.mark.parametrize(("rule", "right", "wrong", "sketch"), FAULTS)

@@ -63,7 +63,7 @@ class Result:
         return RunView(self.trace)
 
     def __reduce__(self) -> tuple[type[Result], tuple[Trace, float | None]]:
-        """Pickle the trace, from which everything else is read."""
+        """Pickle the trace; everything else is computed from it."""
         return Result, (self.trace, self.wall_seconds)
 
     @cached_property

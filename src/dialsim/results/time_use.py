@@ -312,7 +312,7 @@ class TimeUse:
 
     @property
     def total(self) -> int:
-        """Time to which shares refer: all except `nights`."""
+        """Whole time of which shares are parts: all causes except `nights`."""
         return self.pauses + self.windows + self.calling
 
     @property

@@ -891,7 +891,7 @@ _FIRST_DAYS = 3
 
 def _worths(shown: Estimate | None) -> dict[str, str]:
     """Return the figures of value that are shown, with their heads; none without values."""
-    # Without values the figure is there, of no run.
+    # A scenario without values has the figure, with 0 runs.
     if shown is None or not shown.figures.get("value", {}).get("runs"):
         return {}
     days = [day for day in range(1, _FIRST_DAYS) if f"{VALUE_BY_DAY}{day + 1}" in shown.figures]

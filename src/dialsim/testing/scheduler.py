@@ -155,20 +155,35 @@ def conformance(scheduler: Callable[[], Scheduler], *sketches: Sketch, examples:
     scenarios are those worked out on paper for the oracle, and `examples` random ones of at most
     five recipients, of which hypothesis finds the smallest that fails. Scenarios of one campaign
     are also compared with the engine, dial by dial. Raises ConformanceError with the first breach
-    of each rule that a scheduler breaks.
+    of each rule that a scheduler breaks, or, if it breaks none, the scheduler's own error.
     """
     judged: dict[str, Breach | None] = {}
+    failed: list[Sketch] = []
 
-    def judge(sketch: Sketch) -> Breach | None:
+    def breach_in(sketch: Sketch) -> Breach | None:
         if sketch.text not in judged:
             judged[sketch.text] = _Bench(scheduler(), sketch).breach()
         return judged[sketch.text]
+
+    def judge(sketch: Sketch) -> Breach | None:
+        try:
+            return breach_in(sketch)
+        except DialsimError:
+            raise
+        except Exception:
+            # A rule that the scheduler breaks elsewhere says more than where it fails in the end
+            failed.append(sketch)
+            return None
 
     found = {} if sketches else _smallest(judge, examples)
     for sketch in sketches or PAPER:
         breach = judge(sketch)
         if breach is not None:
             found.setdefault(breach.rule, breach)
+    if failed and not found:
+        if not sketches:
+            _smallest(breach_in, examples)  # in which hypothesis shows the smallest scenario
+        breach_in(failed[0])
     if found:
         raise ConformanceError(getattr(scheduler, "__name__", "the scheduler"), [*found.values()])
     return len(judged)
