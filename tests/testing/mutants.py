@@ -21,6 +21,7 @@ from dialsim.engine.chance import Draws, Purpose
 from dialsim.engine.clock import Step
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.own_chance import FailedAttempts
+from dialsim.engine.rules import NO_ANSWER, REACHED
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.engine.windows import Windows
@@ -113,8 +114,8 @@ def _a_campaign_completes_without_its_retries() -> None:
     wrap(Campaign, "call_ended", _checking)
 
 
-def _checking(original: Any, self: Any, call: Any, **how: Any) -> None:
-    original(self, call, **how)
+def _checking(original: Any, self: Any, call: Any, ending: int) -> None:
+    original(self, call, ending)
     self._check_final()
 
 
@@ -186,7 +187,10 @@ def _the_weights_are_those_of_calls_not_yet_dialled() -> None:
     def queued_only(campaign: Any) -> Fraction:
         return Fraction(len(campaign._open) + 1, campaign.block.share.weight)
 
-    dialler._weighted_key = lambda campaign: (queued_only(campaign), campaign.block.position)
+    def first(one: Any, later: Any) -> Any:
+        return later if queued_only(later) < queued_only(one) else one
+
+    dialler._first_by_weight = first
 
 
 @breaks("Q9", SHARING_TESTS)
@@ -277,8 +281,8 @@ def _a_retry_comes_a_millisecond_late() -> None:
 
 @breaks("R3")
 def _whoever_was_reached_is_called_again() -> None:
-    def deaf(original: Any, self: Any, call: Any, *, reached: bool) -> None:
-        original(self, call, reached=False)
+    def deaf(original: Any, self: Any, call: Any, ending: int) -> None:
+        original(self, call, NO_ANSWER if ending == REACHED else ending)
 
     wrap(Campaign, "call_ended", deaf)
 
