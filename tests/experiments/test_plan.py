@@ -545,3 +545,10 @@ def test_a_plan_is_the_same_whatever_the_engine_the_jobs_and_the_store(
     # a store that holds more runs than the search asks for changes nothing
     replicate(asked[0].with_(f"{LIMIT}=8"), 30, jobs=1, store=tmp_path)
     assert plan(*asked, jobs=1, store=tmp_path, max_replications=20).to_dict() == first.to_dict()
+
+
+def test_the_cost_of_a_plan_without_costs_is_a_missing_number() -> None:
+    lines = {"lines": [1, 2]}
+    found = plan(crowd(20, costs=False), vary=lines, goal="p95(finish) <= 'Fri 18:00'", jobs=1)
+    assert found.frame["cost"].dtype == "float64"
+    assert found.frame["cost"].isna().all()

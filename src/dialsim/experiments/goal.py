@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from math import inf, isfinite, isnan, prod, sqrt
+from math import inf, isfinite, isnan, nan, prod, sqrt
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -549,9 +549,10 @@ def estimates_frame(
 ) -> pd.DataFrame:
     """Return a table of settings that were tried, with the evaluation of each.
 
-    `rows` hold the settings. Further columns: met, sure, replications, cost (mean), reach_share and
-    people_lost (means); and for each clause of the goal the clause itself with its estimate, and
-    `CLAUSE low` and `CLAUSE high`. Instants are timestamps in UTC, NaT for never.
+    `rows` hold the settings. Further columns: met, sure, replications, cost (mean, NaN without
+    costs), reach_share and people_lost (means); and for each clause of the goal the clause itself
+    with its estimate, and `CLAUSE low` and `CLAUSE high`. Instants are timestamps in UTC, NaT for
+    never.
     `attrs["units"]` has the units of the others.
     """
     import pandas as pd
@@ -575,7 +576,8 @@ def estimates_frame(
                 is_share = clause.statistic is Statistic.PROBABILITY
                 label = "s" if clause.is_instant else clause.figure.measure.label
                 units[clause.text + suffix] = Unit.SHARE.value if is_share else label
-        means = {name: getattr(part, name) for name in ("cost", "reach_share", "people_lost")}
+        means = {"cost": nan if part.cost is None else part.cost}
+        means |= {name: getattr(part, name) for name in ("reach_share", "people_lost")}
         verdict = {"met": part.met, "sure": part.sure, "replications": part.replications}
         made.append({**row, **verdict, **means, **found})
     frame = pd.DataFrame(made)
