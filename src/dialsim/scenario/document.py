@@ -349,15 +349,24 @@ def parse_yaml(text: str, file: str, problems: Problems) -> Node:
         problems.fail(told(Location(file, line, column), (), says))
     if text.lstrip()[:1] in {"{", "["}:
         text = _json_for_libyaml(text)
+    document = _composed(text, file, problems, _LOADER)
+    if document is None:
+        problems.fail(told(Location(file, 1, 1), (), "there is nothing in this file"))
+    return document
+
+
+def _composed(text: str, file: str, problems: Problems, loader: Any) -> Node | None:
     composer = _Composer(file, problems)
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=loader):
             composer.take(event)
     except yaml.MarkedYAMLError as error:
+        # libyaml 0.2.6 and later reads ahead of its events, and rejects 1,000 open brackets before
+        # the composer sees the first one. The scanner in Python has no such limit.
+        if loader is not yaml.SafeLoader and "nesting depth" in str(error.problem):
+            return _composed(text, file, problems, yaml.SafeLoader)
         location = _location(file, error.problem_mark or error.context_mark)
         problems.fail(told(location, (), reworded(error, text)))
-    if composer.document is None:
-        problems.fail(told(Location(file, 1, 1), (), "there is nothing in this file"))
     return composer.document
 
 
