@@ -12,7 +12,7 @@ from tests.sandbox.asking import Client, control
 import dialsim
 from dialsim.errors import ScenarioError
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.page.sections import fault_text
+from dialsim.sandbox.page.sections import order_text
 from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Receiver, Sketch
 
@@ -208,10 +208,10 @@ def test_the_profile_of_the_documentation_is_a_profile() -> None:
     [block] = [part for part in page.split("```") if part.startswith("yaml\nservice:\n  faults:")]
     profile = yaml.safe_load(block.removeprefix("yaml\n"))["service"]["faults"]
     core = SandboxCore(sketch(*profile).scenario())
-    shown = [fault_text(core, fault) for fault in core.faults]
-    assert shown == [
-        "API answers are 429 beyond 5 requests per second (20 at once), by the scenario",
-        "API answers are 503, 2h every 7d from 11 Jan 02:00 on, by the scenario",
-        "API answers come a lognormal time (mean 300ms, sd 200ms) late, by the scenario",
-        "webhooks leave a gamma time (mean 4m, sd 3m) later, by the scenario",
+    assert [order_text(fault.order) for fault in core.faults] == [
+        "api: limit, requestsPerSecond: 5.0, burst: 20",
+        "api: error, at: 2026-01-10T19:00:00.000Z, lasts: 2h, every: 7d, status: 503, "
+        "retryAfter: 10m",
+        "api: slow, delay: (mean: 300ms, sd: 200ms, dist: lognormal)",
+        "webhooks: delayed, delay: (mean: 4m, sd: 3m, dist: gamma)",
     ]

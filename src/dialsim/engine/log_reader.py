@@ -394,15 +394,12 @@ class Calls:
             call = int(self.previous[call])
         return calls[::-1]
 
-    def latest(self, most: int, status: int | None = None) -> NDArray[np.int64]:
-        """Return the calls that changed last, newest first, at most `most`; `status` is an index
-        into `CALL_STATUSES`.
+    def latest(self, most: int) -> NDArray[np.int64]:
+        """Return the calls that changed last, newest first, at most `most`.
 
         Changes by analyses do not count, because the engine does not make them.
         """
         chosen = np.arange(len(self))
-        if status is not None:
-            chosen = np.flatnonzero(TO_STATUS[self.last_kind] == status)
         # There may be millions of calls: only the newest ones are sorted.
         if len(chosen) > most:
             at = self.changed_at[chosen]

@@ -423,13 +423,9 @@ class CampaignView:
             "dataExpired": DATA_EXPIRED[flags],
         }
 
-    def latest_calls(self, most: int, status: CallStatus | None = None) -> list[tuple[int, int]]:
-        """The calls that changed last, newest first: the instant (ms) of the change, the call.
-
-        `status` is the engine's: an analysis that failed leaves a call among the COMPLETED.
-        """
-        code = None if status is None else CALL_STATUSES.index(status)
-        calls = self.calls.latest(most, code)
+    def latest_calls(self, most: int) -> list[tuple[int, int]]:
+        """The calls that changed last, newest first: the instant (ms) of the change, the call."""
+        calls = self.calls.latest(most)
         return [*zip(self.calls.changed_at[calls].tolist(), calls.tolist(), strict=True)]
 
     def expired(self, call: int, at: int) -> int:

@@ -17,7 +17,6 @@ from starlette.routing import BaseRoute, Route
 from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import invalid, read_model
-from dialsim.interface.status import CallStatus
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.commands import (
@@ -106,8 +105,11 @@ _SCRIPTS = (
 )
 """Suggested scripts of a number."""
 
-_WHOLE = ("maxConcurrentCalls", "maxAttempts", "retryInterval")
-"""Fields that hold whole numbers."""
+_SWITCHES = ("callingAllowed", "executed")
+_NUMBERS = (
+    *("maxConcurrentCalls", "maxAttempts", "retryInterval", "speed"),
+    *("next", "share", "status", "requestsPerSecond", "burst"),
+)
 
 Handler = Callable[[Request], Awaitable[str]]
 
@@ -176,7 +178,6 @@ class PageRoutes:
                 moves=_MOVES,
                 speeds=_SPEEDS,
                 speed=self._core.clock.speed or 600,
-                statuses=[*CallStatus],
                 option_labels=OPTION_LABELS,
                 scripts=_SCRIPTS,
                 fault_kinds=KINDS,
@@ -195,8 +196,8 @@ class PageRoutes:
         return render("moved", now=self._core.simulation.at, arrived=arrived)
 
     async def _run(self, request: Request) -> str:
-        speeds = {name: _number(text) for name, text in (await _form(request)).items()}
-        read_model(Mode, speeds | {"mode": "running"}).carry_out(self._core.clock)
+        mode = _block(await _form(request)) | {"mode": "running"}
+        read_model(Mode, mode).carry_out(self._core.clock)
         return ""
 
     async def _stop(self, _request: Request) -> str:
@@ -315,8 +316,9 @@ class PageRoutes:
         return render("request", row=row, body=_readable(row.body), answer=_readable(row.answer))
 
     async def _add_fault(self, request: Request) -> str:
-        order = read_model(FaultOrder, _fault_of(await _form(request)))
-        self._core.carry_out(injection(order, self._core))
+        form = await _form(request)
+        order = _block(form | dict(parse_qsl(form.pop("kind", ""))))
+        self._core.carry_out(injection(read_model(FaultOrder, order), self._core))
         return ""
 
     async def _clear_fault(self, request: Request) -> str:
@@ -339,9 +341,7 @@ def _part(path: str, handler: Handler, method: str = "GET") -> Route:
 
 def _block(form: Mapping[str, str]) -> dict[str, JsonValue]:
     """Return a form as a request body: its non-empty fields, and the fields of `more`."""
-    block: dict[str, JsonValue] = {
-        name: _value(name, text) for name, text in form.items() if text and name != "more"
-    }
+    block = {name: _value(name, text) for name, text in form.items() if text and name != "more"}
     more = _json("the JSON", form["more"]) if form.get("more", "").strip() else {}
     if not isinstance(more, dict):
         raise invalid("the JSON must be an object")
@@ -360,30 +360,10 @@ def _json(name: str, text: str) -> JsonValue:
 
 def _value(name: str, text: str) -> JsonValue:
     """Parse a field; text that is not a number is left to validation."""
-    if name == "callingAllowed":
+    if name in _SWITCHES:
         return text == "true"
-    return _number(text) if name in _WHOLE else text
-
-
-def _fault_of(form: Mapping[str, str]) -> dict[str, object]:
-    """A form as the body of a request for a fault; what is no number is left for the check."""
-    fields = {name: value for name, value in form.items() if value and name != "kind"}
-    fields |= dict(parse_qsl(form.get("kind", "")))
-    return {
-        name: _number(value) if name in _NUMBERS else _switch(name, value)
-        for name, value in fields.items()
-    }
-
-
-_NUMBERS = ("next", "share", "status", "requestsPerSecond", "burst")
-
-
-def _switch(name: str, text: str) -> object:
-    return text == "true" if name == "executed" else text
-
-
-def _number(text: str) -> int | float | str:
-    """Return the number in a form field, or its text if it is not a number."""
+    if name not in _NUMBERS:
+        return text
     try:
         return int(text) if text.isdecimal() else float(text)
     except ValueError:

@@ -1,12 +1,13 @@
 """The live parts of the page, their counts, and the stream that keeps a tab up to date.
 
-Counts are updated from new log rows alone: progress of campaigns, and the lines of organizations
-minute by minute, with a chart: an SVG made of steps, and a text version.
+A page takes no longer after weeks than after a day: progress is counted from new rows of the log
+alone, and the chart of lines reads the last day.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import cache
@@ -33,29 +34,22 @@ from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.results.campaigns import Position
 from dialsim.results.time_use import StepFunction, limit
 from dialsim.sandbox.access import PREFIX
-from dialsim.sandbox.campaign_view import CampaignView
+from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.control.run import SnapshotState
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.page.view import (
     MOST_FOUND,
     MOST_REQUESTS,
-    SPANS,
-    ChartSpan,
     PagePlace,
-    Person,
     View,
-    Who,
     find_people,
-    fitting_span,
     latest_calls,
     latest_webhooks,
-    view_at,
+    person,
+    recipient_line,
 )
-from dialsim.scenario.distribution import Constant
 from dialsim.scenario.faults import StandingFault
-from dialsim.scenario.units import format_duration
 from dialsim.templates import templates
 
 if TYPE_CHECKING:
@@ -63,8 +57,6 @@ if TYPE_CHECKING:
 
 
 _REACHED = ENDED[CallStatus.COMPLETED]
-KEPT = 8 * 24 * 60
-"""Number of minutes kept: a week and the rest of a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,39 +76,20 @@ class CampaignProgress:
 
 
 class Board:
-    """Progress of every campaign and line use of every organization."""
+    """Progress of campaigns, from counts that are updated from new rows of the log alone."""
 
-    def __init__(self, core: SandboxCore) -> None:
-        self._core = core
-        self._rows_read: dict[Position, int] = {}
+    def __init__(self) -> None:
+        self._rows_read: Counter[Position] = Counter()
         self._kinds: dict[Position, NDArray[np.int64]] = {}  # rows of the log by kind
         self._reached_before: dict[Position, int] = {}
-        start = core.scenario.clock.start
-        self._uses = [LiveSlotUse(start) for _ in core.accounts]
-
-    def catch_up(self) -> None:
-        """Read the events since the last update."""
-        added = len(self._core.accounts) - len(self._uses)
-        self._uses += [LiveSlotUse(self._core.scenario.clock.start) for _ in range(added)]
-        for account, use in zip(self._core.accounts, self._uses, strict=True):
-            changed_at, gains = [np.empty(0, np.int64)], [np.empty(0, np.int8)]
-            for view in account.views:
-                log, position = view.campaign.log, view.position
-                kinds = self._kinds.setdefault(position, np.zeros(len(CHANGES), dtype=np.int64))
-                read = self._rows_read.get(position, 0)
-                if len(log) == read:
-                    continue
-                self._rows_read[position] = len(log)
-                rows = log.rows(read)
-                kinds += np.bincount(rows.kind, minlength=len(CHANGES))
-                gain = SLOTS[rows.kind]
-                changed_at.append(rows.at[gain != 0])
-                gains.append(gain[gain != 0])
-            use.take_in(np.concatenate(changed_at), np.concatenate(gains), self._core.simulation.at)
 
     def progress(self, view: CampaignView) -> CampaignProgress:
         """Return the progress of a campaign."""
-        kinds, people = self._kinds[view.position], view.total_recipients
+        log, position = view.campaign.log, view.position
+        kinds = self._kinds.setdefault(position, np.zeros(len(CHANGES), dtype=np.int64))
+        kinds += np.bincount(log.rows(self._rows_read[position]).kind, minlength=len(CHANGES))
+        self._rows_read[position] = len(log)
+        people = view.total_recipients
         done = view.campaign.people_done - (view.campaign.block.people.count - people)
         reached = int(kinds[_REACHED])
         if kinds.any() or view.campaign.people_done:
@@ -131,10 +104,6 @@ class Board:
             waiting=people - done - under_way,
         )
 
-    def slot_use(self, organization: int) -> LiveSlotUse:
-        """The lines of an organization."""
-        return self._uses[organization]
-
     def _before(self, view: CampaignView) -> int:
         """Return the number of people reached before the start (R3), once scheduled."""
         position = view.position
@@ -146,92 +115,18 @@ class Board:
         return self._reached_before[position]
 
 
-@dataclass(frozen=True, slots=True)
-class SlotColumns:
-    """Lines in use in columns of equal width: `at` is the beginning of each (ms, int64).
-
-    `peak` is the most at once (int64), `mean` the average (float64), up to now in the last one.
-    """
-
-    at: NDArray[np.int64]
-    peak: NDArray[np.int64]
-    mean: NDArray[np.float64]
-
-
-class LiveSlotUse:
-    """Line use of one organization; `take_in` gets each change once."""
-
-    def __init__(self, start: int) -> None:
-        """`start` is the clock's first instant (ms)."""
-        self.in_use = 0
-        self.upto = start
-        self._first = start // MINUTE  # the minute that row 0 is about
-        self.used = np.zeros(1, dtype=np.int64)  # slot-milliseconds
-        self._peak = np.zeros(1, dtype=np.int64)
-
-    def take_in(self, at: NDArray[np.int64], gain: NDArray[np.int8], now: int) -> None:
-        """Take in how many slots were taken (+) and freed (-) when, and that nothing else was.
-
-        `at` (ms, any order) lies between the instant of the last time and `now`.
-        """
-        start = max(self.upto, (now // MINUTE - KEPT) * MINUTE)
-        self._make_room(start // MINUTE, now // MINUTE)
-        edges = np.arange(start // MINUTE * MINUTE + MINUTE, now, MINUTE, dtype=np.int64)
-        times = np.concatenate([[start], np.maximum(at, start), edges])
-        gains = np.concatenate([[self.in_use], gain, np.zeros(len(edges), dtype=np.int64)])
-        order = np.argsort(times, kind="stable")
-        value, since = np.cumsum(gains[order]), times[order]
-        lasted = np.diff(since, append=now)
-        row = since // MINUTE - self._first
-        np.add.at(self.used, row, value * lasted)
-        np.maximum.at(self._peak, row[lasted > 0], value[lasted > 0])
-        self.in_use, self.upto = int(value[-1]), now
-
-    def columns(self, minutes: int, count: int) -> SlotColumns:
-        """The last `count` columns of so many minutes each; the last one is of now."""
-        last = self.upto // MINUTE // minutes
-        first = (last - count + 1) * minutes
-        at = (first + np.arange(count, dtype=np.int64) * minutes) * MINUTE
-        lasted = np.minimum(self.upto - at, minutes * MINUTE)
-        used = self._stretch(self.used, first, minutes * count).reshape(count, minutes)
-        peak = self._stretch(self._peak, first, minutes * count).reshape(count, minutes).max(axis=1)
-        peak[-1] = max(peak[-1], self.in_use)
-        mean = used.sum(axis=1) / np.maximum(lasted, 1)
-        if not lasted[-1]:
-            mean[-1] = self.in_use
-        return SlotColumns(at, peak, mean)
-
-    def _stretch(self, kept: NDArray[np.int64], first: int, count: int) -> NDArray[np.int64]:
-        """Return the rows of `count` minutes from a minute on; 0 for minutes not kept."""
-        stretch = np.zeros(count, dtype=np.int64)
-        rows = np.arange(first, first + count) - self._first
-        known = (rows >= 0) & (rows < len(kept))
-        stretch[known] = kept[rows[known]]
-        return stretch
-
-    def _make_room(self, start: int, last: int) -> None:
-        """Add rows for every minute up to `last`, and drop old minutes."""
-        if start - self._first > 2 * KEPT:
-            keep_from = start - KEPT
-            self.used = self._stretch(self.used, keep_from, KEPT)
-            self._peak = self._stretch(self._peak, keep_from, KEPT)
-            self._first = keep_from
-        missing = last - self._first + 1 - len(self.used)
-        if missing > 0:
-            spare = np.zeros(missing + len(self.used) // 2, dtype=np.int64)
-            self.used = np.concatenate([self.used, spare])
-            self._peak = np.concatenate([self._peak, spare])
-
-
 WIDTH, HEIGHT = 600, 100
+COLUMN = 10 * MINUTE
+"""Virtual time (ms) of a column of the chart."""
+COLUMNS = 144
 
 
 @dataclass(frozen=True, slots=True)
-class SlotChart:
-    """The parts of the picture: `d` attributes in a box of WIDTH × HEIGHT.
+class LineChart:
+    """Lines in use over the last 24 hours, as `d` attributes in a box of WIDTH × HEIGHT.
 
-    `top` is the number of slots at the upper edge, `begins`, `middle` and `ends` are instants (ms)
-    of the time axis, `peak` and `mean` what the whole time shown comes to.
+    `top` is the number of lines at the upper edge, `begins`, `middle` and `ends` are instants (ms)
+    of the time axis, `peak` and `mean` the most lines at once and their average.
     """
 
     peak_path: str
@@ -245,23 +140,48 @@ class SlotChart:
     mean: float
 
     @classmethod
-    def of(cls, use: LiveSlotUse, limit: StepFunction, span: ChartSpan) -> SlotChart:
-        """Draw the last stretch of virtual time."""
-        columns = use.columns(span.minutes, span.columns)
-        width = span.minutes * MINUTE
-        allowed = limit(np.maximum(columns.at + width - 1, limit.at[0]))
-        top = max(int(columns.peak.max()), int(allowed.max()), 1)
+    def of(cls, in_use: StepFunction, limit: StepFunction, now: int) -> LineChart:
+        """Draw lines in use, and their limit, up to an instant (ms)."""
+        begins = (now // COLUMN - COLUMNS + 1) * COLUMN
+        edges = begins + np.arange(COLUMNS + 1, dtype=np.int64) * COLUMN
+        means = in_use.means(np.minimum(edges, now + 1))  # the last column has just begun
+        # The value at the start of a column, and all values after it, lie between two starts.
+        starts = edges[:-1]
+        changed = in_use.at > begins
+        at = np.concatenate([starts, in_use.at[changed]])
+        order = np.argsort(at, kind="stable")
+        values = np.concatenate([in_use(starts), in_use.value[changed]])[order]
+        peaks = np.maximum.reduceat(values, np.searchsorted(at[order], starts))
+        allowed = limit(np.maximum(edges[1:] - 1, limit.at[0]))
+        top = max(int(peaks.max()), int(allowed.max()), 1)
         return cls(
-            peak_path=_steps(columns.peak, top, closed=True),
-            mean_path=_steps(columns.mean, top, closed=True),
+            peak_path=_steps(peaks, top, closed=True),
+            mean_path=_steps(means, top, closed=True),
             limit_path=_steps(allowed, top, closed=False),
             top=top,
-            begins=int(columns.at[0]),
-            middle=int(columns.at[0]) + span.columns * width // 2,
-            ends=int(columns.at[-1]) + width,
-            peak=int(columns.peak.max()),
-            mean=float(columns.mean.mean()),
+            begins=begins,
+            middle=begins + COLUMNS // 2 * COLUMN,
+            ends=begins + COLUMNS * COLUMN,
+            peak=int(peaks.max()),
+            mean=float(means.mean()),
         )
+
+
+def lines_in_use(core: SandboxCore, account: Account, since: int) -> StepFunction:
+    """Return the lines in use of an organization from an instant (ms) on.
+
+    Only rows after the instant are read: a page takes no longer after weeks than after a day.
+    """
+    logs = [view.campaign.log for view in account.views]
+    rows = [log.rows(log.count_until(since)) for log in logs]
+    none = [np.empty(0, dtype=np.int64)]
+    at = np.concatenate(none + [one.at for one in rows])
+    gain = np.concatenate(none + [SLOTS[one.kind] for one in rows])
+    order = np.argsort(at, kind="stable")
+    before = core.simulation.dialler(account.block.position).lines_in_use - gain.sum()
+    return StepFunction.of_changes(
+        np.insert(at[order], 0, since), np.insert(gain[order], 0, before).astype(np.int64)
+    )
 
 
 def _steps(values: NDArray[np.int64] | NDArray[np.float64], top: int, *, closed: bool) -> str:
@@ -359,21 +279,13 @@ _ACTIONS = {
 }
 """Commands allowed for each status of a campaign (C4 to C6)."""
 
-_POSTS = {
-    "timeout": "webhooks are lost on the way",
-    "refuse": "the webhook's connection is refused",
-    "late": "webhooks are received and answered too late",
-    "twice": "webhooks are received twice",
-    "stale": "webhooks are followed by the result before",
-}
-
 
 class Sections:
     """Renderer of the page's sections, for the views of one sandbox."""
 
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
-        self._board, self._epoch = Board(core), core.epoch
+        self._board, self._epoch = Board(), core.epoch
         self._found: dict[str, list[PagePlace]] = {}
 
     async def events(self, view: View) -> AsyncIterator[bytes]:
@@ -403,13 +315,12 @@ class Sections:
     def render(self, view: View) -> dict[str, str]:
         """All sections of a view, by their names."""
         if self._epoch != self._core.epoch:  # another run: the counts belong to the old run
-            self._board, self._epoch = Board(self._core), self._core.epoch
-        self._board.catch_up()
+            self._board, self._epoch = Board(), self._core.epoch
         core = self._core
         return {
             "clock": render("clock", clock=ClockState.of(core)),
             "news": self._news(),
-            "organizations": self._organizations(view),
+            "organizations": self._organizations(),
             "snapshots": render(
                 "snapshots",
                 snapshots=[SnapshotState.of(*one) for one in core.snapshots.items()],
@@ -424,7 +335,7 @@ class Sections:
             "faults": render(
                 "faults",
                 faults=[
-                    (fault, fault_text(core, fault), fault.is_over(core.at))
+                    (fault, order_text(fault.order), fault.is_over(core.at))
                     for fault in core.faults
                 ],
             ),
@@ -465,27 +376,26 @@ class Sections:
             name = self._core.simulation.campaign(*place).block.name
         return render("news", change=changes[-1] if changes else None, name=name)
 
-    def _organizations(self, view: View) -> str:
+    def _organizations(self) -> str:
         core, accounts = self._core, self._core.accounts
-        span = view.span or fitting_span(core.simulation.at - core.scenario.clock.start)
-        cards = []
-        for account in accounts[:MOST_ORGANIZATIONS]:
-            position = account.block.position
-            use, allowed = self._board.slot_use(position), limit(core.simulation.log, position)
-            cards.append(
-                {
-                    "name": account.block.name,
-                    "dialler": core.simulation.dialler(position),
-                    "in_use": use.in_use,
-                    "id": account.identifier,
-                    "url": core.webhook_url(position),
-                    "results": core.where_results_go(account),
-                    "queued": sum(self._board.progress(one).queued for one in account.views),
-                    "chart": SlotChart.of(use, allowed, SPANS[span]),
-                }
-            )
+        since = (core.at // COLUMN - COLUMNS + 1) * COLUMN
+        cards = [
+            {
+                "name": account.block.name,
+                "dialler": core.simulation.dialler(account.block.position),
+                "id": account.identifier,
+                "url": core.webhook_url(account.block.position),
+                "results": core.where_results_go(account),
+                "chart": LineChart.of(
+                    lines_in_use(core, account, since),
+                    limit(core.simulation.log, account.block.position),
+                    core.at,
+                ),
+            }
+            for account in accounts[:MOST_ORGANIZATIONS]
+        ]
         more = max(len(accounts) - MOST_ORGANIZATIONS, 0)
-        return render("organizations", cards=cards, more=more, span=span, spans=SPANS, view=view)
+        return render("organizations", cards=cards, more=more)
 
     def _campaigns(self, view: View) -> str:
         accounts = self._core.accounts
@@ -543,13 +453,13 @@ class Sections:
         place, found = PagePlace.read(view.person, 3), list[PagePlace]()
         if place is None and view.find:
             found = self._found.get(view.find) or self.look_up(view.find)
-        listed = [
-            Who.of(self._core, one, place.number)
-            for place in found
-            if (one := view_at(self._core, place)) is not None
-        ]
-        person = None if place is None else Person.of(self._core, place)
-        return render("person", person=person, found=listed, most_found=MOST_FOUND, view=view)
+        return render(
+            "person",
+            person=None if place is None else person(self._core, place),
+            found=[recipient_line(self._core, one) for one in found],
+            most_found=MOST_FOUND,
+            view=view,
+        )
 
 
 def _event(name: str, html: str) -> bytes:
@@ -557,48 +467,15 @@ def _event(name: str, html: str) -> bytes:
     return f"event: {name}\n{lines}\n".encode()
 
 
-def fault_text(core: SandboxCore, fault: InjectedFault) -> str:
-    """Return a description of a fault and its target."""
-    order = fault.order
-    what = _what(order)
-    if order.lasts is not None and order.every is not None:
-        turn = f"{format_duration(order.lasts)} every {format_duration(order.every)}"
-        what += f", {turn} from {_short_text(fault.begins)} on"
-    elif order.at is not None:
-        what += f", from {_short_text(order.at)} on"
-    if fault.is_standing:
-        what += ", by the scenario"
-    if fault.organization is None:
-        return what
-    account = core.accounts[fault.organization]
-    if fault.campaign is None:
-        return f"{what}, {account.block.name} alone"
-    block = account.views[fault.campaign].campaign.block
-    return f"{what}, {block.name} ({account.block.name}) alone"
+def order_text(order: StandingFault) -> str:
+    """Return the properties of a fault as they were given: `api: error, status: 503, next: 2`."""
+    given = order.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+    return _pairs(given)
 
 
-def _what(order: StandingFault) -> str:
-    late = _delay_text(order)
-    if order.webhooks is not None:
-        what = _POSTS.get(order.webhooks, f"webhooks leave {late} later")
-    else:
-        done = {
-            "error": f"are {order.error_status}",
-            "limit": f"are 429 beyond {order.requests_per_second or 0:,g} requests per second "
-            f"({order.burst or 1:,} at once)",
-            "drop": "are dropped connections",
-            "slow": f"come {late} late",
-            "slowBody": f"take {late} for their body",
-        }[order.api or "error"]
-        answers = "API answers" + (f" of {order.path}…" if order.path else "")
-        what = f"{answers} {done}" + (", after being carried out" if order.executed else "")
-    return what if order.share == 1 else f"{what}, with a chance of {order.share:.0%}"
-
-
-def _delay_text(order: StandingFault) -> str:
-    """`5m`, or `a lognormal time (mean 5m, sd 2m)`."""
-    if order.delay is None or isinstance(order.delay, Constant):
-        return "" if order.delay is None else format_duration(order.delay.value)
-    shown = order.delay.model_dump(mode="json", exclude_none=True, exclude={"dist", "values"})
-    settings = ", ".join(f"{name} {value}" for name, value in shown.items())
-    return f"a {order.delay.dist} time" + (f" ({settings})" if settings else "")
+def _pairs(given: dict[str, object]) -> str:
+    shown = {
+        name: f"({_pairs(value)})" if isinstance(value, dict) else value
+        for name, value in given.items()
+    }
+    return ", ".join(f"{name}: {value}" for name, value in shown.items())

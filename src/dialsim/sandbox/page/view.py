@@ -15,7 +15,6 @@ from dialsim.engine.post_log import PostKey
 from dialsim.interface.instants import date_text
 from dialsim.interface.model import is_uuid
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS
-from dialsim.interface.status import CallStatus
 from dialsim.results.story import (
     Event,
     PersonChange,
@@ -29,31 +28,11 @@ from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.failures import NO_WEBHOOK
 from dialsim.sandbox.http.answers import is_number
-from dialsim.sandbox.tables import Fate, Row, fate_of
+from dialsim.sandbox.tables import Row, fate_of
 from dialsim.webhooks.deliveries import has_url
 from dialsim.webhooks.messages import sequence
 
 PATH = f"{PREFIX}/"
-
-
-class ChartSpan(NamedTuple):
-    """Virtual time span of the charts, as `columns` and minutes per column."""
-
-    label: str
-    minutes: int
-    columns: int
-
-
-SPANS = {
-    "2h": ChartSpan("2 hours", 1, 120),
-    "24h": ChartSpan("24 hours", 10, 144),
-    "7d": ChartSpan("7 days", 60, 168),
-}
-
-
-def fitting_span(elapsed: int) -> str:
-    """The span to show where none is chosen, after so much virtual time (ms)."""
-    return "2h" if elapsed <= 7_200_000 else "24h"
 
 
 class PagePlace(NamedTuple):
@@ -76,15 +55,12 @@ class PagePlace(NamedTuple):
 class View:
     """Selection of a tab; an empty text selects nothing.
 
-    `span` is a key of SPANS, or empty for the span that fits; `campaigns` the page of the list,
-    from 1; `campaign` (a position of two parts) and `status` select the listed calls; `person` is a
-    position of three parts, `find` the search text.
+    `campaigns` is the page of the list, from 1; `campaign` (a position of two parts) selects the
+    listed calls and webhooks; `person` is a position of three parts, `find` the search text.
     """
 
-    span: str = ""
     campaigns: int = 1
     campaign: str = ""
-    status: str = ""
     person: str = ""
     find: str = ""
 
@@ -92,14 +68,10 @@ class View:
     def read(cls, query: Mapping[str, str]) -> Self:
         """Return the view of an address; invalid parts are ignored."""
         page = query.get("campaigns", "")
-        status = query.get("status", "")
-        span = query.get("span", "")
         campaign, person = query.get("campaign", ""), query.get("person", "")
         return cls(
-            span=span if span in SPANS else "",
             campaigns=int(page) if is_number(page) and int(page) else 1,
             campaign=campaign if PagePlace.read(campaign, 2) else "",
-            status=status if status in CallStatus.__members__ else "",
             person=person if PagePlace.read(person, 3) else "",
             find=query.get("find", "").strip()[:100],
         )
@@ -126,54 +98,37 @@ MOST_CALLS = 50
 """Number of latest calls listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallLine:
-    """Listed call; `place` identifies it, `shown` is its status in the interface (section 2.5).
+def call_line(campaign_view: CampaignView, call: int, at: int) -> dict[str, Any]:
+    """Return a listed call as it stands at an instant (ms).
 
-    `changed_at` (ms) is its last change by the engine. `attempt` is 0 until the call has ended as
-    an attempt (P5).
+    `shown` is the call in the interface (section 2.5). `attempt` is 0 until the call has ended as
+    an attempt (P5). `version` changes whenever the call changes.
     """
-
-    place: PagePlace
-    person: PagePlace
-    campaign: str
-    changed_at: int
-    attempt: int
-    shown: dict[str, Any]
-
-    @classmethod
-    def of(cls, campaign_view: CampaignView, call: int, at: int) -> CallLine:
-        """Return the state of a call at the instant `at` (ms)."""
-        entry = campaign_view.calls[call]
-        return cls(
-            place=PagePlace(*campaign_view.position, call),
-            person=PagePlace(*campaign_view.position, entry.recipient),
-            campaign=campaign_view.campaign.block.name,
-            changed_at=entry.changed_at,
-            attempt=entry.attempt if ENDS[entry.last_kind] else 0,
-            shown=campaign_view.call(call, at),
-        )
-
-    @property
-    def version(self) -> str:
-        """Text that changes whenever the call changes."""
-        return f"{self.changed_at}-{self.shown['updatedAt']}"
+    entry, shown = campaign_view.calls[call], campaign_view.call(call, at)
+    return {
+        "place": PagePlace(*campaign_view.position, call),
+        "person": PagePlace(*campaign_view.position, entry.recipient),
+        "campaign": campaign_view.campaign.block.name,
+        "changed_at": entry.changed_at,
+        "attempt": entry.attempt if ENDS[entry.last_kind] else 0,
+        "version": f"{entry.changed_at}-{shown['updatedAt']}",
+        "shown": shown,
+    }
 
 
-def latest_calls(core: SandboxCore, view: View) -> list[CallLine]:
-    """The calls that changed last, newest first, of the campaign and status that are chosen."""
+def latest_calls(core: SandboxCore, view: View) -> list[dict[str, Any]]:
+    """The calls that changed last, newest first, of the campaign that is chosen."""
     chosen = PagePlace.read(view.campaign, 2)
-    status = CallStatus(view.status) if view.status else None
     found = []
     for account in core.accounts:
         for campaign_view in account.views:
             if chosen is None or chosen[:2] == campaign_view.position:
                 campaign_view.catch_up()
-                latest = campaign_view.latest_calls(MOST_CALLS, status)
+                latest = campaign_view.latest_calls(MOST_CALLS)
                 found += [(changed_at, campaign_view, call) for changed_at, call in latest]
     found.sort(key=lambda line: -line[0])
     now = core.simulation.at
-    return [CallLine.of(campaign_view, call, now) for _, campaign_view, call in found[:MOST_CALLS]]
+    return [call_line(campaign_view, call, now) for _, campaign_view, call in found[:MOST_CALLS]]
 
 
 def view_at(core: SandboxCore, place: PagePlace) -> CampaignView | None:
@@ -195,39 +150,29 @@ _ENDS_BACK = (
 _MOST_LOOKED_AT = 5_000  # POSTs: what is chosen is looked for among so many of the latest
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookLine:
-    """One POST of a result, or a result that was kept because there was no URL (`number` 0).
+def webhook_line(
+    core: SandboxCore, key: PostKey, at: int, number: int, resent: bool, response: int
+) -> dict[str, Any]:
+    """Return a listed POST of a result that left at an instant (ms), or a kept result.
 
-    `at` (ms) is when it left; `number` is the POST's of its result, from 1; `response` an HTTP
-    status or a code of `interface.delivery`.
+    `number` is the POST's of its result, from 1, and 0 for a kept result. `response` is an HTTP
+    status or a code of `interface.payload`. `place` is the position for `find_webhook`.
     """
-
-    key: PostKey
-    call: CallLine
-    at: int
-    number: int
-    resent: bool
-    response: int
-
-    @property
-    def outcome(self) -> str:
-        """Short text of the outcome."""
-        if self.response == NOT_SENT:
-            return "kept"
-        if self.response == UNDER_WAY:
-            return "under way"
-        return WORDS.get(self.response) or str(self.response)
-
-    @property
-    def fate(self) -> Fate:
-        """Kind of the outcome."""
-        return fate_of(self.response)
-
-    @property
-    def place(self) -> tuple[int, ...]:
-        """Position of the webhook, for `find_webhook`."""
-        return (*self.key, self.number)
+    campaign_view = core.accounts[key.organization].views[key.campaign]
+    campaign_view.catch_up()
+    call = campaign_view.calls.of(key.recipient)[key.call - 1]
+    words = {NOT_SENT: "kept", UNDER_WAY: "under way"} | WORDS
+    return {
+        "place": (*key, number),
+        "call": call_line(campaign_view, call, core.at),
+        "at": at,
+        "number": number,
+        "result": key.result,
+        "resent": resent,
+        "response": response,
+        "outcome": words.get(response) or str(response),
+        "fate": fate_of(response),
+    }
 
 
 def find_webhook(core: SandboxCore, text: str) -> Row:
@@ -246,17 +191,14 @@ def find_webhook(core: SandboxCore, text: str) -> Row:
     raise NO_WEBHOOK.refused()
 
 
-def latest_webhooks(core: SandboxCore, view: View) -> list[WebhookLine]:
+def latest_webhooks(core: SandboxCore, view: View) -> list[dict[str, Any]]:
     """Return the latest webhooks of the selected campaign, newest first."""
     found = [*islice(_sent(core, view), MOST_WEBHOOKS), *_kept(core, view)]
     found.sort(key=lambda line: (-line[1], -line[2]))
-    return [
-        WebhookLine(key, _call_line(core, campaign_view, key), at, number, resent, response)
-        for (key, campaign_view), at, number, resent, response in found[:MOST_WEBHOOKS]
-    ]
+    return [webhook_line(core, *line) for line in found[:MOST_WEBHOOKS]]
 
 
-_Found = tuple[tuple[PostKey, CampaignView], int, int, bool, int]
+_Found = tuple[PostKey, int, int, bool, int]
 
 
 def _sent(core: SandboxCore, view: View) -> Iterator[_Found]:
@@ -265,9 +207,7 @@ def _sent(core: SandboxCore, view: View) -> Iterator[_Found]:
     for row in range(len(log) - 1, max(len(log) - _MOST_LOOKED_AT, 0) - 1, -1):
         key, number, at, _, resent, response = log.row(row)
         if chosen is None or chosen[:2] == key[:2]:
-            campaign_view = view_at(core, PagePlace(*key[:2]))
-            assert campaign_view is not None  # what is in the log is of a campaign
-            yield (key, campaign_view), at, number, resent, response
+            yield key, at, number, resent, response
 
 
 def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
@@ -290,13 +230,7 @@ def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
         for row in np.flatnonzero(kept).tolist():
             entry = calls[int(messages.call[row])]
             key = PostKey(*campaign_view.position, entry.recipient, entry.call, 0)
-            yield (key, campaign_view), int(messages.sent_at[row]), 0, False, NOT_SENT
-
-
-def _call_line(core: SandboxCore, campaign_view: CampaignView, key: PostKey) -> CallLine:
-    campaign_view.catch_up()
-    call = campaign_view.calls.of(key.recipient)[key.call - 1]
-    return CallLine.of(campaign_view, call, core.at)
+            yield key, int(messages.sent_at[row]), 0, False, NOT_SENT
 
 
 MOST_REQUESTS = 50
@@ -306,54 +240,34 @@ MOST_REQUESTS = 50
 MOST_FOUND = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
-    """A recipient as the interface shows them (section 2.4), and where they are listed."""
+def recipient_line(core: SandboxCore, place: PagePlace) -> dict[str, Any] | None:
+    """Return a recipient as things stand now; None for an unknown one.
 
-    place: PagePlace
-    organization: str
-    campaign: str
-    shown: dict[str, Any]
-
-    @classmethod
-    def of(cls, core: SandboxCore, campaign_view: CampaignView, recipient: int) -> Who:
-        """A recipient as things stand now."""
-        campaign_view.catch_up()
-        block, at = campaign_view.campaign.block, core.simulation.at
-        return cls(
-            place=PagePlace(*campaign_view.position, recipient),
-            organization=core.accounts[block.organization].block.name,
-            campaign=block.name,
-            shown=campaign_view.recipient(recipient, at),
-        )
+    `shown` is the recipient in the interface (section 2.4).
+    """
+    campaign_view = view_at(core, place)
+    if campaign_view is None or place.number >= campaign_view.campaign.block.people.count:
+        return None
+    campaign_view.catch_up()
+    return {
+        "place": place,
+        "organization": core.accounts[place.organization].block.name,
+        "campaign": campaign_view.campaign.block.name,
+        "shown": campaign_view.recipient(place.number, core.at),
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
-    """A recipient, their calls, the newest first, and what happened, by Thai dates."""
-
-    who: Who
-    calls: list[CallLine]
-    days: list[tuple[str, list[Event]]]
-
-    @classmethod
-    def of(cls, core: SandboxCore, place: PagePlace) -> Person | None:
-        """Return the current state of a recipient; None for an unknown one."""
-        campaign_view, at = view_at(core, place), core.simulation.at
-        if campaign_view is None or place.number >= campaign_view.campaign.block.people.count:
-            return None
-        who = Who.of(core, campaign_view, place.number)
-        calls = campaign_view.calls.of(place.number)
-        return cls(
-            who=who,
-            calls=[CallLine.of(campaign_view, call, at) for call in reversed(calls)],
-            days=[
-                (day, [*events])
-                for day, events in groupby(
-                    _events(core, campaign_view, place.number, calls), lambda e: date_text(e.at)
-                )
-            ],
-        )
+def person(core: SandboxCore, place: PagePlace) -> dict[str, Any] | None:
+    """Return a recipient with their calls, the newest first, and events by Thai dates."""
+    found, campaign_view = recipient_line(core, place), view_at(core, place)
+    if found is None or campaign_view is None:
+        return None
+    calls = campaign_view.calls.of(place.number)
+    events = _events(core, campaign_view, place.number, calls)
+    return found | {
+        "calls": [call_line(campaign_view, call, core.at) for call in reversed(calls)],
+        "days": [(day, [*own]) for day, own in groupby(events, lambda e: date_text(e.at))],
+    }
 
 
 def _events(
@@ -385,14 +299,15 @@ def find_people(core: SandboxCore, text: str) -> list[PagePlace]:
     if is_uuid(text):
         return _by_id(core, text)
     wanted = "".join(text.split()).replace("-", "")
-    campaign_views = [campaign_view for account in core.accounts for campaign_view in account.views]
     found = (
-        Who.of(core, campaign_view, recipient)
-        for campaign_view in campaign_views
-        for recipient, tel in enumerate(campaign_view.campaign.block.people.tels())
-        if tel == wanted and campaign_view.is_listed(recipient)
+        line
+        for account in core.accounts
+        for campaign_view in account.views
+        for recipient in campaign_view.who_has(wanted).tolist()
+        if campaign_view.is_listed(recipient)
+        and (line := recipient_line(core, PagePlace(*campaign_view.position, recipient)))
     )
-    visible = (who.place for who in found if not who.shown["personalDataMasked"])
+    visible = (line["place"] for line in found if not line["shown"]["personalDataMasked"])
     return [*islice(visible, MOST_FOUND)]
 
 
