@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dialsim.errors import DialsimError, ScenarioError
 from dialsim.scenario.behaviour import BUILT_IN
-from dialsim.scenario.document import parse_yaml, plain
+from dialsim.scenario.document import parse_yaml
 from dialsim.scenario.loading import load, loads
 from dialsim.scenario.problems import Problem, Problems
 
@@ -57,7 +57,7 @@ def test_every_key_of_the_format_is_read() -> None:
 
 
 def test_json_is_a_scenario_too() -> None:
-    text = json.dumps(plain(parse_yaml(FULL, "x", Problems("x"))), indent="\t", ensure_ascii=True)
+    text = json.dumps(parse_yaml(FULL, "x", Problems("x")).values, indent="\t", ensure_ascii=True)
     assert loads(text) == loads(FULL)
 
 
@@ -270,7 +270,7 @@ def test_whatever_is_wrong_it_is_told_in_plain_words_many_more(seed: int, wrong:
 
 def hold_what_is_told(seed: int, wrong: int) -> None:
     chance = random.Random(seed)
-    document: Any = plain(parse_yaml(FULL, "x", Problems("x")))
+    document: Any = parse_yaml(FULL, "x", Problems("x")).values
     for _ in range(wrong):
         container = chance.choice(containers(document))
         key = chance.choice(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator, meta
 
-from dialsim.scenario.document import parse_yaml, plain
+from dialsim.scenario.document import parse_yaml
 from dialsim.scenario.loading import load
 from dialsim.scenario.problems import Problems
 from dialsim.scenario.scenario import json_schema
@@ -21,7 +21,7 @@ VALIDATOR = Draft202012Validator(json_schema())
 
 
 def faults(text: str) -> list[str]:
-    document = plain(parse_yaml(text, "x.yaml", Problems("x.yaml")))
+    document = parse_yaml(text, "x.yaml", Problems("x.yaml")).values
     return [f"{error.instance_path}: {error.message}" for error in VALIDATOR.iter_errors(document)]
 
 

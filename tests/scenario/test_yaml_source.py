@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialsim.errors import ScenarioError
-from dialsim.scenario.document import MappingNode, Node, ScalarNode, parse_yaml, plain
+from dialsim.scenario.document import Document, parse_yaml
 from dialsim.scenario.problems import Problem, Problems
 
 
-def parsed(text: str) -> Node:
+def parsed(text: str) -> Document:
     problems = Problems("x.yaml")
     node = parse_yaml(text, "x.yaml", problems)
     problems.raise_if_any()
@@ -21,7 +21,7 @@ def parsed(text: str) -> Node:
 
 
 def read(text: str) -> Any:
-    return plain(parsed(text))
+    return parsed(text).values
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,12 @@ def test_plain_scalars_follow_the_core_schema_of_yaml_1_2(text: str, value: obje
 
 
 def test_every_node_knows_its_line_and_column() -> None:
-    root = parsed("a: 1\nb:\n  - c: [x,\n      y]\n")
-    assert isinstance(root, MappingNode)
-    listed = plain(root.entries["b"].node)
-    assert listed == [{"c": ["x", "y"]}]
-    item = root.entries["b"].node.items[0]  # type: ignore[union-attr]
-    inner = item.entries["c"]  # type: ignore[union-attr]
-    assert (inner.location.line, inner.location.column) == (3, 5)
-    last = inner.node.items[1]  # type: ignore[union-attr]
-    assert isinstance(last, ScalarNode)
+    root = parsed("a: 1\nb:\n  - c: [x,\n      y]\n").root
+    listed = root.at("b")
+    assert listed.value == [{"c": ["x", "y"]}]
+    inner = listed.at(0, "c")
+    assert (inner.key_location.line, inner.key_location.column) == (3, 5)
+    last = inner.at(1)
     assert (last.location.line, last.location.column) == (4, 7)
 
 

@@ -492,13 +492,12 @@ def variants_in(text: str, shown: str) -> list[Variant]:
     `shown` replaces the file name in errors. Raises ExperimentError, or ScenarioError for invalid
     YAML.
     """
-    from dialsim.scenario.document import parse_yaml, plain
+    from dialsim.scenario.document import parse_yaml
     from dialsim.scenario.problems import Problems
 
     problems = Problems(shown)
-    tree = parse_yaml(text, shown, problems)
+    content = parse_yaml(text, shown, problems).values
     problems.raise_if_any()
-    content = plain(tree)
     if not isinstance(content, dict) or not content:
         raise ExperimentError(
             f"{shown}: write a name and a list of PATH=VALUE for each variant, such as two lines "

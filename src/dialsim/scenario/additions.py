@@ -19,7 +19,15 @@ from dialsim.interface.model import broken
 from dialsim.scenario.calendar import Lines
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, PeopleTable, RecipientsFile
 from dialsim.scenario.checks import check_references, check_worth, read_schedules
-from dialsim.scenario.document import Cursor, Location, NodePath, SourceFolder, planted, put
+from dialsim.scenario.document import (
+    Cursor,
+    Document,
+    Location,
+    NodePath,
+    SourceFolder,
+    copied,
+    put,
+)
 from dialsim.scenario.error_text import validated
 from dialsim.scenario.fields import Model
 from dialsim.scenario.organization import Agent, Organization, TimelineAction
@@ -111,7 +119,7 @@ class Surroundings:
         organizations[self.organization] |= _checked_by(settings[self.organization])
         voices = [{"voiceKey": voice.voice_key} for voice in self.scenario.voices]
         content = {"voices": voices, "organizations": organizations}
-        return Cursor.root(planted(content, Location(NAME)))
+        return Document.of(content, Location(NAME)).root
 
 
 def _is_among(text: object, known: Iterable[str]) -> bool:
@@ -245,7 +253,7 @@ def _values(
     read.
     """
     campaign, depth = root.at(*around.path), len(around.path)
-    values = campaign.value
+    values = copied(campaign.value, campaign.location)
     if campaign.at("callingHours").exists:
         problems.add(campaign.at("callingHours"), _NO_HOURS)
     for body, request in read_schedules(root, problems):
@@ -377,7 +385,7 @@ def _read(
         "organizations": organizations,
     }
     with _errors_seen_from(path):
-        problems, root = Problems(name), Cursor.root(planted(content, Location(name)))
+        problems, root = Problems(name), Document.of(content, Location(name)).root
         check_references(root, problems)
         read = validated(model, root.at(*path).value, root, problems, path)
         problems.raise_if_any()

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -45,7 +46,7 @@ from dialsim.scenario.campaign import (
     PeopleTable,
     RecipientsFile,
 )
-from dialsim.scenario.document import Cursor, Node, NodePath, ScalarNode, SequenceNode, put
+from dialsim.scenario.document import Cursor
 from dialsim.scenario.error_text import behind, quoting, suggestion, unlike
 from dialsim.scenario.fields import (
     CURLY_QUOTES,
@@ -183,7 +184,7 @@ def _names(blocks: Cursor) -> frozenset[str] | None:
     items = list(blocks.items())
     names = frozenset(_listed_texts(blocks, "name"))
     # With a broken list of names every reference would be reported as unknown.
-    listed = isinstance(blocks.node, SequenceNode) or not blocks.exists
+    listed = isinstance(blocks.value, list) or not blocks.exists
     return names if listed and all(item.at("name").text for item in items) else None
 
 
@@ -369,7 +370,7 @@ def _read(
     on_next_day = is_next_day(body.at("retryInterval").value)
     if on_next_day:
         # The windows must be read before the interval can be computed. A day is always long enough.
-        put(values, ("retryInterval",), DAY)
+        values = {**values, "retryInterval": DAY}
     try:
         request = read_schedule(values)
     except ValidationFailed as rejected:
@@ -426,19 +427,17 @@ def _note(rejected: ValidationFailed, body: Cursor, root: Cursor, problems: Prob
         problems.note(_problem(fault, body, root))
 
 
-def _in_common_era(body: Cursor, problems: Problems) -> tuple[object, bool]:
+def _in_common_era(body: Cursor, problems: Problems) -> tuple[Any, bool]:
     """Return the body with Buddhist years corrected, and True if there were none.
 
     Each Buddhist year is reported. All other checks then use the corrected year.
     """
-    values = body.value
-    faults = dict(era_faults(values))
-    for name, says in faults.items():
+    corrected = {}
+    for name, says in era_faults(body.value):
         written = body.at(name)
         problems.add(written, says)
-        text = written.text or ""
-        put(values, (name,), instant_meant(text) or text)
-    return values, not faults
+        corrected[name] = instant_meant(written.text or "") or written.text
+    return {**body.value, **corrected} if corrected else body.value, not corrected
 
 
 def era_faults(body: object) -> Iterator[tuple[str, str]]:
@@ -461,17 +460,14 @@ def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
     where = ".".join(map(str, body.path))
     join = "." if unknown or _OWN_PATH.match(fault.message) else ": "
     hint = suggestion(culprit.path, root) if unknown else _advice(fault, culprit)
-    if unknown:
-        # An unknown key is at fault itself, not its value.
-        culprit = culprit._replace(location=culprit.key_location)
-    return behind(where + join, fault.message + hint, culprit)
+    return behind(where + join, fault.message + hint, culprit, is_key=unknown)
 
 
 def _advice(fault: Fault, culprit: Cursor) -> str:
     """Return advice for a fault whose interface text does not suffice in a file."""
     if fault.message.endswith("must be a string"):
         return quoting(culprit)
-    if isinstance(culprit.node, ScalarNode) and isinstance(culprit.value, int | float):
+    if isinstance(culprit.value, int | float):
         for text, example in _EXAMPLES:
             if text in fault.message:
                 return f'; put it in quotes, such as "{example}"'
@@ -562,9 +558,10 @@ def _on_document(root: Cursor) -> Iterator[str]:
             f"{example}."
         )
     curly = [
-        f"{text} ({'.'.join(map(str, path))})"
-        for text, path in _texts(root.node, ())
-        if is_curly_quoted(text)
+        f"{text} ({'.'.join(map(str, part.path))})"
+        for part in root.walk()
+        for text in (*part.path[-1:], part.text)
+        if isinstance(text, str) and is_curly_quoted(text)
     ]
     if curly:
         yield (
@@ -577,22 +574,6 @@ def _time(instant: int) -> str:
     """Format an instant as `2026-01-05 09:00`, with seconds if not zero."""
     date, time = format_instant(min(instant, LAST_INSTANT)).removesuffix("Z").split("T")
     return f"{date} {time.removesuffix('.000').removesuffix(':00')}"
-
-
-def _texts(node: Node | None, path: NodePath) -> Iterator[tuple[str, NodePath]]:
-    """Yield every text of a document, keys included, with its path."""
-    if node is None:
-        return
-    if isinstance(node, ScalarNode):
-        if isinstance(node.value, str):
-            yield node.value, path
-    elif isinstance(node, SequenceNode):
-        for index, item in enumerate(node.items):
-            yield from _texts(item, (*path, index))
-    else:
-        for key, entry in node.entries.items():
-            yield key, (*path, key)
-            yield from _texts(entry.node, (*path, key))
 
 
 # -- organizations and agents ---------------------------------------------------------------------

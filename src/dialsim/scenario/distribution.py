@@ -23,7 +23,7 @@ from typing_extensions import TypeAliasType
 
 from dialsim.errors import ScenarioError
 from dialsim.interface.model import broken, wrong
-from dialsim.scenario.document import Cursor, SourceFolder, mappings
+from dialsim.scenario.document import Cursor, SourceFolder
 from dialsim.scenario.fields import Model, NotEmpty
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.sheet import Sheet
@@ -37,7 +37,9 @@ def read_measurements(
 
     Invalid durations are reported with file, line and column.
     """
-    for cursor in _from_files(root):
+    for cursor in root.walk():
+        if cursor.at("dist").text != "empirical" or not cursor.at("file").exists:
+            continue
         written = {key: part.value for key, part in cursor.entries()}
         file, column = written.pop("file"), written.pop("column", None)
         if "values" in written:
@@ -49,14 +51,6 @@ def read_measurements(
         # A stand-in where reading failed: that is reported already, and a missing or empty list
         # would be reported once more.
         yield cursor, {"values": ["1s"], **written}
-
-
-def _from_files(root: Cursor) -> Iterator[Cursor]:
-    for path, node in mappings(root.node):
-        if "dist" in node.entries and "file" in node.entries:
-            cursor = root.at(*path)
-            if cursor.at("dist").text == "empirical" and cursor.at("file").exists:
-                yield cursor
 
 
 def _read(

@@ -1,11 +1,10 @@
-"""A YAML 1.2 document as a tree of values with their locations, and the files it is read from."""
+"""YAML 1.2 documents: plain values with the locations of their parts; and files."""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Mapping as Plain
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -15,9 +14,6 @@ import yaml
 from dialsim.errors import ScenarioError
 from dialsim.scenario.problems import Problem, Problems, told
 
-# The tree is built from the parser's events and not by `yaml.compose`, which recurses: a hundred
-# thousand brackets make its C version crash the interpreter. Its nodes also lack the location of an
-# alias, and do not distinguish a written tag from one that YAML 1.1 resolved; errors name both.
 DEEPEST = 50
 """Maximum level of nesting; a scenario needs about ten."""
 
@@ -26,162 +22,184 @@ Leaf: TypeAlias = str | int | float | bool | None
 
 
 class Location(NamedTuple):
-    """Location of a node: file name with line and column from 1, or an override."""
+    """Location of a value: file name with line and column from 1, or an override."""
 
     file: str
     line: int | None = None
     column: int | None = None
 
 
-@dataclass(slots=True, eq=False)
-class ScalarNode:
-    """A scalar; `text` is the text in the file, `value` its YAML value."""
+@dataclass(slots=True)
+class Document:
+    """Plain values, as in JSON, and the locations of their parts by path.
 
-    location: Location
-    text: str
-    value: Leaf
+    `locations` are those of values, `keys` those of the keys of mappings. A path without a location
+    has that of the nearest value above it. `written` are the texts of numbers and the like, as they
+    stand in the file. Keys of mappings are texts, so that `9` and `"9"` are one key.
+    """
+
+    locations: dict[NodePath, Location]
+    keys: dict[NodePath, Location] = field(default_factory=dict)
+    written: dict[NodePath, str] = field(default_factory=dict)
+    values: Any = None
+
+    @classmethod
+    def of(cls, values: object, location: Location) -> Document:
+        """Return a document of plain values, all at one location.
+
+        Raises ScenarioError for excessive nesting.
+        """
+        return cls({(): location}, values=copied(values, location))
+
+    @property
+    def root(self) -> Cursor:
+        """Cursor at the top of the document."""
+        return Cursor(self, (), self.values)
+
+    def put(self, path: NodePath, value: object, location: Location) -> None:
+        """Put a value at a path, whose location is then that of the change.
+
+        Missing mappings above it are created. Raises ScenarioError below a value that has no parts.
+        """
+        node: Any = self.values
+        last = len(path) - 1
+        for depth, key in enumerate(path):
+            here = path[: depth + 1]
+            has_parts = isinstance(node, dict | list)
+            if not has_parts:
+                raise ScenarioError(
+                    [told(location, path[:depth], "is a single value: nothing is below it")]
+                )
+            is_new = isinstance(node, dict) and node.get(str(key)) is None
+            if depth == last or is_new:
+                self._forget(here)
+                self.locations[here] = self.keys[here] = location
+                node[key] = value if depth == last else {}
+            node = node[key]
+
+    def remove(self, path: NodePath, index: int) -> None:
+        """Remove an item of the list at a path; the items behind it keep their locations."""
+        self._forget((*path, index))
+        depth = len(path)
+        maps: tuple[dict[NodePath, Any], ...] = (self.locations, self.keys, self.written)
+        for known in maps:
+            for old in [old for old in known if old[:depth] == path and len(old) > depth]:
+                at = int(old[depth])
+                if at > index:
+                    known[(*path, at - 1, *old[depth + 1 :])] = known.pop(old)
+        del self.root.at(*path).value[index]
+
+    def _forget(self, path: NodePath) -> None:
+        """Forget the locations of a value and its parts."""
+        maps: tuple[dict[NodePath, Any], ...] = (self.locations, self.keys, self.written)
+        for known in maps:
+            for old in [old for old in known if old[: len(path)] == path]:
+                del known[old]
 
 
-@dataclass(slots=True, eq=False)
-class SequenceNode:
-    """A list."""
+def copied(value: object, location: Location, level: int = 0) -> Any:
+    """Return a copy of plain values, with texts as keys.
 
-    location: Location
-    items: list[Node] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class MappingEntry:
-    """Location of a key, and the node under it."""
-
-    location: Location
-    node: Node
-
-
-@dataclass(slots=True, eq=False)
-class MappingNode:
-    """A mapping; keys are stored as texts, so that `9` and `"9"` are one key."""
-
-    location: Location
-    entries: dict[str, MappingEntry] = field(default_factory=dict)
-
-
-Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
-
-
-def plain(node: Node) -> object:
-    """Convert a tree into dicts, lists and scalars, as in JSON."""
-    if isinstance(node, ScalarNode):
-        return node.value
-    if isinstance(node, SequenceNode):
-        return [plain(item) for item in node.items]
-    return {key: plain(entry.node) for key, entry in node.entries.items()}
-
-
-def mappings(node: Node | None, path: NodePath = ()) -> Iterator[tuple[NodePath, MappingNode]]:
-    """Yield every mapping of a tree with its path, in the order of the document."""
-    parts: Iterable[tuple[str | int, Node]] = ()
-    if isinstance(node, MappingNode):
-        yield path, node
-        parts = ((key, entry.node) for key, entry in node.entries.items())
-    elif isinstance(node, SequenceNode):
-        parts = enumerate(node.items)
-    for key, part in parts:
-        if not isinstance(part, ScalarNode):
-            yield from mappings(part, (*path, key))
-
-
-def planted(value: object, location: Location, level: int = 0) -> Node:
-    """Convert plain values into a tree with one location for all nodes; the inverse of `plain`.
-
-    Raises ScenarioError for excessive nesting.
+    Raises ScenarioError, with the location, for excessive nesting.
     """
     if level > DEEPEST:
-        says = f"is nested more than {DEEPEST} levels deep"
-        raise ScenarioError([told(location, (), says)])
-    if isinstance(value, Plain):
-        parts = {str(key): planted(part, location, level + 1) for key, part in value.items()}
-        return MappingNode(
-            location, {key: MappingEntry(location, part) for key, part in parts.items()}
-        )
+        raise ScenarioError([told(location, (), f"is nested more than {DEEPEST} levels deep")])
+    if isinstance(value, Mapping):
+        return {str(key): copied(part, location, level + 1) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return SequenceNode(location, [planted(item, location, level + 1) for item in value])
-    leaf = value if isinstance(value, str | int | float | None) else repr(value)
-    return ScalarNode(location, _written(leaf), leaf)
+        return [copied(item, location, level + 1) for item in value]
+    return value if isinstance(value, str | int | float | None) else repr(value)
 
 
-def _written(leaf: Leaf) -> str:
-    """Format a value as in YAML and JSON."""
-    names = {None: "null", True: "true", False: "false"}
-    return names[leaf] if leaf is None or isinstance(leaf, bool) else str(leaf)
-
-
-def put(values: object, path: NodePath, value: object) -> None:
+def put(values: Any, path: NodePath, value: object) -> None:
     """Replace the value at `path` in plain values; the path must exist."""
     *parents, last = path
     for key in parents:
-        # Plain values are `object`: their structure was checked when the path was found.
-        values = values[key]  # type: ignore[index]
-    values[last] = value  # type: ignore[index]
+        values = values[key]
+    values[last] = value
+
+
+_MISSING: Any = object()
 
 
 class Cursor(NamedTuple):
-    """A position in a tree, existing or not; `location` is then that of the nearest parent."""
+    """A position in a document, present or not."""
 
-    node: Node | None
+    document: Document
     path: NodePath
-    location: Location
-    key_location: Location
-
-    @classmethod
-    def root(cls, node: Node) -> Cursor:
-        """Return the cursor at the top of a document."""
-        return cls(node, (), node.location, node.location)
+    found: Any
 
     def at(self, *keys: str | int) -> Cursor:
-        """Return the position below, given by keys and indices, whether it exists or not."""
-        cursor = self
+        """Return the position below, given by keys and indices, present or not."""
+        found = self.found
         for key in keys:
-            cursor = cursor._child(key)
-        return cursor
-
-    def _child(self, key: str | int) -> Cursor:
-        node, path = self.node, (*self.path, key)
-        if isinstance(node, MappingNode) and str(key) in node.entries:
-            entry = node.entries[str(key)]
-            return Cursor(entry.node, path, entry.node.location, entry.location)
-        if isinstance(node, SequenceNode) and isinstance(key, int) and key < len(node.items):
-            item = node.items[key]
-            return Cursor(item, path, item.location, item.location)
-        return Cursor(None, path, self.location, self.location)
+            if isinstance(found, dict):
+                found = found.get(str(key), _MISSING)
+            elif isinstance(found, list) and isinstance(key, int) and key < len(found):
+                found = found[key]
+            else:
+                found = _MISSING
+        return Cursor(self.document, (*self.path, *keys), found)
 
     def items(self) -> Iterator[Cursor]:
-        """Yield the items of a list; nothing for other nodes."""
-        if isinstance(self.node, SequenceNode):
-            for index in range(len(self.node.items)):
-                yield self._child(index)
+        """Yield the items of a list; nothing for other values."""
+        if isinstance(self.found, list):
+            for index, item in enumerate(self.found):
+                yield Cursor(self.document, (*self.path, index), item)
 
     def entries(self) -> Iterator[tuple[str, Cursor]]:
-        """Yield the keys of a mapping with the cursors below; nothing for other nodes."""
-        if isinstance(self.node, MappingNode):
-            for key in self.node.entries:
-                yield key, self._child(key)
+        """Yield the keys of a mapping with the cursors below; nothing for other values."""
+        if isinstance(self.found, dict):
+            for key, value in self.found.items():
+                yield key, Cursor(self.document, (*self.path, key), value)
+
+    def walk(self) -> Iterator[Cursor]:
+        """Yield this position and all below it, in the order of the document."""
+        yield self
+        for below in (*self.items(), *(entry for _, entry in self.entries())):
+            yield from below.walk()
+
+    @property
+    def is_present(self) -> bool:
+        """True if there is a value, possibly null."""
+        return self.found is not _MISSING
 
     @property
     def exists(self) -> bool:
         """True if there is a value other than null."""
-        return not (self.node is None or (isinstance(self.node, ScalarNode) and self.value is None))
+        return self.value is not None
 
     @property
-    def value(self) -> object:
-        """Plain value at this position, or None."""
-        return None if self.node is None else plain(self.node)
+    def value(self) -> Any:
+        """Plain value at this position, or None; it must not be changed."""
+        return self.found if self.is_present else None
 
     @property
     def text(self) -> str | None:
         """Text at this position; None for other values."""
-        value = self.node.value if isinstance(self.node, ScalarNode) else None
-        return value if isinstance(value, str) else None
+        return self.found if isinstance(self.found, str) else None
+
+    @property
+    def written(self) -> str:
+        """Scalar at this position as it is written in the file."""
+        known = self.document.written.get(self.path)
+        if known is None:
+            names = {None: "null", True: "true", False: "false"}
+            is_name = self.value is None or isinstance(self.value, bool)
+            known = names[self.value] if is_name else str(self.value)
+        return known
+
+    @property
+    def location(self) -> Location:
+        """Location of the value, or of the nearest value above."""
+        locations = self.document.locations
+        depths = range(len(self.path), -1, -1)
+        return next(locations[at] for depth in depths if (at := self.path[:depth]) in locations)
+
+    @property
+    def key_location(self) -> Location:
+        """Location of the key in a mapping; elsewhere that of the value."""
+        return self.document.keys.get(self.path) or self.location
 
 
 _ZIP = b"PK\x03\x04"
@@ -335,7 +353,7 @@ _SURROGATES = re.compile(rf"(?<!\\)((?:\\\\)*){_HIGH}{_LOW}", re.IGNORECASE)
 _INDENTING_TABS = re.compile(r"^[ \t]*\t[ \t]*", re.MULTILINE)
 
 
-def parse_yaml(text: str, file: str, problems: Problems) -> Node:
+def parse_yaml(text: str, file: str, problems: Problems) -> Document:
     """Parse the one YAML document in `text`; `file` is the name in locations.
 
     Faults such as duplicate keys are added to `problems`. Raises ScenarioError, with all problems
@@ -350,12 +368,12 @@ def parse_yaml(text: str, file: str, problems: Problems) -> Node:
     if text.lstrip()[:1] in {"{", "["}:
         text = _json_for_libyaml(text)
     document = _composed(text, file, problems, _LOADER)
-    if document is None:
+    if not document.locations:
         problems.fail(told(Location(file, 1, 1), (), "there is nothing in this file"))
     return document
 
 
-def _composed(text: str, file: str, problems: Problems, loader: Any) -> Node | None:
+def _composed(text: str, file: str, problems: Problems, loader: Any) -> Document:
     composer = _Composer(file, problems)
     try:
         for event in yaml.parse(text, Loader=loader):
@@ -384,137 +402,164 @@ def _code_point(pair: re.Match[str]) -> str:
 
 @dataclass(slots=True)
 class _Open:
-    """A collection that is being read: anchor, key whose value comes next, and size."""
+    """A collection that is being read: anchor, and key or index of the value that comes next.
 
-    node: MappingNode | SequenceNode
+    The key of a mapping is None while a key is expected.
+    """
+
+    values: dict[str, Any] | list[Any]
     anchor: str | None
-    key: tuple[str, Location] | None = None
-    size: int = 1
-    expecting_key: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.expecting_key = isinstance(self.node, MappingNode)
+    key: str | int | None
 
 
 class _Composer:
-    """Builder of the tree from events, with a stack of open collections instead of recursion."""
+    """Builder of the document from events, with a stack of open collections.
+
+    Rejected: `yaml.compose`, which recurses, so that a hundred thousand brackets make its C version
+    crash the interpreter. Its nodes also lack the location of an alias, and do not distinguish a
+    written tag from one that YAML 1.1 resolved; errors name both.
+    """
 
     def __init__(self, file: str, problems: Problems) -> None:
-        self.document: Node | None = None
+        self.document = Document({})
         self._file = file
         self._problems = problems
         self._stack: list[_Open] = []
-        self._anchors: dict[str, tuple[Node, int] | None] = {}
+        # None marks an open collection: an alias inside it would make a cycle.
+        self._anchors: dict[str, NodePath | None] = {}
         self._expanded = 0
 
-    def _told(self, location: Location, says: str, *key: str) -> Problem:
-        """Build a problem about the current position, or about a key in it."""
-        here: list[str | int] = []
-        for collection in self._stack:
-            if isinstance(collection.node, SequenceNode):
-                here.append(len(collection.node.items))
-            elif collection.key is not None:
-                here.append(collection.key[0])
-        return told(location, (*here, *key), says)
+    @property
+    def _here(self) -> NodePath:
+        return tuple(part.key for part in self._stack if part.key is not None)
 
     def take(self, event: Any) -> None:
-        if isinstance(event, yaml.ScalarEvent):
-            self._add(self._scalar(event), event.anchor, 1)
+        location = _location(self._file, getattr(event, "start_mark", None))
+        expects_key = bool(self._stack) and self._stack[-1].key is None
+        if isinstance(event, yaml.ScalarEvent) and expects_key:
+            self._key(event.value, location)
+        elif isinstance(event, yaml.ScalarEvent):
+            self._scalar(event, location)
+        elif isinstance(event, yaml.CollectionStartEvent) and expects_key:
+            self._stop(location, _NO_TEXT)
         elif isinstance(event, yaml.CollectionStartEvent):
-            self._open(event)
+            self._open(event, location)
         elif isinstance(event, yaml.CollectionEndEvent):
             closed = self._stack.pop()
-            self._add(closed.node, closed.anchor, closed.size)
+            self._close(closed.anchor)
         elif isinstance(event, yaml.AliasEvent):
-            self._alias(event)
-        elif isinstance(event, yaml.DocumentStartEvent) and self.document is not None:
-            self._stop(
-                self._location(event), "a second document begins here: a scenario is one document"
-            )
-
-    def _location(self, event: Any) -> Location:
-        return _location(self._file, event.start_mark)
+            self._alias(str(event.anchor), location, expects_key)
+        elif isinstance(event, yaml.DocumentStartEvent) and self.document.locations:
+            self._stop(location, "a second document begins here: a scenario is one document")
 
     def _note(self, location: Location, says: str, *key: str) -> None:
-        self._problems.note(self._told(location, says, *key))
+        self._problems.note(told(location, (*self._here, *key), says))
 
     def _stop(self, location: Location, says: str) -> NoReturn:
-        self._problems.fail(self._told(location, says))
+        self._problems.fail(told(location, self._here, says))
 
-    def _open(self, event: Any) -> None:
+    def _insert(self, value: Any, location: Location) -> None:
+        """Insert a value at the current position."""
+        # The first of duplicate keys wins, with its locations; `_key` has reported the second.
+        self.document.locations.setdefault(self._here, location)
+        if not self._stack:
+            self.document.values = value
+            return
+        parent = self._stack[-1]
+        if isinstance(parent.values, list):
+            parent.values.append(value)
+        else:
+            parent.values.setdefault(str(parent.key), value)
+
+    def _close(self, anchor: str | None = None) -> None:
+        """Leave a complete value: the current position becomes the next one."""
+        if anchor is not None:
+            self._anchors[anchor] = self._here
+        if self._stack:
+            parent = self._stack[-1]
+            parent.key = parent.key + 1 if isinstance(parent.key, int) else None
+
+    def _key(self, text: str, location: Location) -> None:
+        block = self._stack[-1]
+        path = (*self._here, text)
+        if text in block.values:
+            first = self.document.keys[path]
+            self._note(location, f"is here twice; the first is in line {first.line}", text)
+        self.document.keys.setdefault(path, location)
+        block.key = text
+
+    def _open(self, event: Any, location: Location) -> None:
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        if event.tag not in {None, "!", _TAG + ("map" if is_mapping else "seq")}:
+            self._note(
+                location, f"must not have the tag {_shown(event.tag)}; write the value alone"
+            )
+        self._push({} if is_mapping else [], event.anchor, location, location)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+
+    def _push(
+        self, values: dict[str, Any] | list[Any], anchor: str | None, own: Location, seen: Location
+    ) -> None:
+        """Begin a collection with its own location; `seen` is that of an error about its depth."""
         if len(self._stack) >= DEEPEST:
             # The path in the error would otherwise have fifty parts.
             del self._stack[3:]
-            self._stop(self._location(event), f"is nested more than {DEEPEST} levels deep")
-        if self._stack and self._stack[-1].expecting_key:
-            self._stop(self._location(event), _NO_TEXT)
-        kind = MappingNode if isinstance(event, yaml.MappingStartEvent) else SequenceNode
-        expected = _TAG + ("map" if kind is MappingNode else "seq")
-        if event.tag not in {None, "!", expected}:
-            says = f"must not have the tag {_shown(event.tag)}; write the value alone"
-            self._note(self._location(event), says)
-        if event.anchor is not None:
-            # None marks an open collection: an alias inside it would make a cycle.
-            self._anchors[event.anchor] = None
-        self._stack.append(_Open(kind(self._location(event)), event.anchor))
+            self._stop(seen, f"is nested more than {DEEPEST} levels deep")
+        self._insert(values, own)
+        self._stack.append(_Open(values, anchor, 0 if isinstance(values, list) else None))
 
-    def _alias(self, event: Any) -> None:
-        if event.anchor not in self._anchors:
-            says = f"is *{event.anchor}, but nothing above has the anchor &{event.anchor}"
-            self._stop(self._location(event), says)
-        known = self._anchors[event.anchor]
-        if known is None:
-            self._stop(
-                self._location(event), f"is *{event.anchor}, which stands inside what it repeats"
-            )
-        node, size = known
-        # Aliases share nodes in memory, but a few nested ones stand for billions of values later on
-        # ("billion laughs").
-        self._expanded += size
-        if self._expanded > MOST_EXPANDED:
-            says = f"is *{event.anchor}, but aliases may repeat at most {MOST_EXPANDED} values"
-            self._stop(self._location(event), says)
-        self._add(node, None, size)
-
-    def _add(self, node: Node, anchor: str | None, size: int) -> None:
-        """Insert a complete node as a key, as the value of a key, or as an item."""
-        if anchor is not None:
-            self._anchors[anchor] = (node, size)
-        # The outermost node is the document itself.
-        if not self._stack:
-            self.document = node
+    def _alias(self, anchor: str, location: Location, is_key: bool) -> None:
+        if anchor not in self._anchors:
+            says = f"is *{anchor}, but nothing above has the anchor &{anchor}"
+            self._stop(location, says)
+        path = self._anchors[anchor]
+        if path is None:
+            self._stop(location, f"is *{anchor}, which stands inside what it repeats")
+        source, depth = self.document.root.at(*path), len(self._stack)
+        if is_key and isinstance(source.value, dict | list):
+            self._stop(location, _NO_TEXT)
+        if is_key:
+            self._key(source.written, location)
             return
-        parent = self._stack[-1]
-        parent.size += size
-        if isinstance(parent.node, SequenceNode):
-            parent.node.items.append(node)
-        elif parent.key is None:
-            self._key(parent, parent.node, node)
+        try:
+            self._repeat(source, location)
+        except OverflowError:
+            del self._stack[depth:]
+            says = f"is *{anchor}, but aliases may repeat at most {MOST_EXPANDED} values"
+            self._stop(location, says)
+
+    def _repeat(self, source: Cursor, location: Location) -> None:
+        """Insert a copy of a value, so that an override of one does not change the other.
+
+        Raises OverflowError for too many values: a few nested aliases stand for billions ("billion
+        laughs").
+        """
+        self._expanded += 1
+        if self._expanded > MOST_EXPANDED:
+            raise OverflowError
+        value = source.value
+        if isinstance(value, dict | list):
+            self._push(type(value)(), None, source.location, location)
+            for below in (*source.items(), *(entry for _, entry in source.entries())):
+                if isinstance(value, dict):
+                    self._key(str(below.path[-1]), below.key_location)
+                self._repeat(below, location)
+            self._stack.pop()
         else:
-            key, location = parent.key
-            # The first of duplicate keys wins; `_key` has reported the second one.
-            parent.node.entries.setdefault(key, MappingEntry(location, node))
-            parent.key, parent.expecting_key = None, True
+            self._insert(value, source.location)
+            self.document.written.setdefault(self._here, source.written)
+        self._close()
 
-    def _key(self, parent: _Open, block: MappingNode, node: Node) -> None:
-        if not isinstance(node, ScalarNode):
-            self._stop(node.location, _NO_TEXT)
-        if node.text in block.entries:
-            first = block.entries[node.text].location
-            self._note(
-                node.location, f"is here twice; the first is in line {first.line}", node.text
-            )
-        parent.key, parent.expecting_key = (node.text, node.location), False
-
-    def _scalar(self, event: Any) -> ScalarNode:
-        location = self._location(event)
+    def _scalar(self, event: Any, location: Location) -> None:
         text, tag = event.value, event.tag
-        if event.implicit[0]:
-            return ScalarNode(location, text, self._resolved(text, location))
-        if tag in {None, "!", _TAG + "str"}:
-            return ScalarNode(location, text, text)
-        self._note(location, f"must not have the tag {_shown(tag)}; write the value alone")
-        return ScalarNode(location, text, text)
+        value = self._resolved(text, location) if event.implicit[0] else text
+        if not event.implicit[0] and tag not in {None, "!", _TAG + "str"}:
+            self._note(location, f"must not have the tag {_shown(tag)}; write the value alone")
+        self._insert(value, location)
+        if not isinstance(value, str):
+            self.document.written.setdefault(self._here, text)
+        self._close(event.anchor)
 
     def _resolved(self, text: str, location: Location) -> Leaf:
         """Resolve a plain scalar by the core schema of YAML 1.2."""

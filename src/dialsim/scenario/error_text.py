@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dialsim.interface.phrases import joined
-from dialsim.scenario.document import Cursor, MappingNode, NodePath, ScalarNode
+from dialsim.scenario.document import Cursor, NodePath
 from dialsim.scenario.fields import PHONE_TEXT, Model, number_meant, phone_meant
 from dialsim.scenario.problems import Problem, Problems, told
 from dialsim.scenario.scenario import RENAMED_KEYS, known_keys
@@ -68,7 +68,7 @@ def problems_of(error: ValidationError, root: Cursor, part: NodePath = ()) -> It
     for details in error.errors(include_url=False, include_input=False):
         path = _path(details, root, part)
         parent = path[:-1] if details["type"] == "missing" else path
-        if root.at(*parent).node is not None:
+        if root.at(*parent).is_present:
             # A value that is not in the document at its path was inherited by a behaviour. Its
             # fault is reported at the original.
             yield _problem(details, path, root)
@@ -82,7 +82,8 @@ def _path(details: ErrorDetails, root: Cursor, part: NodePath) -> NodePath:
     """
     path = part
     for key in details["loc"]:
-        if isinstance(root.at(*path).node, ScalarNode):
+        block = root.at(*path)
+        if block.is_present and not isinstance(block.value, dict | list):
             break
         if key != "[key]" and not _ALTERNATIVE.fullmatch(str(key)):
             path = (*path, key)
@@ -94,9 +95,9 @@ def _problem(details: ErrorDetails, path: NodePath, root: Cursor) -> Problem:
     culprit = root.at(*path)
     if kind == "broken":
         culprit = culprit.at(*context.get("path", ()))
-    if kind == "extra_forbidden" or details["loc"][-1:] == ("[key]",):
-        culprit = culprit._replace(location=culprit.key_location)
-    return told(culprit.location, culprit.path, _says(details, culprit, root))
+    is_key = kind == "extra_forbidden" or details["loc"][-1:] == ("[key]",)
+    location = culprit.key_location if is_key else culprit.location
+    return told(location, culprit.path, _says(details, culprit, root))
 
 
 def _says(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
@@ -129,7 +130,7 @@ def suggestion(path: NodePath, root: Cursor) -> str:
     known = known_keys(path[:-1], root.value)
     if RENAMED_KEYS.get(str(path[-1])) in known:
         return f"; it is called {RENAMED_KEYS[str(path[-1])]} now"
-    present = set(block.node.entries) if isinstance(block.node, MappingNode) else set()
+    present = {key for key, _ in block.entries()}
     free = [key for key in known if key not in present]
     near = [
         *get_close_matches(str(path[-1]), free, n=1, cutoff=0.6),
@@ -149,19 +150,17 @@ def _none_of(expected: str, culprit: Cursor) -> str:
 
 def unlike(says: str, culprit: Cursor) -> str:
     """Append the actual value to a text about the required value."""
-    node = culprit.node
-    if isinstance(node, ScalarNode):
-        if node.value is None:
-            return f"{says}; nothing is written here"
-        if says == "must be text":
-            return f'{says}: put it in quotes, "{_short(node.text)}"'
-        shown = _short(node.text)
-        if isinstance(node.value, str):
-            return f'{says}, not "{shown}"{_correction(says, node.value)}'
-        return f"{says}, not {shown}"
-    if says == "must not be empty":
-        return says
-    return f"{says}, not a {'mapping' if isinstance(node, MappingNode) else 'list'}"
+    if isinstance(culprit.value, dict | list):
+        kind = "mapping" if isinstance(culprit.value, dict) else "list"
+        return says if says == "must not be empty" else f"{says}, not a {kind}"
+    if culprit.value is None:
+        return f"{says}; nothing is written here"
+    shown = _short(culprit.written)
+    if says == "must be text":
+        return f'{says}: put it in quotes, "{shown}"'
+    if culprit.text is not None:
+        return f'{says}, not "{shown}"{_correction(says, culprit.text)}'
+    return f"{says}, not {shown}"
 
 
 def _correction(says: str, text: str) -> str:
@@ -181,15 +180,17 @@ def _short(text: str) -> str:
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[: _LONGEST_SHOWN - 3]}..."
 
 
-def behind(where: str, message: str, culprit: Cursor) -> Problem:
-    """Prefix an interface error text with the path of its field (C10)."""
-    problem = told(culprit.location, culprit.path, "")
-    return replace(problem, message=where + message)
+def behind(where: str, message: str, culprit: Cursor, is_key: bool = False) -> Problem:
+    """Prefix an interface error text with the path of its field (C10).
+
+    With `is_key` the key itself is at fault, and not its value.
+    """
+    location = culprit.key_location if is_key else culprit.location
+    return replace(told(location, culprit.path, ""), message=where + message)
 
 
 def quoting(culprit: Cursor) -> str:
     """Advise to put a text in quotes if YAML reads it as another type."""
-    node = culprit.node
-    if isinstance(node, ScalarNode) and not isinstance(node.value, str | None):
-        return f'; put it in quotes, "{_short(node.text)}"'
+    if isinstance(culprit.value, int | float):
+        return f'; put it in quotes, "{_short(culprit.written)}"'
     return ""

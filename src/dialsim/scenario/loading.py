@@ -29,11 +29,11 @@ from dialsim.scenario.compiled_hours import remarks_on_hours, with_compiled_hour
 from dialsim.scenario.distribution import read_measurements
 from dialsim.scenario.document import (
     Cursor,
-    MappingNode,
+    Document,
     SourceFolder,
+    copied,
     decoded,
     parse_yaml,
-    plain,
     put,
     read_bytes,
 )
@@ -273,7 +273,7 @@ def document_of(scenario: Scenario) -> Any:
     """
     if scenario.origin is None:
         return scenario.model_dump(mode="json", by_alias=True)
-    return plain(_document(scenario)[0])
+    return _document(scenario)[0].values
 
 
 def is_text(source: str) -> bool:
@@ -289,7 +289,7 @@ def long_path(scenario: Scenario, path: str) -> str:
     `load` or `loads`.
     """
     try:
-        return full_path(path, Cursor.root(_document(scenario)[0]))
+        return full_path(path, _document(scenario)[0].root)
     except ValueError as error:
         raise DialsimError(str(error)) from None
 
@@ -301,14 +301,13 @@ def understood(scenario: Scenario) -> list[Understood]:
     )
 
 
-def _document(scenario: Scenario) -> tuple[MappingNode, list[Understood]]:
-    """Return the tree of a scenario with overrides applied, and the readings of the overrides."""
+def _document(scenario: Scenario) -> tuple[Document, list[Understood]]:
+    """Return a scenario's document with overrides applied, and the readings of the overrides."""
     origin = scenario.origin
     if origin is None:
         raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
     problems = Problems(origin.name)
     document = parse_yaml(origin.text, origin.name, problems)
-    assert isinstance(document, MappingNode), "it was read before"
     return document, apply(origin.overrides, document, problems)
 
 
@@ -334,11 +333,11 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     folder = folder or SourceFolder(origin.folder, origin.kept, only_kept=origin.only_kept)
     problems = Problems(origin.name)
     document = parse_yaml(origin.text, origin.name, problems)
-    if not isinstance(document, MappingNode):
+    if not isinstance(document.values, dict):
         says = "a scenario is a mapping of keys, such as name and organizations"
-        problems.fail(told(document.location, (), says))
+        problems.fail(told(document.root.location, (), says))
     apply(origin.overrides, document, problems)
-    root = Cursor.root(document)
+    root = document.root
     values = _values(root, folder, problems)
     # Each stage adds its problems, and errors are raised late: people correct a file once instead
     # of fault by fault.
@@ -372,7 +371,7 @@ def _values(root: Cursor, folder: SourceFolder, problems: Problems) -> Any:
 
     Invalid ones are reported, and left out.
     """
-    values: Any = root.value
+    values = copied(root.value, root.location)
     for body, request in read_schedules(root, problems):
         put(values, body.path, request)
     start = start_of(root, problems)
@@ -439,7 +438,7 @@ def _gives_keys_of(origin: Origin, scenario: Scenario) -> bool:
     problems = Problems(origin.name)
     document = parse_yaml(origin.text, origin.name, problems)
     apply(origin.overrides, document, problems)
-    organizations = Cursor.root(document).at("organizations")
+    organizations = document.root.at("organizations")
     return all(
         organizations.at(index, "apiKey").text == organization.api_key
         for index, organization in enumerate(scenario.organizations)

@@ -372,7 +372,7 @@ def check_fields(action: Cursor, problems: Problems) -> None:
         return
     for field in takes:
         given = action.at(field)
-        there = given.node is not None if field in _MAY_BE_NULL else given.exists
+        there = given.is_present if field in _MAY_BE_NULL else given.exists
         if not there and field not in _OPTIONAL:
             problems.add(action, f"needs {field}: {name} takes {', '.join(takes)}")
     for key, given in action.entries():

@@ -1,6 +1,6 @@
 """Overrides: changes of a document, `PATH=VALUE`, `PATH+=VALUE` and `PATH-=VALUE`.
 
-They change the tree of the file before it is checked. Values may use a planner's notation: an
+They change the values of the file before it is checked. Values may use a planner's notation: an
 instant as `Fri 18:00`, a duration or percentage in place of milliseconds or a share, windows as
 `Mon-Fri 09:00-19:00`, caller IDs as their number.
 
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -25,19 +26,7 @@ from dialsim.interface.phrases import few
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS, DayWindows
 from dialsim.scenario.calendar import union, without
 from dialsim.scenario.campaign import CHOICES
-from dialsim.scenario.document import (
-    Cursor,
-    Location,
-    MappingEntry,
-    MappingNode,
-    Node,
-    NodePath,
-    ScalarNode,
-    SequenceNode,
-    parse_yaml,
-    plain,
-    planted,
-)
+from dialsim.scenario.document import Cursor, Document, Location, NodePath, parse_yaml
 from dialsim.scenario.fields import made_up_phone
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.scenario import RENAMED_KEYS, known_keys
@@ -211,8 +200,8 @@ class Understood:
     caller_ids: tuple[str, ...] = ()
 
 
-def apply(overrides: Items[str], root: Node, problems: Problems) -> list[Understood]:
-    """Apply overrides such as `organizations.Acme.maxConcurrentCalls=40` to the tree, in order.
+def apply(overrides: Items[str], document: Document, problems: Problems) -> list[Understood]:
+    """Apply overrides such as `organizations.Acme.maxConcurrentCalls=40` to a document, in order.
 
     Parts of a path are keys, and for list items their index from 0 or their `name`, which may
     contain dots; short paths are accepted. Missing keys are created, missing items are not. The
@@ -220,57 +209,15 @@ def apply(overrides: Items[str], root: Node, problems: Problems) -> list[Underst
     `problems`, under their own text. Returns the readings that deserve mention.
     """
     understood = []
-    for override in overrides:
+    for text in overrides:
         try:
-            understood.append(_apply(override, root))
+            override = _Override.read(text, document)
+            override.carry_out()
+            understood.append(override.understood())
         except ScenarioError as error:
             for problem in error.problems:
                 problems.note(problem)
     return [one for one in understood if one is not None]
-
-
-def _apply(override: str, root: Node) -> Understood | None:
-    left, equals, text = override.partition("=")
-    # Values are located at the override, so that errors name it and not a line of the file.
-    origin, written = Location(f"--set {override}"), left.strip()
-    change = written[-1:] if written[-1:] in ("+", "-") else ""
-    written = written.removesuffix(change).strip()
-    if not equals or not written:
-        raise _refused(origin, "", "an override is PATH=VALUE, such as seed=7")
-    value = _value(text, origin)
-    try:
-        path = full_path(written, Cursor.root(root))
-    except ValueError as error:
-        raise _refused(origin, written, str(error)) from None
-    wish = _Wish(override, path, change, origin, root, _keys(path.split("."), root, origin))
-    put_in(wish.met(value), path, root, origin)
-    return wish.understood(written)
-
-
-def put_in(value: Node, path: str, root: Node, origin: Location) -> None:
-    """Put a value into the tree at a full path."""
-    parts = path.split(".")
-    node, done = root, 0
-    while done < len(parts):
-        node, done = _step(node, parts, done, value, origin)
-
-
-def _keys(parts: list[str], root: Node, origin: Location) -> NodePath:
-    """Return the keys and indices for the parts of a path."""
-    keys: list[str | int] = []
-    cursor, done = Cursor.root(root), 0
-    while done < len(parts):
-        if isinstance(cursor.node, SequenceNode):
-            index, taken = _item(cursor.node, parts, done, origin)
-            keys.append(index)
-            done += taken
-        else:
-            node = cursor.node
-            end = _key_end(node, parts, done) if isinstance(node, MappingNode) else done + 1
-            keys.append(".".join(parts[done:end]))
-            done = end
-        cursor = cursor.at(keys[-1])
-    return tuple(keys)
 
 
 _INSTANTS = {"startDateTime", "endDateTime", "scheduledAt", "at", "from", "to", "lastEndedAt"}
@@ -281,58 +228,81 @@ _MOST_CALLER_IDS = 1000
 
 
 @dataclass(slots=True)
-class _Wish:
-    """An override during its interpretation: the position that it changes, and how."""
+class _Override:
+    """An override during its interpretation: the position that it changes, and the new value.
+
+    `short` is the path as it is written, `path` the full one, and `change` is `+`, `-` or empty.
+    """
 
     override: str
+    short: str
     path: str
     change: str
-    origin: Location
-    root: Node
-    keys: NodePath
+    value: Cursor
+    target: Cursor
     instants: dict[str, int] = field(default_factory=dict)
     windows: str = ""
     caller_ids: tuple[str, ...] = ()
 
-    def met(self, value: Node) -> Node:
-        """Return the node to put at the path."""
-        key = self.keys[-1]
-        if key == "timeWindows" and (self.change or _text(value)):
-            return self._windows(value)
-        if key == "callerIds":
-            value = self._caller_ids(value)
-        value = self._in_words(value, self.keys)
-        if not self.change:
-            return value
-        return self._added(value) if self.change == "+" else self._removed(value)
+    @classmethod
+    def read(cls, override: str, document: Document) -> _Override:
+        """Read the text of an override. Raises ScenarioError."""
+        left, equals, text = override.partition("=")
+        # Values are located at the override, so that errors name it and not a line of the file.
+        origin, short = _origin(override), left.strip()
+        change = short[-1:] if short[-1:] in ("+", "-") else ""
+        short = short.removesuffix(change).strip()
+        if not equals or not short:
+            raise _refused(origin, "", "an override is PATH=VALUE, such as seed=7")
+        value = _value(text, origin)
+        try:
+            path = full_path(short, document.root)
+        except ValueError as error:
+            raise _refused(origin, short, str(error)) from None
+        target = _target(path.split("."), document.root, origin)
+        return cls(override, short, path, change, value, target)
 
-    def understood(self, written: str) -> Understood | None:
+    def carry_out(self) -> None:
+        """Change the document."""
+        key, value = self.target.path[-1], self.value.value
+        if key == "timeWindows" and (self.change or self.value.text is not None):
+            self._put(self._windows())
+            return
+        if key == "callerIds":
+            value = self._caller_ids()
+        value = self._in_words(value, self.target.path)
+        if self.change == "+":
+            self._put([*self._list(), *_several(value)])
+        elif self.change == "-":
+            self._remove(value)
+        else:
+            self._put(value)
+
+    def understood(self) -> Understood | None:
         """Return the reading of the override, or None if it needed no interpretation."""
-        if self.path == written and not (self.instants or self.windows or self.caller_ids):
+        if self.path == self.short and not (self.instants or self.windows or self.caller_ids):
             return None
         return Understood(self.override, self.path, self.instants, self.windows, self.caller_ids)
 
     @property
-    def _now(self) -> Node | None:
-        """Present node at the path."""
-        cursor = Cursor.root(self.root).at(*self.keys)
-        return cursor.node if cursor.exists else None
+    def _root(self) -> Cursor:
+        return self.target.document.root
+
+    def _put(self, value: object) -> None:
+        self.target.document.put(self.target.path, value, _origin(self.override))
 
     def _refuse(self, says: str) -> ScenarioError:
-        return _refused(self.origin, self.path, f"{self.path} {says}")
+        return _refused(_origin(self.override), self.path, f"{self.path} {says}")
 
     # -- words ------------------------------------------------------------------------------------
 
-    def _in_words(self, node: Node, keys: NodePath) -> Node:
+    def _in_words(self, value: Any, keys: NodePath) -> Any:
         """Convert instants, durations and shares in words to the notation of files."""
-        if isinstance(node, MappingNode):
-            for key, entry in node.entries.items():
-                entry.node = self._in_words(entry.node, (*keys, key))
-        elif isinstance(node, SequenceNode):
-            node.items = [self._in_words(item, (*keys, 0)) for item in node.items]
-        elif isinstance(node.value, str):
-            return planted(self._word(node.value, keys), self.origin)
-        return node
+        if isinstance(value, dict):
+            return {key: self._in_words(part, (*keys, key)) for key, part in value.items()}
+        if isinstance(value, list):
+            return [self._in_words(item, (*keys, 0)) for item in value]
+        return self._word(value, keys) if isinstance(value, str) else value
 
     def _word(self, text: str, keys: NodePath) -> str | int | float:
         key = keys[-1]
@@ -353,7 +323,7 @@ class _Wish:
         return text
 
     def _instant(self, text: str) -> str:
-        begin = calling_begins(Cursor.root(self.root))
+        begin = calling_begins(self._root)
         try:
             instant = instant_in_words(text, day_start(begin or 0))
         except ValueError as error:
@@ -370,233 +340,176 @@ class _Wish:
 
     # -- lists ------------------------------------------------------------------------------------
 
-    def _list(self) -> SequenceNode:
-        now = self._now
-        if now is not None and not isinstance(now, SequenceNode):
+    def _list(self) -> list[Any]:
+        """Return the present list at the path; empty if there is none."""
+        if self.target.exists and not isinstance(self.target.value, list):
             raise self._refuse(f"is no list: {self.change}= is for lists")
-        return SequenceNode(self.origin) if now is None else now
+        return self.target.value or []
 
-    def _added(self, value: Node) -> Node:
-        more = value.items if isinstance(value, SequenceNode) else [value]
-        return SequenceNode(self.origin, [*self._list().items, *more])
-
-    def _removed(self, value: Node) -> Node:
-        left = list(self._list().items)
-        for unwanted in value.items if isinstance(value, SequenceNode) else [value]:
+    def _remove(self, value: object) -> None:
+        listed = self._list()
+        for unwanted in _several(value):
             # Only the first match is removed, as each `-=` takes one item away.
-            index = next((n for n, item in enumerate(left) if _is_same(item, unwanted)), None)
-            if index is None:
-                shown = [_shown(item) for item in left]
+            found = [i for i, item in enumerate(listed) if _shown(item) == _shown(unwanted)]
+            if not found:
+                shown = [_shown(item) for item in listed]
                 known = f"; it has {few(shown[:8], len(shown))}" if shown else ": it is empty"
                 raise self._refuse(f"has no item {_shown(unwanted)}{known}")
-            del left[index]
-        return SequenceNode(self.origin, left)
+            self.target.document.remove(self.target.path, found[0])
 
-    def _windows(self, value: Node) -> Node:
-        text = _text(value)
-        if Cursor.root(self.root).at(*self.keys[:-2], "callingHours").exists:
+    def _windows(self) -> list[dict[str, object]]:
+        text = self.value.text
+        if self._root.at(*self.target.path[:-2], "callingHours").exists:
             raise self._refuse("can't be changed: the campaign has callingHours in their place")
         try:
-            wish = (
-                _week(value)
+            week = wanted = (
+                _week(self.value)
                 if text is None
                 else read_windows(text, spans_needed=self.change != "-")
             )
         except ValueError as error:
             raise self._refuse(str(error)) from None
-        week = wish
         if self.change:
             try:
-                now = _week(self._now)
+                now = _week(self.target)
             except ValueError:
                 says = f"can't be changed by {self.change}=: what stands there is not right"
                 raise self._refuse(says) from None
             # Windows are sets of minutes: adding is the union and removing the difference, whatever
             # the entries in the file.
             if self.change == "+":
-                week = {day: union([*now.get(day, ()), *wish.get(day, ())]) for day in now | wish}
+                week = {
+                    day: union([*now.get(day, ()), *wanted.get(day, ())]) for day in now | wanted
+                }
             else:
-                week = {day: without(spans, wish.get(day, ())) for day, spans in now.items()}
+                week = {day: without(spans, wanted.get(day, ())) for day, spans in now.items()}
             if week == now:
                 verb = "open already" if self.change == "+" else "not open"
                 raise self._refuse(f'has "{text}" {verb}: it is {week_text(now)}')
             if not any(week.values()):
                 raise self._refuse("must leave a time in which somebody may be called")
         self.windows = week_text(week)
-        return planted(windows_of(week), self.origin)
+        return windows_of(week)
 
     # -- caller IDs -------------------------------------------------------------------------------
 
-    def _caller_ids(self, value: Node) -> Node:
+    def _caller_ids(self) -> object:
         """Return numbers as texts; a count becomes existing or made-up numbers."""
-        if isinstance(value, SequenceNode):
-            value.items = [self._number(item) for item in value.items]
-            return value
-        if self.change or not (isinstance(value, ScalarNode) and type(value.value) is int):
-            return self._number(value)
-        count = value.value
+        given, count = self.value, self.value.value
+        if isinstance(count, list):
+            return [_number(item) for item in given.items()]
+        if self.change or type(count) is not int:
+            return _number(given)
         # YAML 1.2 reads 021000001 as the integer 21000001; the text still shows that a phone number
         # was meant.
-        if value.text.startswith("0") and count:
+        if given.written.startswith("0") and count:
             raise self._refuse(
-                f'must be a list of numbers, ["{value.text}"], or how many of them: 3, for instance'
+                f'must be a list of numbers, ["{given.written}"], or how many of them: 3, for '
+                "instance"
             )
         if not 1 <= count <= _MOST_CALLER_IDS:
             raise self._refuse(f"must be 1 to {_MOST_CALLER_IDS:,} caller IDs, not {count}")
-        block = Cursor.root(self.root).at(*self.keys[:2], "callerIds")
-        owned = [_shown(item.node) for item in block.items() if item.node is not None]
-        own = [_shown(item) for item in self._list().items]
+        block = self._root.at(*self.target.path[:2], "callerIds")
+        owned = [str(_number(item)) for item in block.items()]
         # Numbers in use are kept first, so that fewer or more numbers change as little as possible.
-        known = list(dict.fromkeys([*own, *owned]))
+        known = list(dict.fromkeys([*map(str, map(_number, self.target.items())), *owned]))
         made = (number for k in range(1, 2 * _MOST_CALLER_IDS)
                 if (number := made_up_phone(k)) not in known)  # fmt: skip
         numbers = [*known, *(next(made) for _ in range(len(known), count))][:count]
         missing = [number for number in numbers if number not in owned]
         # A campaign may only call from numbers of its organization, so that made-up ones are added
         # there too.
-        if missing and block.path != self.keys:
-            above = ".".join(map(str, block.path))
-            put_in(planted([*owned, *missing], self.origin), above, self.root, self.origin)
+        if missing and block.path != self.target.path:
+            block.document.put(block.path, [*owned, *missing], _origin(self.override))
         self.caller_ids = tuple(numbers)
-        return planted(numbers, self.origin)
-
-    def _number(self, item: Node) -> Node:
-        """Return a phone number as text, without requiring the quotes that a file needs."""
-        if isinstance(item, ScalarNode) and type(item.value) is int:
-            return ScalarNode(item.location, item.text, item.text)
-        return item
+        return numbers
 
 
-def _text(node: Node) -> str | None:
-    value = node.value if isinstance(node, ScalarNode) else None
-    return value if isinstance(value, str) else None
+def _number(item: Cursor) -> object:
+    """Return a phone number as text, without requiring the quotes that a file needs."""
+    return item.written if type(item.value) is int else item.value
 
 
-def _is_same(item: Node, unwanted: Node) -> bool:
-    """Return True if an item has this value, or this name."""
-    return plain(item) == plain(unwanted) or _shown(item) == _shown(unwanted)
+def _several(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
-def _shown(item: Node) -> str:
-    """Return an item's name, or its text."""
-    return item.text if isinstance(item, ScalarNode) else (_name(item) or str(plain(item)))
+def _shown(item: Any) -> str:
+    """Return an item's name, or its text; items with equal ones are taken for the same."""
+    name = item.get("name") if isinstance(item, dict) else None
+    return str(item if name is None else name)
 
 
-def _week(node: Node | None) -> Week:
+def _week(windows: Cursor) -> Week:
     """Return the week of `timeWindows`; the default week if there are none."""
-    windows: Iterable[DayWindows] = DEFAULT_TIME_WINDOWS
-    if node is not None:
-        items = plain(node)
+    read: Iterable[DayWindows] = DEFAULT_TIME_WINDOWS
+    if windows.exists:
         try:
-            windows = [DayWindows.model_validate(item) for item in _several(items)]
+            read = [DayWindows.model_validate(item) for item in _several(windows.value)]
         except ValidationError:
             says = "must be days and times such as Mon-Fri 09:00-19:00, or a list as in the file"
             raise ValueError(says) from None
     week: Week = {}
-    for item in windows:
+    for item in read:
         spans = [(span.start_minute, span.end_minute) for span in item.time]
         week[item.day_of_week] = union([*week.get(item.day_of_week, ()), *spans])
     return week
 
 
-def _several(items: object) -> Iterator[object]:
-    yield from items if isinstance(items, list) else [items]
-
-
-def _value(text: str, origin: Location) -> Node:
+def _value(text: str, origin: Location) -> Cursor:
+    """Return the YAML value of an override."""
     if not text.strip():
-        return ScalarNode(origin, "", None)
+        return Document.of(None, origin).root
     try:
         found = Problems(origin.file)
         value = parse_yaml(text, origin.file, found)
         found.raise_if_any()
     except ScenarioError as error:
         raise _refused(origin, "", error.problems[0].message) from None
-    _move(value, origin)
-    return value
+    return value.root
 
 
-def _move(node: Node, origin: Location) -> None:
-    """Set the override as the location of a value and its parts."""
-    node.location = origin
-    if isinstance(node, SequenceNode):
-        for item in node.items:
-            _move(item, origin)
-    elif isinstance(node, MappingNode):
-        for entry in node.entries.values():
-            entry.location = origin
-            _move(entry.node, origin)
+def _target(parts: list[str], root: Cursor, origin: Location) -> Cursor:
+    """Return the position of a path, whose last parts need not exist."""
+    cursor, done = root, 0
+    while done < len(parts):
+        if isinstance(cursor.value, list):
+            index, taken = _item(cursor, parts[done:], origin)
+            cursor, done = cursor.at(index), done + taken
+            continue
+        # Longest first, because a key such as funnel.Promised contains dots.
+        ends = range(len(parts), done, -1)
+        known = dict(cursor.entries())
+        end = next((end for end in ends if ".".join(parts[done:end]) in known), done + 1)
+        cursor, done = cursor.at(".".join(parts[done:end])), end
+    return cursor
 
 
-def _step(
-    node: Node, parts: list[str], done: int, value: Node, origin: Location
-) -> tuple[Node, int]:
-    """Descend by one key or item; at the end of the path, put the value there."""
-    here = ".".join(parts[:done])
-    if isinstance(node, SequenceNode):
-        index, taken = _item(node, parts, done, origin)
-        last = done + taken == len(parts)
-        node.items[index] = value if last else _own(node.items[index])
-        return node.items[index], done + taken
-    if not isinstance(node, MappingNode):
-        says = f"{here} is a single value: nothing is below it"
-        raise _refused(origin, here, says)
-    upto = _key_end(node, parts, done)
-    key, last = ".".join(parts[done:upto]), upto == len(parts)
-    entry = node.entries.get(key)
-    # A key without a value, as a commented-out block leaves it, counts as absent.
-    missing = entry is None or (isinstance(entry.node, ScalarNode) and entry.node.value is None)
-    if last or entry is None or missing:
-        entry = MappingEntry(origin, value if last else MappingNode(origin))
-    node.entries[key] = MappingEntry(entry.location, entry.node if last else _own(entry.node))
-    return node.entries[key].node, upto
-
-
-def _key_end(node: MappingNode, parts: list[str], done: int) -> int:
-    """Return the index of the part at which the next key ends."""
-    # Longest first, because a key such as funnel.Promised contains dots.
-    ends = range(len(parts), done, -1)
-    return next((end for end in ends if ".".join(parts[done:end]) in node.entries), done + 1)
-
-
-def _own(node: Node) -> Node:
-    """Return a shallow copy of a node, so that other aliases of it do not change."""
-    if isinstance(node, SequenceNode):
-        return SequenceNode(node.location, list(node.items))
-    if isinstance(node, MappingNode):
-        return MappingNode(node.location, dict(node.entries))
-    return node
-
-
-def _item(node: SequenceNode, parts: list[str], done: int, origin: Location) -> tuple[int, int]:
+def _item(listed: Cursor, parts: list[str], origin: Location) -> tuple[int, int]:
     """Return the index of the next item in the path, and the number of parts in its name."""
-    part, here = parts[done], ".".join(parts[:done])
+    part, here, count = parts[0], ".".join(map(str, listed.path)), len(listed.value)
     if part.isascii() and part.isdigit() and len(part) < 10:
-        if int(part) < len(node.items):
+        if int(part) < count:
             return int(part), 1
-        says = f"{here}.{part} is not there: {here} has {_count(len(node.items))}"
+        items = f"items 0 to {count - 1}" if count else "no items"
+        says = f"{here}.{part} is not there: {here} has {items}"
         raise _refused(origin, f"{here}.{part}", says)
-    names = [_name(item) for item in node.items]
+    names = [item.at("name").text for item in listed.items()]
     # Longest first, because names of items may contain dots.
-    for end in range(len(parts), done, -1):
-        name = ".".join(parts[done:end])
+    for taken in range(len(parts), 0, -1):
+        name = ".".join(parts[:taken])
         if names.count(name) > 1:
             says = f"{here}.{name} is ambiguous: several items have this name; use the index"
             raise _refused(origin, f"{here}.{name}", says)
         if name in names:
-            return names.index(name), end - done
+            return names.index(name), taken
     known = ", ".join(name for name in names[:10] if name is not None)
     says = f"{here} has no item named {part}" + (f"; there are {known}" if known else "")
     raise _refused(origin, f"{here}.{part}", says)
 
 
-def _count(items: int) -> str:
-    return "no items" if not items else f"items 0 to {items - 1}"
-
-
-def _name(item: Node) -> str | None:
-    entry = item.entries.get("name") if isinstance(item, MappingNode) else None
-    return entry.node.text if entry is not None and isinstance(entry.node, ScalarNode) else None
+def _origin(override: str) -> Location:
+    return Location(f"--set {override}")
 
 
 def _refused(origin: Location, path: str, says: str) -> ScenarioError:

@@ -30,7 +30,7 @@ from dialsim.scenario.campaign import (
     RecipientsFile,
     contradiction,
 )
-from dialsim.scenario.document import Cursor, MappingNode, SourceFolder
+from dialsim.scenario.document import Cursor, SourceFolder
 from dialsim.scenario.done_list import DoneList, read_done
 from dialsim.scenario.error_text import behind, quoting
 from dialsim.scenario.fields import (
@@ -627,7 +627,7 @@ def _read_file(
 def _check_params(block: Cursor, schema: ParamsSchema, problems: Problems) -> None:
     params = block.at("agentParams")
     values = params.value if params.exists else {}
-    if not isinstance(values, dict) or not isinstance(block.node, MappingNode):
+    if not isinstance(values, dict):
         return
     where = ".".join(map(str, params.path))
     for fault in check_agent_params(schema, values):
