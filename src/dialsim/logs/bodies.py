@@ -10,13 +10,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import orjson
 import pandas as pd
 import pyarrow as pa
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
+from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 from numpy.typing import NDArray
 from pyarrow import compute
@@ -131,36 +131,36 @@ class Settings:
         }  # fmt: skip
 
 
-class Row(NamedTuple):
-    """A body; the fields are the columns of a chunk.
+COLUMNS: dict[str, Any] = {
+    "line": pa.int64(),
+    "sent_at": pa.int64(),
+    "post": pa.int32(),
+    "response": pa.int32(),
+    "received": pa.bool_(),
+    "call_id": pa.large_string(),
+    "session": pa.int64(),
+    "status": pa.int8(),
+    "started_at": pa.int64(),
+    "ended_at": pa.int64(),
+    "duration_ms": pa.int64(),
+    "tel": pa.large_string(),
+    "person": pa.int64(),
+    "shown_attempts": pa.int32(),
+    "shown_status": pa.int8(),
+    "setting": pa.int32(),
+    "agent": pa.int32(),
+    "shape": pa.int32(),
+    "result": pa.int8(),
+    "funnel": pa.large_string(),
+    "fields": pa.large_string(),
+    "digest": pa.int64(),
+    "marks": pa.int32(),
+}
+"""Columns of bodies; `row` returns their values in this order.
 
-    `session`, `person` and `digest` are texts here and hashes (`hashes`) in the chunk.
-    """
-
-    line: int
-    sent_at: str | None
-    post: int
-    response: int
-    received: bool
-    call_id: str
-    session: str | None
-    status: int
-    started_at: str | None
-    ended_at: str | None
-    duration_ms: int
-    tel: str | None
-    person: bytes | None
-    shown_attempts: int
-    shown_status: int
-    setting: int
-    agent: int
-    shape: int
-    result: int
-    funnel: str | None
-    fields: str | None
-    digest: bytes | None
-    marks: int
-
+Instants are texts in rows and ms in columns; `session`, `person` and `digest` are texts in rows and
+hashes (`hashes`) in columns, since a column of texts takes several times the memory.
+"""
 
 Shape = tuple[tuple[str, str], ...]
 """Keys of `agentParams`, each with the type of its value: text, number, boolean, null, other."""
@@ -254,7 +254,34 @@ class _Entry(Struct, gc=False, rename={"sent": "sentAt", "got": "receivedAt"}):
     received: Any = None
 
 
+_Count = Annotated[int, Meta(ge=0, lt=2**31)] | None
+
+
+class _Span(Struct):
+    start: str
+    end: str
+
+
+class _Day(Struct, rename="camel"):
+    day_of_week: int
+    time: list[_Span]
+
+
+class _Campaign(Struct, rename="camel"):
+    id: Annotated[str, Meta(min_length=1)]
+    name: Any = UNSET
+    status: Any = None
+    max_attempts: _Count = None
+    max_concurrent_calls: _Count = None
+    retry_interval: _Count = None
+    schedule_start_at: str | None = None
+    schedule_end_at: str | None = None
+    schedule_date_time_window: list[_Day] | None = None
+    sip_account_id: Any = None
+
+
 _ENTRY = Decoder(_Entry)
+_CAMPAIGN = Decoder(_Campaign)
 _AROUND = frozenset(_Entry.__struct_encode_fields__) - {"body", "payload", "type"}
 _PAYLOAD_KEYS = frozenset(_Payload.__struct_encode_fields__)
 _STATUS_CODES = {status.value: code for code, status in enumerate(STATUSES)}
@@ -336,8 +363,11 @@ def _payload_of(entry: object) -> Mapping[str, Any]:
     return payload
 
 
-def row(line: int, text: bytes, known: Dictionary) -> Row:
-    """Parse one entry of a log. Raises Damaged, with the location and the reason."""
+def row(line: int, text: bytes, known: Dictionary) -> tuple[Any, ...]:
+    """Parse one entry of a log into the values of `COLUMNS`.
+
+    Raises Damaged, with the location and the reason.
+    """
     entry, payload = _decoded(text, known)
     call, recipient = payload.call, payload.recipient
     call_id = call.id
@@ -376,7 +406,7 @@ def row(line: int, text: bytes, known: Dictionary) -> Row:
     result, funnel, fields, digest, result_marks = _result(bytes(payload.call_result))
     # Only an object around the body can carry the time and the response of a POST.
     wrapped = entry.body is not UNSET
-    return Row(
+    return (
         line,
         _sent_at(entry) if wrapped else None,
         _whole(entry.attempt, 0) if wrapped else 0,
@@ -530,75 +560,50 @@ def _setting(payload: _Payload, known: Dictionary) -> int:
     text = bytes(payload.campaign)
     code = known.setting_texts.get(text)
     if code is None:
-        campaign = orjson.loads(text)
-        _object({"campaign": campaign}, "campaign")
+        settings = _settings(text, payload.campaign_name)
+        key = orjson.dumps(orjson.loads(text))
         # Equal settings in different white space must not become two settings.
-        key = orjson.dumps(campaign)  # normalizes white space
-        code = known.settings.get(key)
-        if code is None:
-            code = len(known.known_settings)
-            known.known_settings.append(_settings(campaign, payload.campaign_name))
-            known.settings[key] = code
+        code = known.settings.setdefault(key, len(known.known_settings))
+        if code == len(known.known_settings):
+            known.known_settings.append(settings)
         known.setting_texts[text] = code
     return code
 
 
-def _settings(campaign: Mapping[str, Any], campaign_name: object) -> Settings:
-    identifier = campaign.get("id")
-    if not isinstance(identifier, str) or not identifier:
-        raise Damaged(f"payload.campaign.id: is {_shown(identifier)} and no id")
-    name = campaign.get("name", campaign_name)
-
-    def number(key: str) -> int | None:
-        value = campaign.get(key)
-        if value is None:
-            return None
-        if _whole(value, -1) < 0:
-            raise Damaged(f"payload.campaign.{key}: {_shown(value)} is no whole number")
-        return int(value)
-
-    def instant(key: str) -> int | None:
-        value = campaign.get(key)
-        if value is None:
-            return None
-        try:
-            return parse_instant(value)
-        except (TypeError, ValueError):
-            raise Damaged(f"payload.campaign.{key}: {_shown(value)} is no instant") from None
-
-    return Settings(
-        id=identifier,
-        name=name if isinstance(name, str) else None,
-        status=campaign.get("status") if isinstance(campaign.get("status"), str) else None,
-        max_attempts=number("maxAttempts"),
-        max_concurrent_calls=number("maxConcurrentCalls"),
-        retry_interval=number("retryInterval"),
-        start_at=instant("scheduleStartAt"),
-        end_at=instant("scheduleEndAt"),
-        windows=_windows(campaign.get("scheduleDateTimeWindow")),
-        sip_account_id=campaign.get("sipAccountId"),
-    )
-
-
-def _windows(days: object) -> tuple[WeekdayRange, ...] | None:
-    if days is None:
-        return None
+def _settings(text: bytes, campaign_name: object) -> Settings:
     try:
-        return tuple(
-            WeekdayRange(int(day["dayOfWeek"]), _minute(span["start"]), _minute(span["end"]))
-            for day in days  # type: ignore[attr-defined]
-            for span in day["time"]
+        found = _CAMPAIGN.decode(text)
+        days = found.schedule_date_time_window
+        windows = [
+            WeekdayRange(day.day_of_week, _minute(span.start), _minute(span.end))
+            for day in days or ()
+            for span in day.time
+        ]
+        name = campaign_name if found.name is UNSET else found.name
+        return Settings(
+            id=found.id,
+            name=_name(name),
+            status=_name(found.status),
+            max_attempts=found.max_attempts,
+            max_concurrent_calls=found.max_concurrent_calls,
+            retry_interval=found.retry_interval,
+            start_at=_parsed(found.schedule_start_at),
+            end_at=_parsed(found.schedule_end_at),
+            windows=None if days is None else tuple(windows),
+            sip_account_id=found.sip_account_id,
         )
-    except (TypeError, KeyError, ValueError, AttributeError):
-        raise Damaged(
-            f"payload.campaign.scheduleDateTimeWindow: {_shown(days)} has no days with times"
-        ) from None
+    except (DecodeError, ValueError) as error:
+        raise Damaged(f"payload.campaign: {error}") from None
+
+
+def _parsed(value: str | None) -> int | None:
+    return None if value is None else parse_instant(value)
 
 
 def _minute(text: str) -> int:
     hour, minute = text.split(":")
     if not (0 <= int(hour) <= 24 and 0 <= int(minute) < 60):
-        raise ValueError(text)
+        raise ValueError(f"{_shown(text)} is no time of day")
     return int(hour) * 60 + int(minute)
 
 

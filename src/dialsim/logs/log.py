@@ -24,13 +24,13 @@ from pyarrow import compute
 from dialsim.conformance.calls import STATUSES
 from dialsim.errors import LogError
 from dialsim.logs.bodies import (
+    COLUMNS,
     NO_INSTANT,
     OUTCOMES,
     RESULTS,
     Damaged,
     Dictionary,
     Mark,
-    Row,
     Settings,
     Shape,
     hashes,
@@ -40,8 +40,7 @@ from dialsim.logs.bodies import (
 from dialsim.logs.call_table import call_table, table_in
 from dialsim.logs.entries import (
     Chunk,
-    FileLines,
-    LinesOfFile,
+    LineRange,
     Progress,
     Source,
     database_source,
@@ -164,7 +163,7 @@ def read_log(
     True
     """
     if not isinstance(source, str | Path):
-        return _of_table(call_table(source, "the table"), "the table", "table")
+        return _of_table(call_table(source, "the table"), _log_of(iter(()), "the table", "table"))
     if is_database(source):
         return _read(database_source(str(source), table, column, query, progress))
     if table is not None or query is not None:
@@ -173,14 +172,12 @@ def read_log(
     if path.is_dir():
         return _read_folder(path, progress)
     if column is None and (calls := table_in(path)) is not None:
-        return _of_table(call_table(calls, str(path)), str(path), "table")
+        return _of_table(call_table(calls, str(path)), _log_of(iter(()), str(path), "table"))
     return _read(file_source(path, column, progress))
 
 
 def _read(source: Source) -> Log:
-    builder = _Builder()
-    builder.read(source.chunks)
-    log = builder.log(source.name, source.form)
+    log = _log_of(source.chunks, source.name, source.form)
     if not len(log.calls):
         reasons = "".join(f"\n  line {line}: {reason}" for line, reason in log.damages[:3])
         raise LogError(f"{source.name}: no body of a CALL_RESULT webhook in it{reasons}")
@@ -213,12 +210,10 @@ def _no_collection() -> Iterator[None]:
 @_no_collection()
 def _part(chunk: Chunk) -> _Part:
     """Parse a chunk of entries, in any process."""
-    rows: list[Row] = []
+    rows: list[tuple[Any, ...]] = []
     damages: list[Damage] = []
     known = Dictionary()
-    if isinstance(chunk, LinesOfFile):
-        chunk = chunk.read()
-    entries, lines = chunk.entries() if isinstance(chunk, FileLines) else (chunk, 0)
+    entries, lines = chunk.read() if isinstance(chunk, LineRange) else (chunk, 0)
     for line, entry in entries:
         try:
             if isinstance(entry, Damaged):
@@ -229,7 +224,7 @@ def _part(chunk: Chunk) -> _Part:
         except (Damaged, RecursionError) as error:
             damages.append(Damage(line, str(error)))
     # Not strict: without rows there are no columns at all.
-    columns: dict[str, Any] = dict(zip(Row._fields, zip(*rows, strict=True), strict=False))
+    columns: dict[str, Any] = dict(zip(COLUMNS, zip(*rows, strict=True), strict=False))
     wrong: dict[int, str] = {}
     for name, place in _INSTANT_PLACES.items():
         columns[name], reasons = instants(columns.get(name, ()))
@@ -237,10 +232,10 @@ def _part(chunk: Chunk) -> _Part:
     for name in _HASHED:
         columns[name] = hashes(columns.get(name, ()))
     batch = pa.RecordBatch.from_pydict(
-        {name: pa.array(columns.get(name, ()), kind) for name, kind in _COLUMNS.items()}
+        {name: pa.array(columns.get(name, ()), kind) for name, kind in COLUMNS.items()}
     )
     if wrong:
-        damages += [Damage(rows[index].line, reason) for index, reason in wrong.items()]
+        damages += [Damage(rows[index][0], reason) for index, reason in wrong.items()]
         kept = np.ones(len(rows), dtype=bool)
         kept[[*wrong]] = False
         batch = batch.filter(pa.array(kept))
@@ -282,67 +277,51 @@ _INSTANT_PLACES = {"sent_at": "at", "started_at": "payload.call.callStartedAt",
 _HASHED = ("session", "person", "digest")
 
 
-class _Builder:
-    """Collects bodies chunk by chunk in compact columns."""
+def _log_of(chunks: Iterator[Chunk], source: str, form: str) -> Log:
+    """Return the log of bodies, collected chunk by chunk in compact columns."""
+    known, damages, damaged, before = Dictionary(), list[Damage](), 0, 0
+    pieces: dict[str, list[pa.Array]] = {name: [] for name in COLUMNS}
+    for count, part in enumerate(_parts(chunks), 1):
+        damaged += len(part.damages)
+        damages += [
+            Damage(before + line, reason)
+            for line, reason in part.damages[: KEPT_DAMAGES - len(damages)]
+        ]
+        # Each chunk numbers its settings and agents from 0; here they are renumbered.
+        known.unknown_fields.update(part.known.unknown_fields)
+        codes = known.taken_in(part.known)
+        for name, own in zip(COLUMNS, part.columns, strict=True):
+            if name == "line":
+                column = compute.add(own, before)
+            elif name in codes:
+                column = pa.array(codes[name], pa.int32()).take(own)
+            else:
+                column = own
+            pieces[name].append(column)
+            if count % TOGETHER == 0:
+                together = pa.concat_arrays(pieces[name][-TOGETHER:], _memory())
+                pieces[name][-TOGETHER:] = [together]
+        before += part.lines
 
-    def __init__(self) -> None:
-        self._known = Dictionary()
-        self._columns: dict[str, list[pa.Array]] = {name: [] for name in _COLUMNS}
-        self._damages: list[Damage] = []
-        self._damaged = 0
-
-    def read(self, chunks: Iterator[Chunk]) -> None:
-        """Read the entries of a source."""
-        before = 0
-        for count, part in enumerate(_parts(chunks), 1):
-            self._damaged += len(part.damages)
-            self._damages += [
-                Damage(before + line, reason)
-                for line, reason in part.damages[: KEPT_DAMAGES - len(self._damages)]
-            ]
-            # Each chunk numbers its settings and agents from 0; here they are renumbered.
-            self._known.unknown_fields.update(part.known.unknown_fields)
-            codes = self._known.taken_in(part.known)
-            for name, column in zip(_COLUMNS, part.columns, strict=True):
-                if name == "line":
-                    taken = compute.add(column, before)
-                elif name in codes:
-                    taken = pa.array(codes[name], pa.int32()).take(column)
-                else:
-                    taken = column
-                pieces = self._columns[name]
-                pieces.append(taken)
-                if count % TOGETHER == 0:
-                    pieces[-TOGETHER:] = [pa.concat_arrays(pieces[-TOGETHER:], _memory())]
-            before += part.lines
-
-    def _taken(self, name: str) -> pa.ChunkedArray:
-        """Return a column and release it."""
-        return pa.chunked_array(self._columns.pop(name), _COLUMNS[name])
-
-    def log(self, source: str, form: str) -> Log:
-        """Return the log of everything read; the builder is empty afterwards."""
-        settings = tuple(self._known.known_settings)
-        agents = list(self._known.agents)
-        calls_of, ids = _encoded(self._taken("call_id"))
-        texts: dict[str, Any] = {}
-        columns = {"call": calls_of}
-        for name in _COLUMNS:
-            if name in _TEXTS:
-                columns[name], texts[name] = _encoded(self._taken(name))
-            elif name in self._columns:
-                columns[name] = self._taken(name).to_numpy()
-        bodies = pd.DataFrame(columns, copy=False)
-        campaigns, of_body = _campaigns(bodies, settings, agents)
-        bodies["campaign"] = of_body
-        bodies["repeats"] = _repeats(bodies)
-        calls = _calls(bodies, ids, texts)
-        return Log(
-            source=source, form=form, calls=calls, bodies=bodies, campaigns=campaigns,
-            settings=settings, agents=tuple(agents), shapes=tuple(self._known.shapes),
-            damages=tuple(sorted(self._damages)), damaged=self._damaged,
-            unknown_fields=self._known.unknown_fields,
-        )  # fmt: skip
+    texts: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
+    for name, kind in COLUMNS.items():
+        # Taken out, so that a column of texts is released before the next one is encoded
+        column = pa.chunked_array(pieces.pop(name), kind)
+        if name in _TEXTS:
+            columns[name], texts[name] = _encoded(column)
+        else:
+            columns[name] = column.to_numpy()
+    columns["call"] = columns.pop("call_id")
+    bodies = pd.DataFrame(columns, copy=False)
+    settings, agents = tuple(known.known_settings), tuple(known.agents)
+    campaigns, bodies["campaign"] = _campaigns(bodies, settings, agents)
+    bodies["repeats"] = _repeats(bodies)
+    return Log(
+        source=source, form=form, calls=_calls(bodies, texts), bodies=bodies, campaigns=campaigns,
+        settings=settings, agents=agents, shapes=tuple(known.shapes),
+        damages=tuple(sorted(damages)), damaged=damaged, unknown_fields=known.unknown_fields,
+    )  # fmt: skip
 
 
 def _memory() -> pa.MemoryPool:
@@ -360,38 +339,13 @@ def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
     return codes.astype(np.int32, copy=False), encoded.dictionary
 
 
-_TEXTS = ("tel", "funnel", "fields")
-_COLUMNS: dict[str, Any] = {
-    "line": pa.int64(),
-    "sent_at": pa.int64(),
-    "post": pa.int32(),
-    "response": pa.int32(),
-    "received": pa.bool_(),
-    "call_id": pa.large_string(),
-    "session": pa.int64(),
-    "status": pa.int8(),
-    "started_at": pa.int64(),
-    "ended_at": pa.int64(),
-    "duration_ms": pa.int64(),
-    "tel": pa.large_string(),
-    "person": pa.int64(),
-    "shown_attempts": pa.int32(),
-    "shown_status": pa.int8(),
-    "setting": pa.int32(),
-    "agent": pa.int32(),
-    "shape": pa.int32(),
-    "result": pa.int8(),
-    "funnel": pa.large_string(),
-    "fields": pa.large_string(),
-    "digest": pa.int64(),
-    "marks": pa.int32(),
-}
+_TEXTS = ("call_id", "tel", "funnel", "fields")
 
 
 def _campaigns(
     bodies: pd.DataFrame,
     settings: tuple[Settings, ...],
-    agents: list[tuple[str | None, str | None]],
+    agents: tuple[tuple[str | None, str | None], ...],
 ) -> tuple[tuple[Campaign, ...], NDArray[np.int32]]:
     """Return the campaigns by first appearance, and the campaign of each body."""
     codes: dict[str, int] = {}
@@ -415,7 +369,7 @@ def _repeats(bodies: pd.DataFrame) -> NDArray[np.bool_]:
     return repeats
 
 
-def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFrame:
+def _calls(bodies: pd.DataFrame, texts: dict[str, Any]) -> pd.DataFrame:
     """Return a row per call; of several bodies the last one counts.
 
     Visible values take precedence over masked ones, and a good result over a fallback (section
@@ -469,7 +423,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
         {
             "campaign": campaign,
             "setting": bodies["setting"].to_numpy()[first],
-            "call_id": pd.array(ids, dtype="str"),
+            "call_id": pd.array(texts["call_id"], dtype="str"),
             "line": bodies["line"].to_numpy()[first],
             "recipient": pd.arrays.IntegerArray(recipient, recipient < 0),
             "tel": _texts(bodies["tel"].to_numpy()[seen], texts["tel"]),
@@ -567,41 +521,34 @@ def _read_folder(folder: Path, progress: Progress | None) -> Log:
                 f"{folder}: no log in this folder: it has neither {_FOLDER_FILE} nor webhooks.jsonl"
             )
         return read_log(webhooks, progress=progress)
-    builder = _Builder()
-    if webhooks is not None:
-        builder.read(file_source(webhooks, None, progress).chunks)
-    return _of_table(_read_table(table_path), str(folder), "run", builder)
+    table = table_in(table_path)
+    lacks = {"organization", "campaign", "recipient", *_TABLE}.difference(
+        () if table is None else table.column_names
+    )
+    if table is None or lacks:
+        raise LogError(f"{table_path}: no table of calls (without {', '.join(sorted(lacks))})")
+    chunks = iter(()) if webhooks is None else file_source(webhooks, None, progress).chunks
+    bodies = _log_of(chunks, str(folder), "run")
+    return _of_table(call_table(table, str(table_path)), bodies)
 
 
-def _of_table(table: pd.DataFrame, source: str, form: str, builder: _Builder | None = None) -> Log:
-    """Return the log of a table of calls, with the bodies that a builder has read."""
+def _of_table(table: pd.DataFrame, log: Log) -> Log:
+    """Return the log of a table of calls, with the bodies in `log`."""
     known = table["status"].isin([one.value for one in STATUSES])
-    if form == "table":
+    if log.form == "table":
         known |= table["status"].isna()
     wrong = [
         Damage(row + 1, f"status: {str(table['status'][row])!r} is no status")
         for row in np.flatnonzero(~known).tolist()
     ]
-    log = (builder or _Builder()).log(source, form)
-    damages = (*log.damages, *wrong)[:KEPT_DAMAGES]
-    log = replace(log, damages=damages, damaged=log.damaged + len(wrong))
     joined = _joined(log, table[known].reset_index(drop=True))
-    known_columns = joined.calls.columns
-    if form == "table":
-        known_columns = known_columns[joined.calls.notna().any()]
-    return replace(joined, form=form, columns=frozenset(known_columns))
-
-
-def _read_table(path: Path) -> pd.DataFrame:
-    """Read the table of calls of a run. Raises LogError if it is none."""
-    try:
-        table = pd.read_parquet(path, columns=["organization", "campaign", "recipient", *_TABLE])
-    except (OSError, ValueError) as error:
-        raise LogError(f"{path}: no table of calls ({str(error).splitlines()[0]})") from error
-    for name, ours in _TABLE.items():
-        if ours.endswith("_at") and not isinstance(table[name].dtype, pd.DatetimeTZDtype):
-            raise LogError(f"{path}: no table of calls ({name} has no instants with a time zone)")
-    return table.assign(position=table["recipient"], tel=None)
+    columns = joined.calls.columns
+    if log.form == "table":
+        columns = columns[joined.calls.notna().any()]
+    return replace(
+        joined, columns=frozenset(columns), damages=(*log.damages, *wrong)[:KEPT_DAMAGES],
+        damaged=log.damaged + len(wrong),
+    )  # fmt: skip
 
 
 def _joined(log: Log, table: pd.DataFrame) -> Log:
@@ -610,35 +557,26 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
     has_body = of_call >= 0
     pairs = pd.MultiIndex.from_frame(table[["organization", "campaign"]].astype("str").fillna(""))
     codes, kinds = pairs.factorize()
-    of_calls = log.calls["campaign"].to_numpy()
+    # Row -1 is none: calls without a body get nulls
+    shown = log.calls.reindex(of_call).reset_index(drop=True)
     campaigns = []
     for code, (organization, name) in enumerate(kinds):
-        rows = np.flatnonzero((codes == code) & has_body)
-        known = log.campaigns[of_calls[of_call[rows[0]]]] if len(rows) else None
-        one = known or Campaign(None, name or None, None, None)
+        own = shown["campaign"][(codes == code) & has_body]
+        one = Campaign(None, name or None, None, None)
+        one = one if own.empty else log.campaigns[int(own.iloc[0])]
         campaigns.append(replace(one, organization=organization or None))
     people = pd.MultiIndex.from_arrays([codes, table["recipient"]]).factorize()[0]
 
-    def from_bodies(name: str) -> Any:
-        values = log.calls[name].take(np.where(has_body, of_call, 0)) if len(log.calls) else None
-        if values is None:
-            return log.calls[name].reindex(range(len(table)))
-        values = values.reset_index(drop=True)
-        return values.where(has_body)
-
-    def number(name: str, otherwise: int = 0) -> NDArray[Any]:
-        known = log.calls[name].to_numpy()
-        values = np.full(len(table), otherwise, dtype=known.dtype)
-        values[has_body] = known[of_call[has_body]]
-        return values
+    def number(name: str, otherwise: int = 0) -> Any:
+        return shown[name].where(has_body, otherwise).astype(log.calls[name].dtype)
 
     calls = pd.DataFrame(
         {
             "campaign": codes.astype(np.int32),
             "setting": number("setting", -1),
             "recipient": pd.array(people, dtype="Int64"),
-            "tel": from_bodies("tel") if table["tel"].isna().all() else table["tel"],
-            **{name: from_bodies(name) for name in ("fields", "sent_at")},
+            "tel": shown["tel"] if table["tel"].isna().all() else table["tel"],
+            **{name: shown[name] for name in ("fields", "sent_at")},
             **{
                 name: number(name)
                 for name in ("line", "bodies", "re_analyses", "received", "masked")
