@@ -17,7 +17,7 @@ import pytest
 from cli.program import dialsim
 from dialsim.errors import LogError
 from dialsim.logs.log import Log, read_log
-from logs.good_log import Entry, entries, written
+from logs.good_log import SKETCH, Entry, entries, written
 from logs.test_log import PLAIN
 
 pytest.importorskip("sqlalchemy")
@@ -93,10 +93,10 @@ def test_a_row_that_fails_late_ends_the_reading(
     ("asked", "said"),
     [
         ({}, r"name a table \(--table\) or a query \(--query\); it has other, webhooks, of_res"),
-        ({"table": "hooks"}, "no table 'hooks'; there are other, webhooks, of_results"),
+        ({"table": "hooks"}, "no table 'hooks'; it has other, webhooks, of_results"),
         ({"table": "webhooks", "column": "payload"},
          "table webhooks: no column 'payload'; there are 'id', 'kind', 'body', 'raw'"),
-        ({"table": "other"}, "no column of other has texts, JSON or bytes; it has n"),
+        ({"table": "other"}, "no body of a CALL_RESULT webhook in it"),
         ({"table": "other", "column": "n"}, "no body of a CALL_RESULT webhook in it"),
         ({"table": "a", "query": "select 1"}, "not both"),
         ({"query": "select body from webhooks", "column": "body"}, "--column is for tables"),
@@ -158,7 +158,8 @@ def test_commands_read_databases(file: Path, tmp_path: Path) -> None:
 
 def test_a_database_is_compared_with_a_file(file: Path, good: list[Entry], tmp_path: Path) -> None:
     url, beside = f"sqlite:///{file}", written(tmp_path, good)
-    in_table = ("--table", "webhooks", "--replications", "40")
+    (tmp_path / "plan.yaml").write_text(SKETCH.text, encoding="utf-8")
+    in_table = ("--table", "webhooks", "--replications", "40", "--scenario", "plan.yaml")
     done = dialsim("compare-log", url, beside, *in_table, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "No difference" in done.stdout

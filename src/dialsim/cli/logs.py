@@ -286,8 +286,8 @@ def calibrate(
 @click.argument("real", metavar="REAL")
 @click.argument("simulated", metavar="SIMULATED")
 @_scenario_option(
-    "The scenario whose further runs say what is noise; default: the one in the folder "
-    "SIMULATED or REAL, else what is learned from both logs.",
+    "The scenario whose further runs show what is noise; default: the one in the folder "
+    "SIMULATED or REAL.",
 )
 @click.option(
     "--replications",

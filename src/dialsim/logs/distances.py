@@ -20,7 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.log_reader import CALL_STATUSES
-from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET
+from dialsim.interface.instants import (
+    DAY,
+    DAY_NAMES,
+    HOUR,
+    MINUTE,
+    THAI_OFFSET,
+    duration_text,
+    hour_text,
+    minute_text,
+)
 from dialsim.logs.answering import ANSWERED
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.bodies import OUTCOMES as STATUS_OUTCOMES
@@ -47,6 +56,10 @@ _MOST_ATTEMPTS = 10
 _SOONEST = 0.01
 """Quantile of the gaps between attempts that represents the shortest one."""
 _PARTS = (np.arange(99) + 1) / 100.0
+BEGINNING = 10
+"""Number of percentiles that make up the beginning of a log, where random deviations have not added
+up yet.
+"""
 _LARGEST_DAY_DISTANCE = 23.0
 """Distance for a day of the week on which only one log has calls (as in the package)."""
 
@@ -211,14 +224,6 @@ def _histogram(values: Instants) -> Histogram:
     return each.astype(np.float64), counts
 
 
-def gram_text(code: int) -> str:
-    """Format a sequence of outcomes, by its index in `Profile.grams`."""
-    signs = [code // _SIGNS**index % _SIGNS for index in reversed(range(_GRAM))]
-    said = [OUTCOMES[sign - 1] for sign in signs if sign]
-    before = "first " if signs[0] == 0 else ""
-    return f"{before}{', then '.join(said)}{', and no more' if signs[-1] == 0 else ''}"
-
-
 def _grams(outcome: NDArray[np.integer], first: Instants) -> Counts:
     """Count each sequence of `_GRAM` outcomes, with empty ones around each person."""
     empty = np.repeat(first, _GRAM - 1)
@@ -316,11 +321,13 @@ def common_shift(one: Profile, other: Profile) -> float:
 
 
 _Distance = Callable[[Profile, Profile], float]
+_Words = Callable[[Profile, Profile], tuple[str, str, str]]
+"""Part of two logs that a sentence compares, and its value in each of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Distance between logs, with its unit.
+    """Distance between logs, its unit, and the values that a sentence on the difference shows.
 
     `of_people` marks distances that require distinguishable people.
     """
@@ -329,6 +336,7 @@ class Metric:
     name: str
     unit: str
     distance: _Distance
+    words: _Words
     of_people: bool = False
 
     def text(self, value: float) -> str:
@@ -337,6 +345,11 @@ class Metric:
             return f"{value:.3f}"
         whole = not self.unit or value >= 100
         return f"{value:,.0f}" if whole else f"{value:.{1 if value >= 10 else 2}f}"
+
+    def sentence(self, real: Profile, simulated: Profile) -> str:
+        """Return the difference in words."""
+        where, here, there = self.words(real, simulated)
+        return f"{self.name}: {where}{there} in SIMULATED, {here} in REAL"
 
 
 def _hours(name: str) -> _Distance:
@@ -354,25 +367,99 @@ def _values(value: Callable[[Profile], float]) -> _Distance:
     return lambda one, other: float(abs(value(one) - value(other)))
 
 
+def _each(text: Callable[[Profile], str]) -> _Words:
+    """Return words with the same value of both logs."""
+    return lambda one, other: ("", text(one), text(other))
+
+
+def _time(ms: Callable[[Profile], float], when: str = " on average") -> _Words:
+    """Return words with a duration, in steps that noise does not reach."""
+
+    def text(side: Profile) -> str:
+        value = ms(side)
+        step = 100 if value < MINUTE else 1_000 if value < HOUR else MINUTE
+        return duration_text(round(value / step) * step) + when
+
+    return _each(text)
+
+
+def _instant(ms: Callable[[Profile], float]) -> _Words:
+    return _each(lambda side: minute_text(round(ms(side))))
+
+
+def _mean(histogram: Histogram) -> float:
+    """Return the mean of a histogram of hours, in ms."""
+    return float(np.average(histogram[0], weights=histogram[1])) * HOUR
+
+
+def _largest(values: NDArray[Any]) -> tuple[int, ...]:
+    """Return the index of the value furthest from 0."""
+    return tuple(map(int, np.unravel_index(np.abs(values).argmax(), values.shape)))
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}".replace("%", " %")
+
+
+def _outcome_words(one: Profile, other: Profile) -> tuple[str, str, str]:
+    attempt, outcome = _largest(by_attempt(one, other))
+    shares = [side.attempts[attempt] / side.attempts[attempt].sum() for side in (one, other)]
+    here, there = (_share(share[outcome], 1.0) for share in shares)
+    return f"attempts number {attempt + 1} that end with {OUTCOMES[outcome]}: ", here, there
+
+
+def _hour_words(one: Profile, other: Profile) -> tuple[str, str, str]:
+    (hour,) = _largest(by_hour(one, other))
+    here, there = (
+        _share(side.answering[1, hour], side.answering[0, hour]) for side in (one, other)
+    )
+    return f"from {hour_text(hour)}: ", here, there
+
+
+def _week_words(one: Profile, other: Profile) -> tuple[str, str, str]:
+    day, hour = _largest(one.week / one.week.sum() - other.week / other.week.sum())
+    here, there = (_share(side.week[day, hour], side.week.sum()) for side in (one, other))
+    return f"on {DAY_NAMES[day]}s from {hour_text(hour)}: ", here, there
+
+
+def _gram_words(one: Profile, other: Profile) -> tuple[str, str, str]:
+    (code,) = _largest(one.grams - other.grams)
+    signs = [code // _SIGNS**index % _SIGNS for index in reversed(range(_GRAM))]
+    names = ["nothing", *OUTCOMES]
+    here, there = (f"{side.grams[code]:,} times" for side in (one, other))
+    return f"{', then '.join(names[sign] for sign in signs)}: ", here, there
+
+
 METRICS = (
-    Metric("people", "number of people", "", _values(lambda side: side.people), of_people=True),
-    Metric("shift", "shift of all calls", "min", shift),
-    Metric(  # the shortest gaps show the retry interval
-        "retryInterval", "retry interval", "min", _values(lambda side: side.soonest / MINUTE), True
-    ),
-    Metric("talkTime", "talk time", "s", _samples("talks", 1_000)),
-    Metric("outcomes", "share of outcomes by attempt", "points", outcomes),
-    Metric("answeredByHour", "share answered by hour of the day", "points", answered_by_hour),
-    Metric("nGram", "sequence of outcomes", "share", n_gram, of_people=True),
-    Metric("calls", "number of calls", "", _values(lambda side: side.calls)),
-    Metric("absolute", "hour of calls", "h", _hours("hours")),
-    Metric("circadian", "day of the week and hour of calls", "h", circadian_events),
-    Metric("arrivals", "hour of first calls", "h", _hours("arrivals"), of_people=True),
-    Metric("interArrivals", "time between first calls", "s", _samples("between", 1_000), True),
-    Metric("relative", "time since the first call", "h", _hours("relative"), of_people=True),
-    Metric("gaps", "gap between attempts", "min", _samples("gaps", MINUTE), of_people=True),
-    Metric("cycleTime", "time from first to last call", "min", _samples("cycles", MINUTE), True),
-    Metric(
-        "finish", "time to finish", "min", _values(lambda side: (side.last - side.first) / MINUTE)
-    ),
+    Metric("people", "number of people", "", _values(lambda side: side.people),
+           _each(lambda side: f"{side.people:,}"), of_people=True),
+    Metric("shift", "shift of all calls", "min", shift,
+           _instant(lambda side: float(np.median(side.moments[:BEGINNING])))),
+    Metric("retryInterval", "retry interval", "min",  # the shortest gaps show it
+           _values(lambda side: side.soonest / MINUTE),
+           _time(lambda side: side.soonest, ""), of_people=True),
+    Metric("talkTime", "talk time", "s", _samples("talks", 1_000),
+           _time(lambda side: side.talks.mean())),
+    Metric("outcomes", "share of outcomes by attempt", "points", outcomes, _outcome_words),
+    Metric("answeredByHour", "share answered by hour of the day", "points", answered_by_hour,
+           _hour_words),
+    Metric("nGram", "sequence of outcomes", "share", n_gram, _gram_words, of_people=True),
+    Metric("calls", "number of calls", "", _values(lambda side: side.calls),
+           _each(lambda side: f"{side.calls:,}")),
+    Metric("absolute", "hour of calls", "h", _hours("hours"),
+           _instant(lambda side: _mean(side.hours))),
+    Metric("circadian", "day of the week and hour of calls", "h", circadian_events, _week_words),
+    Metric("arrivals", "hour of first calls", "h", _hours("arrivals"),
+           _instant(lambda side: _mean(side.arrivals)), of_people=True),
+    Metric("interArrivals", "time between first calls", "s", _samples("between", 1_000),
+           _time(lambda side: side.between.mean()), of_people=True),
+    Metric("relative", "time since the first call", "h", _hours("relative"),
+           _time(lambda side: _mean(side.relative)), of_people=True),
+    Metric("gaps", "gap between attempts", "min", _samples("gaps", MINUTE),
+           _time(lambda side: side.gaps.mean()), of_people=True),
+    Metric("cycleTime", "time from first to last call", "min", _samples("cycles", MINUTE),
+           _time(lambda side: side.cycles.mean()), of_people=True),
+    Metric("finish", "time to finish", "min",
+           _values(lambda side: (side.last - side.first) / MINUTE),
+           _time(lambda side: side.last - side.first, "")),
 )  # fmt: skip

@@ -16,10 +16,9 @@ distances have no heavy tails.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import inf, nan
@@ -28,42 +27,26 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dialsim.engine.engines import calls_of, choose, prepare
 from dialsim.errors import DialsimError, ReplicationFailed
 from dialsim.experiments.pool import Workers
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.interface.instants import (
-    DAY_NAMES,
-    HOUR,
-    duration_text,
-    format_instant,
-    hour_text,
-    minute_text,
-    ms_of,
-)
-from dialsim.logs.behaviour_text import yaml_text
-from dialsim.logs.calibrate import calibrate
+from dialsim.interface.instants import format_instant, minute_text
 from dialsim.logs.distances import (
+    BEGINNING,
     METRICS,
-    OUTCOMES,
-    Histogram,
     Metric,
     Profile,
     Values,
-    by_attempt,
-    by_hour,
     events_of,
     events_of_run,
-    gram_text,
     profile,
 )
 from dialsim.logs.log import Log
 from dialsim.results.folder import read_source
 from dialsim.results.progress import Shown, followed
 from dialsim.results.result import Result
-from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
 
 FEWEST = 40
@@ -77,10 +60,6 @@ _WORTH_WORKERS = 200_000
 _INTERVAL = (2.5, 97.5)
 _LEAST_SHIFT_MIN = 10.0
 _LEAST_MOVE_H = 0.01
-_BEGINNING = 10
-"""Number of percentiles that make up the beginning of a log."""
-_STEP = HOUR // 12
-"""Shifts are reported in steps of five minutes: random variation moves calls too."""
 _LEAST_PART = {"people": 0.01, "retryInterval": 0.05, "talkTime": 0.03}
 """Relative differences below these do not explain others."""
 _CAUSES = (("people", "shift", "retryInterval", "talkTime"), ("outcomes", "answeredByHour"))
@@ -164,7 +143,7 @@ class LogComparison:
     main: Compared | None
     sentence: str
     others: tuple[Profile, ...]
-    """Profiles of the extra runs of the first model, for the figures."""
+    """Profiles of the extra runs of the model, for the figures."""
 
     @property
     def beyond_noise(self) -> tuple[Compared, ...]:
@@ -219,10 +198,9 @@ def compare_log(
 ) -> LogComparison:
     """Compare a real log with a simulated one, distance by distance.
 
-    `scenario` is the model that runs `replications` times to measure the noise. Without it that is
-    the scenario in the folder of the simulated or else the real log; if neither has one, models are
-    calibrated on each of the two logs. Raises DialsimError if a log has no calls, or if calibration
-    is impossible.
+    `scenario` is the model that runs `replications` times to measure the noise, by default the
+    scenario in the folder of the simulated or else the real log. Raises DialsimError if neither has
+    one, or if a log has no calls.
 
     >>> real = dialsim.read_log(result.write("out/real"))
     >>> other = dialsim.read_log(dialsim.run(scenario, seed=8).write("out/other"))
@@ -233,14 +211,12 @@ def compare_log(
         raise DialsimError(f"replications must be {FEWEST} or more, not {replications}")
     webhooks_only = not real.form == simulated.form == "run"
     sides = [_read(log, webhooks_only=webhooks_only) for log in (real, simulated)]
-    models, noise = ([scenario], "the scenario") if scenario else _models(real, simulated)
-    runs = [_more_runs(model, replications, webhooks_only, progress) for model in models]
-    others = runs[0]
+    model, noise = (scenario, "the scenario") if scenario else _model(real, simulated)
+    others = _more_runs(model, replications, webhooks_only, progress)
     here, there = (side.profile for side in sides)
     masked = [log.source for log in (real, simulated) if log.calls["recipient"].isna().any()]
-    floors = np.max([_floors(part) for part in runs], axis=0)
     compared = []
-    for metric, floor in zip(METRICS, floors.tolist(), strict=True):
+    for metric, floor in zip(METRICS, _floors(others).tolist(), strict=True):
         if metric.of_people and masked:
             compared.append(Compared(metric, nan, nan, nan, nan))
             continue
@@ -259,7 +235,9 @@ def compare_log(
         distances=tuple(compared),
         not_compared=f"people are masked in {' and '.join(masked)}" if masked else None,
         main=main,
-        sentence=_sentence(main, here, there),
+        sentence="No difference beyond noise."
+        if main is None
+        else f"What differs most is the {main.metric.sentence(here, there)}.",
         others=tuple(others),
     )
 
@@ -334,69 +312,17 @@ def _least(runs: Sequence[Profile]) -> Values:
     return np.array([least.get(metric.key, 0.0) for metric in METRICS])
 
 
-def _models(real: Log, simulated: Log) -> tuple[list[Scenario], str]:
-    """Return the models whose runs measure the noise, and a description of them.
-
-    A model calibrated on one log inherits the chance of that log: if its lines were always busy,
-    say, it contains little on gaps while lines are free. So both logs are used, and the higher
-    floor counts.
-    """
+def _model(real: Log, simulated: Log) -> tuple[Scenario, str]:
+    """Return the scenario in the folder of one of the logs, and a description of it."""
     for log in (simulated, real):
         if log.form == "run":
-            try:
-                return [read_source(Path(log.source))], f"the scenario in {log.source}"
-            except DialsimError:
-                # The scenario was removed from the folder, which is then as good as its webhooks
-                continue
-    models = []
-    for log in (simulated, real):
-        try:
-            models.append(_learned(log))
-        except DialsimError as error:
-            raise DialsimError(
-                f"what is noise can't be learned from {log.source} ({error}): "
-                "give the scenario that the simulation was made from (--scenario)"
-            ) from None
-    return models, f"the scenarios learned from {simulated.source} and from {real.source}"
-
-
-def _learned(log: Log) -> Scenario:
-    """Return a scenario of the campaigns in a log: settings from bodies, behaviours calibrated."""
-    if log.calls["recipient"].isna().any():
-        raise DialsimError("people are masked")
-    lines = Counter(
-        one.max_concurrent_calls for one in log.settings if one.max_concurrent_calls is not None
+            # The scenario may have been removed from the folder
+            with suppress(DialsimError):
+                return read_source(Path(log.source)), f"the scenario in {log.source}"
+    raise DialsimError(
+        f"neither {simulated.source} nor {real.source} is a folder with a scenario, whose further "
+        "runs show what is noise: give the scenario that the simulation was made from (--scenario)"
     )
-    if not lines:
-        raise DialsimError("no body shows maxConcurrentCalls")
-    behaviours = yaml_text(calibrate(log))
-    campaigns, starts = [], []
-    for code, calls in log.calls.groupby("campaign"):
-        setting = log.settings[int(calls["setting"].mode()[0])]
-        start = ms_of(calls["ended_at"].min()) if setting.start_at is None else setting.start_at
-        attempts = setting.max_attempts or int(calls["attempt"].max())
-        starts.append(start)
-        campaigns.append(
-            {
-                "name": f"Campaign {code}",
-                "agent": "Agent",
-                "recipients": {"count": int(calls["recipient"].nunique())},
-                "schedule": replace(setting, start_at=start, max_attempts=attempts).request(),
-            }
-        )
-    organization = {
-        "name": "Learned",
-        "maxConcurrentCalls": lines.most_common(1)[0][0],
-        "agents": [{"name": "Agent"}],
-        "campaigns": campaigns,
-    }
-    text = f"""\
-version: 1
-name: Learned
-clock: {{start: {format_instant(min(starts))}}}
-organizations: {json.dumps([organization])}
-{behaviours}"""
-    return loads(text, name=f"the scenario learned from {log.source}")
 
 
 # -- the main difference ---------------------------------------------------------------------------
@@ -432,7 +358,7 @@ def _main(
 def _moved(real: Profile, simulated: Profile) -> float:
     """Return the time (ms) from the beginning of the real log to the simulated log's."""
     # Random deviations accumulate during a campaign: its beginning shows a shift best
-    return float(np.median((simulated.moments - real.moments)[:_BEGINNING]))
+    return float(np.median((simulated.moments - real.moments)[:BEGINNING]))
 
 
 def _explains(one: Compared, real: Profile) -> bool:
@@ -440,105 +366,3 @@ def _explains(one: Compared, real: Profile) -> bool:
     if one.metric.key != "talkTime":
         return True
     return bool(one.distance * 1000.0 > _LEAST_PART["talkTime"] * real.talks.mean())
-
-
-def _sentence(main: Compared | None, real: Profile, simulated: Profile) -> str:
-    if main is None:
-        return "No difference beyond noise."
-    said = _said(main.metric.key, real, simulated)
-    return f"What differs most is the {main.metric.name}: {said}."
-
-
-def _said(key: str, real: Profile, simulated: Profile) -> str:  # noqa: PLR0911 (a case each)
-    """Return a difference in words."""
-    match key:
-        case "people" | "calls":
-            here, there = getattr(real, key), getattr(simulated, key)
-            return f"{there:,} in SIMULATED, {here:,} in REAL"
-        case "shift":
-            moved = _moved(real, simulated)
-            nearest = round(moved / _STEP) * _STEP if abs(moved) > HOUR else moved
-            return f"those of SIMULATED are about {_moved_text(nearest)}"
-        case "retryInterval":
-            here, there = (_minutes(side.soonest) for side in (real, simulated))
-            return f"SIMULATED calls people again after {there} at the soonest, REAL after {here}"
-        case "outcomes":
-            attempt, outcome = _largest(by_attempt(real, simulated))
-            here, there = (
-                _share(side.attempts[attempt, outcome], side.attempts[attempt].sum())
-                for side in (real, simulated)
-            )
-            what = f"attempts number {attempt + 1} end with {OUTCOMES[outcome]}"
-            return f"{there} of {what} in SIMULATED, {here} in REAL"
-        case "answeredByHour":
-            (hour,) = _largest(by_hour(real, simulated))
-            here, there = (
-                _share(side.answering[1, hour], side.answering[0, hour])
-                for side in (real, simulated)
-            )
-            return f"from {hour_text(hour)}, {there} of calls in SIMULATED, {here} in REAL"
-        case "circadian":
-            day, hour = _largest(
-                real.week / real.week.sum() - simulated.week / simulated.week.sum()
-            )
-            here, there = (
-                _share(side.week[day, hour], side.week.sum()) for side in (real, simulated)
-            )
-            return (
-                f"{there} on {DAY_NAMES[day]}s from {hour_text(hour)} in SIMULATED, {here} in REAL"
-            )
-        case "nGram":
-            (code,) = _largest(real.grams - simulated.grams)
-            here, there = real.grams[code], simulated.grams[code]
-            return f"{gram_text(code)}: {there:,} times in SIMULATED, {here:,} times in REAL"
-        case "absolute" | "arrivals":
-            name = "hours" if key == "absolute" else key
-            here, there = (_mean(getattr(side, name)) for side in (real, simulated))
-            return f"SIMULATED is {_moved_text((there - here) * HOUR)} on average"
-        case "finish":
-            here, there = (duration_text(side.last - side.first) for side in (real, simulated))
-            return f"{there} in SIMULATED, {here} in REAL"
-        case "talkTime":
-            return _talks_text(real.talks.mean(), simulated.talks.mean())
-        case _:
-            here, there = (_mean_time(key, side) for side in (real, simulated))
-            return f"{there} on average in SIMULATED, {here} in REAL"
-
-
-def _talks_text(real: float, simulated: float) -> str:
-    longer = simulated / real - 1.0 if real > 0 else inf
-    here, there = duration_text(round(real, -2)), duration_text(round(simulated, -2))
-    if abs(longer) < _LEAST_PART["talkTime"]:
-        return f"{there} on average in SIMULATED, {here} in REAL, but spread in another way"
-    how = "longer" if longer > 0 else "shorter"
-    by = f"{abs(longer):.0%}".replace("%", " %")
-    return f"SIMULATED talks {by} {how}, {there} on average and {here} in REAL"
-
-
-def _mean_time(key: str, side: Profile) -> str:
-    if key == "relative":
-        return duration_text(round(_mean(side.relative) * HOUR, -3))
-    values = {"interArrivals": side.between, "gaps": side.gaps, "cycleTime": side.cycles}[key]
-    return duration_text(round(float(values.mean()), -2))
-
-
-def _mean(histogram: Histogram) -> float:
-    return float(np.average(histogram[0], weights=histogram[1]))
-
-
-def _largest(values: NDArray[Any]) -> tuple[int, ...]:
-    """Return the index of the value furthest from 0."""
-    return tuple(map(int, np.unravel_index(np.abs(values).argmax(), values.shape)))
-
-
-def _moved_text(ms: float) -> str:
-    return f"{_minutes(abs(ms))} {'later' if ms > 0 else 'earlier'}"
-
-
-def _minutes(ms: float) -> str:
-    """Return a duration, to the second below an hour and to the minute above."""
-    return duration_text(round(ms, -3) if ms < HOUR else round(ms / 60_000) * 60_000)
-
-
-def _share(part: float, whole: float) -> str:
-    return f"{part / whole:.0%}".replace("%", " %")
