@@ -23,7 +23,6 @@ from dialsim.report.writing import (
     run_report,
     sweep_report,
 )
-from dialsim.results.bottleneck import percent
 from dialsim.results.result import Result
 from dialsim.results.summary_text import FigureTable, ValueText, answers
 from dialsim.testing import Sketch
@@ -128,9 +127,9 @@ def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
 ) -> None:
     summary = acme_run.summary
     page = Reader(pages["run"])
-    assert page.headings[1][1].startswith("Done Mon 5 Jan 2026 ")
+    assert page.headings[1][1].startswith("All done Mon 5 Jan 2026 ")
     for question in (
-        "Will it finish? Yes: every campaign is completed",
+        "Will it finish? Yes Mon 5 Jan 2026 ",
         "How sure is that? 2 runs with different chance",
         f"Whom does it reach? {summary.people_reached} of 160 people reached",
         "What holds it back?",
@@ -184,17 +183,16 @@ def test_the_table_of_campaigns_names_their_organizations(
         assert f"{part.name} {part.organization} {answer.finish} {answer.reach}" in page
 
 
-def test_campaigns_without_a_picture_are_named_with_how_to_get_it(
+def test_a_page_says_how_to_get_the_pictures_that_it_leaves_out(
     eighteen: str, pages: dict[str, str]
 ) -> None:
     page = Reader(eighteen)
     pictures = [label["aria-label"] or "" for label in page.of("svg")]
     shown = [label for label in pictures if label.startswith("Progress of")]
     assert len(shown) == 12
-    left = ", ".join(f"Campaign 3.{number}" for number in range(1, 7))
     assert (
-        f"The first 12 of 18 campaigns have pictures of their own here. Not shown: {left}. In "
-        "Python, dialsim.run(dialsim.load(FILE)).plot.progress(CAMPAIGN) draws any of them."
+        "Up to 12 campaigns and 6 organizations have pictures of their own here. In Python, "
+        "dialsim.run(dialsim.load(FILE)).plot draws any of them."
     ) in page.words
     assert "have pictures of their own" not in Reader(pages["run"]).words
 
@@ -212,22 +210,9 @@ def test_maps_of_answers_and_funnels_are_those_of_one_organization(
     eighteen: str, eighteen_run: Result
 ) -> None:
     page = Reader(eighteen).words
-    calls = eighteen_run.calls[eighteen_run.calls["attempt"] == 1]
     for owner in eighteen_run.summary.organizations:
-        own = calls[calls["organization"] == owner.name]
-        share = percent(float(own["call_started_at"].notna().mean()))
-        assert (
-            f"Share of the first attempts of {owner.name} that were answered, by weekday and hour, "
-            f"Thai time: {share} of {len(own):,}."
-        ) in page
-        with_funnel = [part for part in owner.campaigns if part.analyses.funnel]
-        promised = sum(part.analyses.funnel[1].reached for part in with_funnel)
-        people = sum(part.people for part in with_funnel)
-        assert len(with_funnel) == 3
-        assert (
-            f"From the people whom Reminder of {owner.name} calls to the steps of the "
-            f"conversation: {promised:,} of {people:,} came to Promised."
-        ) in page
+        assert f"Attempt 1: share of attempts of {owner.name} answered, by weekday" in page
+        assert f"From people to the steps of the conversation: {owner.name}, Reminder." in page
 
 
 def test_reach_and_hours_of_answers_are_chosen_by_organization_and_attempt(
@@ -241,14 +226,8 @@ def test_reach_and_hours_of_answers_are_chosen_by_organization_and_attempt(
     checked = [box["id"] for box in page.of("input") if "checked" in box]
     assert [str(name).rpartition("-")[2] for name in checked] == ["1"] * 4
     for owner in eighteen_run.summary.organizations:
-        own = eighteen_run.calls[eighteen_run.calls["organization"] == owner.name]
-        second = own[own["attempt"] == 2]
-        share = percent(float(second["call_started_at"].notna().mean()))
-        assert f"Share of the attempts no. 2 of {owner.name} that were answered, " in page.words
-        assert f"{share} of {len(second):,}." in page.words
-        shares = ", ".join(percent(share) for share in owner.reach_by_attempt)
-        reached = f"Share of the people of {owner.name} reached by attempt 1, 2, …: {shares}."
-        assert reached in page.words
+        assert f"Attempt 2: share of attempts of {owner.name} answered, by weekday" in page.words
+        assert f"Of {owner.name}: share of the people reached by each attempt." in page.words
 
 
 LINES_OF_FIRST = "organizations.0.maxConcurrentCalls"
@@ -367,7 +346,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
 @pytest.mark.usefixtures("pictures_undrawn")
 def test_a_run_that_does_not_finish_says_no_and_why() -> None:
     page = Reader(run_report(dialsim.run(acme(end="Mon 09:10").scenario()), pairs=0))
-    assert "2 campaigns do not finish" in page.words
+    assert "2 campaigns are not finished" in page.words
     assert "Will it finish? No" in page.words
     assert "cut by clock.end" in page.words
 
@@ -383,7 +362,7 @@ def test_a_run_that_loses_people_has_not_finished_and_says_how_many(
     lost = result.summary.people_lost
     assert lost > 20
     page = Reader(run_report(result, pairs=0))
-    assert page.headings[1][1].startswith(f"1 campaign does not finish, {lost} people lost; ")
+    assert page.headings[1][1].startswith(f"1 campaign is not finished; {lost} people lost. ")
     assert (
         f"Will it finish? No: {lost} people lost มกราคม: not finished: expired Mon 5 Jan 2026 "
         f"09:30 Thai time, {lost} people lost."

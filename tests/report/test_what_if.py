@@ -9,15 +9,12 @@ from scipy.stats import binomtest
 
 import dialsim
 from dialsim.experiments.intervals import (
-    BY_ORDER,
-    NO_CHANCE,
     Difference,
     median_difference,
     paired_difference,
 )
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
-from dialsim.report.effects import finish_effect, number_effect, points_effect, time_effect
-from dialsim.report.page import Fact
+from dialsim.report.effects import effect_text
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
     AS_IT_IS,
@@ -221,8 +218,8 @@ def test_effects_are_the_differences_of_runs_that_meet_the_same_chance() -> None
         assert before == pytest.approx(base.finish.timestamp() * 1000)
         assert after == pytest.approx(changed.finish.timestamp() * 1000)
     assert lever.finish.estimate == pytest.approx(sorted(differences)[1])
-    (day, shift), *rest = lever.days
-    assert (day, shift.estimate, rest) == ("by Mon 5 Jan", 0, [])
+    assert [*lever.effects] == ["finish", "finish_by_2026-01-05", "people_reached", "cost"]
+    assert lever.effects["finish_by_2026-01-05"].estimate == 0
     assert best(measured) in measured.levers
 
 
@@ -241,7 +238,12 @@ def weighed(finish: float, *levers: tuple[str, float, float]) -> WhatIf:
     return WhatIf(
         (base, base, base),
         tuple(
-            MeasuredLever(name, (base, base, base), False, real(seconds), real(people))
+            MeasuredLever(
+                name,
+                (base, base, base),
+                False,
+                {"finish": real(seconds), "people_reached": real(people)},
+            )
             for name, seconds, people in levers
         ),
     )
@@ -265,45 +267,11 @@ def test_advice_weighs_the_people_reached_with_the_finish() -> None:
     assert advised(inf, fewer, ("more lines", -inf, 0)) == "more lines"
 
 
-def test_what_helps_one_thing_at_the_price_of_another_is_named_with_its_price() -> None:
+def test_what_helps_one_thing_at_the_price_of_another_is_not_advised() -> None:
     levers = ("fewer people", -10 * HOUR, -170), ("more attempts", 2 * HOUR, 300)
     fact = help_fact(weighed(1, *levers))
     assert fact.answer == "Nothing that was tried"
-    assert fact.detail.startswith(
-        "None of 2 small changes helps without a price. Fewer people: Finish: 10 h earlier (± 1 s)."
-        " People reached: –170 (± 1.0). More attempts: Finish: 2 h later"
-    )
-
-
-def with_finishes(name: str, hours_earlier: list[float]) -> MeasuredLever:
-    """A lever with which the runs of `weighed`, done within a day, finish earlier by this much."""
-    finishes = [(24 - hours) * HOUR * 1000 for hours in hours_earlier]
-    runs = tuple(
-        RunFigures(k, 0, (ScopeFigures("run", None, None, {"finish": finish}),))
-        for k, finish in enumerate(finishes)
-    )
-    mean = -HOUR * float(np.mean(hours_earlier))
-    return MeasuredLever(
-        name, runs, False, effect(mean, mean, mean, real=True), effect(0, 0, 0, real=True)
-    )
-
-
-def test_most_is_said_only_of_a_lever_surely_better_than_every_other_by_six_pairs() -> None:
-    def fact_of(pairs: int, *others: list[float]) -> Fact:
-        best = with_finishes("more lines", [2.0, 2.1, 2.2, 2.0, 2.1, 2.3][:pairs])
-        listed = [with_finishes(f"other {k}", hours[:pairs]) for k, hours in enumerate(others)]
-        base = weighed(1).base[0]
-        return help_fact(WhatIf((base,) * pairs, (best, *listed)))
-
-    less, hardly_less = [1.0, 1.1, 1.2, 1.1, 1.0, 1.1], [2.1, 2.0, 2.1, 2.1, 2.0, 2.2]
-    assert fact_of(6, less).question == "What would help most?"
-    assert fact_of(6).question == "What would help most?"
-    unsure = fact_of(6, less, hardly_less)
-    assert (unsure.question, unsure.answer) == ("What would help?", "More lines")
-    assert unsure.detail.endswith("Not surely worse: other 1.")
-    few = fact_of(5, less)
-    assert few.question == "What would help?"
-    assert few.detail.endswith("That is the best of 5 pairs of runs, which are few.")
+    assert fact.detail.startswith("None of 2 small changes surely helps without a loss.")
 
 
 def test_two_pairs_have_no_interval_and_no_advice_and_the_page_says_how_many_would() -> None:
@@ -311,7 +279,7 @@ def test_two_pairs_have_no_interval_and_no_advice_and_the_page_says_how_many_wou
     lever = next(lever for lever in measured.levers if lever.name == "retries after 30 min")
     assert (lever.finish.pairs, lever.finish.fell, lever.finish.real) == (2, 2, False)
     assert lever.finish.low == -inf
-    assert time_effect(lever.finish).endswith(" earlier (in 2 of 2 pairs, may be chance)")
+    assert effect_text("finish", lever.finish).endswith(", earlier in 2 of 2 pairs, not sure")
     assert best(measured) is None
     page = Reader(run_report(run(), pairs=2)).words
     more = (
@@ -334,7 +302,7 @@ def test_pairs_that_agree_are_enough_from_six_on() -> None:
     # equal differences tell nothing about a mean, which rare pairs may decide
     means = [paired_difference(*both, 0.95) for both in sides]
     assert [part.real for part in means] == [False, False, False]
-    assert number_effect(means[2]) == "+312 (in 6 of 6 pairs, may be chance)"
+    assert effect_text("people_reached", means[2]) == "+312, more in 6 of 6 pairs, not sure"
     assert MOST_PAIRS == 6
 
 
@@ -369,36 +337,16 @@ def test_one_pair_of_runs_gives_no_interval_and_is_refused() -> None:
         run_report(run(), pairs=1)
 
 
-def test_effects_read_as_earlier_or_later_with_their_sureness() -> None:
-    nothing = effect(0.0, nan, nan, real=False, pairs=6)
-    assert time_effect(effect(-8781.5, -9300.0, -8263.0, real=True)) == (
-        "2 h 26 min earlier (± 8 min 38 s)"
+def test_effects_read_as_differences_in_tables_do() -> None:
+    sooner = effect(-8781.5, -9300.0, -8200.0, real=True)
+    assert effect_text("finish", sooner) == ("-2 h 26 min (-2 h 35 min to -2 h 16 min), real")
+    never = effect(-inf, nan, nan, real=True, pairs=6, fell=6)
+    assert effect_text("finish", never) == "earlier in 6 of 6 pairs, real"
+    assert effect_text("people_reached", effect(143.2, 131.0, 155.4, real=True)) == (
+        "+143.2 ± 12.2, real"
     )
-    assert time_effect(effect(95.0, -10.0, 200.0, real=False)) == (
-        "1 min 35 s later (± 1 min 45 s, may be chance)"
-    )
-    assert time_effect(nothing) == number_effect(nothing) == "no change"
-    assert time_effect(effect(nan, nan, nan, real=False, pairs=6)) == "can't be told"
-    assert time_effect(effect(-inf, nan, nan, real=True, pairs=6, fell=6)) == (
-        "earlier (in 6 of 6 pairs)"
-    )
-    assert time_effect(effect(nan, nan, nan, real=False, pairs=6, rose=3, fell=1)) == (
-        "later (in 3 of 6 pairs, may be chance)"
-    )
-    exact = effect(-60.0, -60.0, -60.0, real=True, pairs=2, fell=2, method=NO_CHANCE)
-    assert time_effect(exact) == "1 min earlier (always: without chance)"
-    # with chance, pairs that are mostly alike may give a median an interval of width 0
-    mostly = effect(-60.0, -60.0, -60.0, real=True, pairs=9, fell=8, method=BY_ORDER)
-    assert time_effect(mostly) == "1 min earlier (in 8 of 9 pairs)"
-    assert number_effect(effect(143.2, 131.0, 155.4, real=True)) == "+143 (± 12)"
-    assert number_effect(effect(-2.5, -6.0, 1.0, real=False)) == "–2.5 (± 3.5, may be chance)"
-    assert points_effect(effect(0.031, 0.027, 0.035, real=True)) == "+3.1 points (± 0.4)"
-
-
-def test_where_runs_do_not_finish_it_is_told_how_many_do() -> None:
-    measured = measure(run(acme(end="Mon 10:18")), 2)
-    (faster,) = [lever for lever in measured.levers if lever.name == "2 lines more (7)"]
-    assert finish_effect(faster, measured) == "done in 2 of 2 runs instead of 0"
+    by_friday = effect(0.031, 0.027, 0.035, real=False)
+    assert effect_text("finish_by_2026-01-09", by_friday).startswith("+3.1 points (")
 
 
 def test_a_run_with_an_added_campaign_has_no_levers_for_its_text_is_not_the_whole() -> None:

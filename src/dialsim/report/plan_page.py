@@ -14,7 +14,6 @@ from dialsim.report.effects import (
     GoalWhatIf,
     asked_of,
     effect_table,
-    goal_effects,
     goal_fact,
     goal_table,
     holding,
@@ -25,6 +24,7 @@ from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Se
 from dialsim.report.replications_page import campaign_table
 from dialsim.report.run_page import (
     cost_split,
+    help_fact,
     how_measured,
     made_from,
     retry_notes,
@@ -88,9 +88,10 @@ def _plan_facts(
     found = holding(answer.estimate.runs, *asked_of(answer))
     yield holding_fact(f"What holds it back with {setting_text(answer)}?", found,
                        len(example.summary.campaigns))  # fmt: skip
-    if measured is not None:
-        question = "What else would help?" if answer.met else "What would help to meet it?"
-        yield goal_fact(question, measured)
+    if isinstance(measured, GoalWhatIf):
+        yield help_fact(measured.what_if) if answer.met else goal_fact(measured)
+    elif measured is not None:
+        yield help_fact(measured)
     if answer.estimate.cost is not None:
         yield _cost_fact(answer.estimate.cost, answer.estimate, example)
     yield Fact("Whom does it reach?", reach_text(example.summary), "In one run with it.")
@@ -126,8 +127,7 @@ def _plan_sections(
     sections += _by_campaign(answer.estimate, setting_text(answer), example)
     if measured is not None:
         parts = _help_parts(measured, answer, example.summary.currency)
-        heading = "What else would help" if answer.met else "What would help to meet the goal"
-        sections.append(Section(heading, parts))
+        sections.append(Section("What would help", parts))
     shown = run_pictures(example)
     if shown:
         sections.append(Section(f"One run with {setting_text(answer)}", shown))
@@ -149,16 +149,11 @@ def _help_parts(
     if isinstance(measured, NotMeasured):
         return [measured.said]
     what_if, setting = measured.what_if, setting_text(answer)
-    tables = [
-        goal_table(measured, setting),
-        goal_effects(measured),
-        effect_table(what_if, currency),
-    ]
     said = how_measured(setting, [what_if])
     if what_if.pairs < answer.estimate.replications:
         said += f" The runs of {setting} are the first {what_if.pairs} of those above."
     doubt = f"“Not sure” stands where {what_if.pairs} runs are too few to be 95 % sure."
-    shown = [table for table in tables if table is not None]
+    shown = [goal_table(measured, setting), effect_table(what_if, currency)]
     notes = [*not_allowed_notes([what_if]), *retry_notes([what_if])]
     return [f"{said} {doubt}", *shown, *notes]
 

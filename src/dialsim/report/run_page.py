@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from math import inf, isfinite, nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dialsim import __version__
 from dialsim.interface.instants import minute_text, ms_of
-from dialsim.interface.phrases import counted, percent
+from dialsim.interface.phrases import counted
 from dialsim.report.effects import (
     effect_table,
-    finish_effect,
+    effect_text,
     not_allowed_notes,
-    number_effect,
     spread,
 )
 from dialsim.report.page import (
@@ -34,22 +32,19 @@ from dialsim.report.what_if import (
     MOST_PAIRS,
     SHORTER_RETRIES,
     Help,
-    MeasuredLever,
     NotMeasured,
     WhatIf,
-    as_good,
     best,
-    dear,
 )
-from dialsim.results.figures import COST_PARTS, Figures, cost_parts
-from dialsim.results.plots.drawing import Scope
-from dialsim.results.plots.outcomes import AnswerCounts, draw_funnel, funnels
+from dialsim.results.figures import COST_PARTS, cost_parts
+from dialsim.results.plots.outcomes import draw_funnel, funnels
 from dialsim.results.result import Result
 from dialsim.results.summary import CampaignSummary, OrganizationSummary, Summary
 from dialsim.results.summary_text import (
     FigureTable,
     ValueText,
     answers,
+    headline,
     lost_text,
     reach_text,
     short_names,
@@ -74,7 +69,7 @@ def run_page(result: Result, measured: Help) -> ReportPage:
     return ReportPage(
         title=summary.scenario,
         lead=_lead(result),
-        answer=_answer(summary),
+        answer=headline(summary).removesuffix("."),
         facts=facts,
         sections=[*_sections(result, measured)],
         made_from=_made_from(result),
@@ -86,22 +81,6 @@ def _lead(result: Result) -> str:
     return f"{described}." if described and not described.endswith(".") else described or ""
 
 
-def _answer(summary: Summary) -> str:
-    """Return the answer in one sentence."""
-    if not any(part.start for part in summary.campaigns):
-        return "Nothing was scheduled"
-    if summary.finish is None:
-        which = counted(len(summary.unfinished), "campaign does", "campaigns do")
-        which = "It does" if len(summary.campaigns) == 1 else which
-        lost = f", {lost_text(summary.people_lost)}" if summary.people_lost else ""
-        return f"{which} not finish{lost}; {_reached(summary)}"
-    return f"Done {_when(summary.finish)}; {_reached(summary)}"
-
-
-def _reached(summary: Summary) -> str:
-    return f"{percent(summary.reach_share or 0)} of the people reached"
-
-
 def _when(instant: datetime) -> str:
     return f"{minute_text(ms_of(instant))} Thai time"
 
@@ -111,23 +90,19 @@ _NAMED = 6
 
 
 def _finish(summary: Summary) -> Fact:
-    if summary.finish is None:
-        said = zip(summary.campaigns, answers(summary), strict=True)
-        missing = [
-            f"{answer.campaign}: {answer.finish}" if len(summary.campaigns) > 1 else answer.finish
-            for part, answer in said
-            if f"{part.organization}/{part.name}" in summary.unfinished or not summary.unfinished
-        ]
-        more = len(missing) - _NAMED
-        rest = [f"and {more} more"] if more > 0 else []
-        lost = f": {lost_text(summary.people_lost)}" if summary.people_lost else ""
-        return Fact("Will it finish?", f"No{lost}", f"{'; '.join([*missing[:_NAMED], *rest])}.")
-    # A cancelled campaign may have finished as well: everybody was settled before.
-    completed = {part.status for part in summary.campaigns if part.start} == {"COMPLETED"}
-    every = "every campaign is completed" if completed else "nobody was lost"
-    yes = f"Yes: {every}" if len(summary.campaigns) > 1 or not completed else "Yes"
-    days = counted(summary.calling_days, "calling day")
-    return Fact("Will it finish?", yes, f"{_when(summary.finish)}, {days}.")
+    question = "Will it finish?"
+    if summary.finish is not None:
+        days = counted(summary.calling_days, "calling day")
+        return Fact(question, "Yes", f"{_when(summary.finish)}, {days}.")
+    said = [
+        f"{answer.campaign}: {answer.finish}"
+        for part, answer in zip(summary.campaigns, answers(summary), strict=True)
+        if part.finish is None
+    ]
+    if len(said) > _NAMED:
+        said[_NAMED:] = [f"and {len(said) - _NAMED} more"]
+    lost = f": {lost_text(summary.people_lost)}" if summary.people_lost else ""
+    return Fact(question, f"No{lost}", f"{'; '.join(said)}.")
 
 
 def _sure(summary: Summary, measured: Help) -> Fact:
@@ -158,51 +133,27 @@ def _reach(summary: Summary) -> Fact:
 
 
 def _held_back(summary: Summary) -> Fact:
-    """Return the fact on the bottleneck of a run."""
     held = summary.held_back
-    if held is None:
-        return Fact("What holds it back?", "Nothing")
-    head, colon, rest = held.sentence.partition(": ")
-    if not colon:
-        return Fact("What holds it back?", held.sentence)
-    rest = rest[0].upper() + rest[1:]
-    which = f" ({held.campaign})" if len(summary.campaigns) > 1 else ""
-    return Fact("What holds it back?", f"{head}{which}", rest)
+    head, _, rest = held.sentence.partition(": ") if held else ("Nothing", "", "")
+    which = f" ({held.campaign})" if held and len(summary.campaigns) > 1 else ""
+    return Fact("What holds it back?", f"{head}{which}", f"{rest[:1].upper()}{rest[1:]}")
 
 
 def help_fact(measured: WhatIf | NotMeasured, which: str = "") -> Fact:
-    """Return the fact on the best lever of a run or a variant; too few pairs name none."""
-    whose = f": {which}?" if which else "?"
-    question = f"What would help{whose}"
+    """Return the fact on the best lever of a run or a variant."""
+    question = f"What would help{f': {which}' if which else ''}?"
     if isinstance(measured, NotMeasured):
         return Fact(question, "Not measured", measured.said)
+    few = [too_few(measured.pairs)] if measured.pairs < MOST_PAIRS else []
     lever = best(measured)
-    # No lever helps without a loss; trade-offs are named instead, since a planner may want one.
     if lever is None:
-        prices = [f"{traded.name[0].upper()}{traded.name[1:]}: {_effects(traded, measured)}"
-                  for traded in dear(measured)]  # fmt: skip
-        what = "helps without a price" if prices else "makes a difference beyond chance"
-        tried = f"None of {len(measured.levers)} small changes {what}."
-        few = [too_few(measured.pairs)] if measured.pairs < MOST_PAIRS else []
-        return Fact(question, "Nothing that was tried", " ".join([tried, *prices, *few]))
-    rivals = [other.name for other in as_good(measured, lever)]
-    # "Most" is claimed only if the lever is significantly better than all others.
-    if not rivals and measured.pairs >= MOST_PAIRS:
-        question = f"What would help most{whose}"
-    said = [_effects(lever, measured)]
-    if measured.pairs < MOST_PAIRS:
-        said.append(f"That is the best of {measured.pairs} pairs of runs, which are few.")
-    elif rivals:
-        said.append(f"Not surely worse: {', '.join(rivals)}.")
+        tried = f"None of {len(measured.levers)} small changes surely helps without a loss."
+        return Fact(question, "Nothing that was tried", " ".join([tried, *few]))
+    finish = effect_text("finish", lever.finish)
+    said = [f"Finish: {finish}. People: {effect_text('people_reached', lever.reached)}.", *few]
     if lever.shortens_retries:
         said.append(SHORTER_RETRIES)
     return Fact(question, lever.name[0].upper() + lever.name[1:], " ".join(said))
-
-
-def _effects(lever: MeasuredLever, what_if: WhatIf) -> str:
-    """Return the effects of a lever on finish and reach."""
-    finish, reached = finish_effect(lever, what_if), number_effect(lever.reached)
-    return f"Finish: {finish}. People reached: {reached}."
 
 
 def _cost(summary: Summary) -> Iterator[Fact]:
@@ -255,8 +206,9 @@ def help_parts(measured: WhatIf | NotMeasured, currency: str | None) -> list[Par
 
 def retry_notes(measured: Iterable[WhatIf]) -> list[Part]:
     """Return the note for a table in which a shorter retry interval helps."""
-    levers = [lever for what_if in measured for lever in what_if.levers if lever.helps]
-    return [SHORTER_RETRIES] if any(lever.shortens_retries for lever in levers) else []
+    levers = [lever for what_if in measured for lever in what_if.levers]
+    helps = (lever.sooner or lever.reaches_more for lever in levers if lever.shortens_retries)
+    return [SHORTER_RETRIES] if any(helps) else []
 
 
 def how_measured(against: str, measured: Sequence[WhatIf]) -> str:
@@ -264,14 +216,20 @@ def how_measured(against: str, measured: Sequence[WhatIf]) -> str:
     pairs, runs = measured[0].pairs, sum(what_if.runs for what_if in measured)
     said = (
         f"Each change alone, against {against}, in {pairs} pairs of runs that meet the same chance "
-        f"({runs} runs in all). Finishes are compared by the median difference, with its 95 % "
-        "interval in brackets; of other figures, after ± stands half the width of the interval of "
-        "the mean difference. Where the pairs are too few, too alike or too skewed for one, it "
-        "says in how many of them the change was seen."
+        f"({runs} runs in all). {HOW_COMPARED}"
     )
     if pairs >= MOST_PAIRS:
         return said
     return f"{said} {too_few(pairs)}"
+
+
+HOW_COMPARED = (
+    "Finishes are compared by the median difference and by the probability of being done by the "
+    "end of a day, with 95 % intervals in brackets. Of other figures, after ± stands half the "
+    "width of the 95 % interval of the mean difference. Where the runs are too few, too alike or "
+    "too skewed for one, the pairs that differ are counted."
+)
+"""How to read differences in tables."""
 
 
 def too_few(pairs: int) -> str:
@@ -346,197 +304,93 @@ _MOST_CAMPAIGNS, _MOST_OWNERS = 12, 6
 _MOST_ATTEMPTS = 3
 """Attempts with a heat map of answers, at most."""
 
-_Drawing = tuple[str, Callable[..., "Axes"], str]
 
+class _Drawing(NamedTuple):
+    """Figure with its caption; of several the reader chooses one by its label."""
 
-@dataclass(frozen=True, slots=True)
-class _Drawings:
-    """Figures for the reader to choose from by label."""
+    caption: str
+    draws: Mapping[str, Callable[..., Axes]]
+    asked: str = ""
 
-    asked: str
-    options: tuple[tuple[str, _Drawing], ...]
+    def made(self, name: str) -> Picture | Choice:
+        """Draw the figure, or each of them; `name` must be unique in the page."""
+        options = []
+        for number, (label, draw) in enumerate(self.draws.items()):
+            caption = (
+                f"{self.asked} {label}: {self.caption}" if len(self.draws) > 1 else self.caption
+            )
+            options.append((label, picture(f"{name}-{number}", draw, caption)))
+        return Choice(name, self.asked, options) if len(options) > 1 else options[0][1]
 
 
 def run_pictures(result: Result) -> list[Part]:
-    """Return all figures that are not empty, then which are omitted and how to get them."""
+    """Return all figures that are not empty, and how to get those left out."""
     summary = result.summary
     if summary.calls == 0:
         return []
-    called = [owner for owner in summary.organizations if owner.calls]
-    started = [
-        (name, part)
-        for name, part in short_names(summary)
-        if part.start is not None and len(summary.campaigns) > 1
-    ]
-    # Limits come before drawing: each figure takes a moment and adds to the file.
-    drawings = [
-        *_progress(result, summary, started[:_MOST_CAMPAIGNS]),
-        *_lines(result, called[:_MOST_OWNERS]),
-        *_calls(result, summary, called[:_MOST_OWNERS]),
-        *_results(result, summary),
-    ]
     shown: list[Part] = [
-        Grid([_made(f"p{number}", drawing) for number, drawing in enumerate(drawings)])
+        Grid([drawing.made(f"p{k}") for k, drawing in enumerate(_drawings(result, summary))])
     ]
-    owners = [owner.name for owner in called]
-    agents = [f"{funnel.agent} of {funnel.organization}" for funnel in funnels(summary.campaigns)]
-    left_out = [
-        _left_out(
-            "campaigns", [name for name, _ in started], _MOST_CAMPAIGNS, "progress(CAMPAIGN)"
-        ),
-        _left_out("organizations", owners, _MOST_OWNERS, "occupancy(ORGANIZATION)"),
-        _left_out("agents with a funnel", agents, _MOST_OWNERS, "funnel(CAMPAIGN)"),
-    ]
-    return [*shown, *(said for said in left_out if said)]
+    started = sum(part.start is not None for part in summary.campaigns)
+    if started > _MOST_CAMPAIGNS or len(summary.organizations) > _MOST_OWNERS:
+        shown.append(
+            f"Up to {_MOST_CAMPAIGNS} campaigns and {_MOST_OWNERS} organizations have pictures of "
+            "their own here. In Python, dialsim.run(dialsim.load(FILE)).plot draws any of them."
+        )
+    return shown
 
 
-def _made(name: str, drawing: _Drawing | _Drawings) -> Picture | Choice:
-    """Draw a figure, or several to choose from; `name` must be unique in the page."""
-    if isinstance(drawing, _Drawings):
-        options = [
-            (label, picture(f"{name}-{number}", draw, caption))
-            for number, (label, (_, draw, caption)) in enumerate(drawing.options)
-        ]
-        return Choice(name, drawing.asked, options)
-    kind, draw, caption = drawing
-    return picture(f"{name}-{kind}", draw, caption)
-
-
-def _left_out(kind: str, names: Sequence[str], most: int, drawing: str) -> str:
-    """Return a note on the parts without a figure and how to get one; empty if all have one."""
-    if len(names) <= most:
-        return ""
-    return (
-        f"The first {most} of {len(names)} {kind} have pictures of their own here. Not shown: "
-        f"{', '.join(names[most:])}. In Python, dialsim.run(dialsim.load(FILE)).plot.{drawing} "
-        "draws any of them."
-    )
-
-
-def _progress(
-    result: Result, summary: Summary, campaigns: Sequence[tuple[str, CampaignSummary]]
-) -> Iterator[_Drawing]:
+def _drawings(result: Result, summary: Summary) -> Iterator[_Drawing]:
     plot = result.plot
-    yield (
-        "progress",
-        plot.progress,
-        f"People reached and done with over time: {reach_text(summary)}.",
-    )
+    # Limits come before drawing: each figure takes a moment and adds to the file.
+    owners = [owner for owner in summary.organizations if owner.calls][:_MOST_OWNERS]
+    campaigns = [(name, f"{part.organization}/{part.name}", part)
+                 for name, part in short_names(summary)]  # fmt: skip
+    yield _Drawing("People reached and done with over time.", {"": plot.progress})
     if summary.value_by_day:
-        days = [f"{summary.value_by_day[day]:,.0f}" for day in range(len(summary.value_by_day))[:3]]
-        caption = f"until the end of day 1, 2, …: {', '.join(days)}"
-        yield "value", plot.value, f"Value of results by day; {caption} {summary.currency or ''}."
-    for name, part in campaigns:
-        draw = partial(plot.progress, f"{part.organization}/{part.name}")
-        yield "progress", draw, f"Progress of {name}: {reach_text(part)}."
-
-
-def _lines(result: Result, owners: Sequence[OrganizationSummary]) -> Iterator[_Drawing]:
+        yield _Drawing("Value of the results by day of the conversation.", {"": plot.value})
+    for name, full_name, _ in [c for c in campaigns if c[2].start][:_MOST_CAMPAIGNS]:
+        if len(campaigns) > 1:
+            draw = partial(plot.progress, full_name)
+            yield _Drawing(f"Progress of {name}: people reached and done with.", {"": draw})
     for owner in owners:
-        draw = partial(result.plot.occupancy, owner.name if len(owners) > 1 else None)
-        yield "slots", draw, _lines_caption(owner, len(owners) > 1)
+        draw = partial(plot.occupancy, owner.name if len(owners) > 1 else None)
+        yield _Drawing(f"Lines of {owner.name} in use against the limit.", {"": draw})
     for owner in owners:
         if owner.queue_wait_mean_seconds:
-            draw = partial(result.plot.queue, owner.name if len(owners) > 1 else None)
-            yield "queue", draw, _queue_caption(owner, len(owners) > 1)
-
-
-def _lines_caption(owner: OrganizationSummary, named: bool) -> str:
-    whose = f" of {owner.name}" if named else ""
-    share = percent(owner.lines_capacity_share or 0)
-    return (
-        f"Lines{whose} in use against the limit: {owner.lines_in_use_mean or 0:.1f} on average "
-        f"while windows were open, {share} of what was allowed; at most {owner.lines_in_use_peak}."
-    )
-
-
-def _queue_caption(owner: OrganizationSummary, named: bool) -> str:
-    whose = f" of {owner.name}" if named else ""
-    timeouts = f"; {owner.queue_timeouts:,} timed out" if owner.queue_timeouts else ""
-    return (
-        f"Calls in the queue{whose} and their wait: {owner.queue_wait_mean_seconds:,.0f} s on "
-        f"average, 95 % within {owner.queue_wait_p95_seconds:,.0f} s{timeouts}."
-    )
-
-
-def _calls(
-    result: Result, summary: Summary, owners: Sequence[OrganizationSummary]
-) -> Iterator[_Drawing | _Drawings]:
-    plot = result.plot
-    ends = ", ".join(
-        f"{percent(count / summary.attempts)} {name}"
-        for name, count in (
-            ("answered", summary.calls_completed),
-            ("not answered", summary.calls_no_answer),
-            ("busy", summary.calls_busy),
-            ("failed", summary.calls_failed),
-        )
-        if count
-    )
-    if summary.attempts:
-        yield "outcomes", plot.outcomes, f"Calls over time and how they ended: {ends}."
-    for owner in owners:
-        if maps := [*_answers(result, owner)]:
-            yield maps[0][1] if len(maps) == 1 else _Drawings("Attempt", tuple(maps))
-    reached = [*_reach_by_attempt(result, summary, owners)]
-    if reached:
-        yield reached[0][1] if len(reached) == 1 else _Drawings("Of", tuple(reached))
-
-
-def _answers(result: Result, owner: OrganizationSummary) -> Iterator[tuple[str, _Drawing]]:
-    """Yield a heat map of answers for each of the first attempts."""
-    scope = Scope.of_organization(result.reading, owner.name)
-    for attempt in range(1, _MOST_ATTEMPTS + 1):
-        found = AnswerCounts.of(scope, attempt)
-        if not (dialled := int(found.attempts.sum())):
-            return
-        share = percent(int(found.answered.sum()) / dialled)
-        which = "first attempts" if attempt == 1 else f"attempts no. {attempt}"
-        caption = (
-            f"Share of the {which} of {owner.name} that were answered, by weekday and hour, Thai "
-            f"time: {share} of {dialled:,}."
-        )
-        draw = partial(result.plot.answers, organization=owner.name, attempt=attempt)
-        yield str(attempt), ("answers", draw, caption)
-
-
-def _reach_by_attempt(
-    result: Result, summary: Summary, owners: Sequence[OrganizationSummary]
-) -> Iterator[tuple[str, _Drawing]]:
-    """Yield people reached by attempt: by organization or, if there is only one, by campaign."""
-    plot = result.plot
-    parts: list[tuple[str, Figures, Callable[..., Axes]]] = [
-        (owner.name, owner, partial(plot.reach, organization=owner.name)) for owner in owners
-    ]
-    if len(owners) == 1 and 1 < len(summary.campaigns) <= _MOST_CAMPAIGNS:
-        parts += [
-            (name, part, partial(plot.reach, f"{part.organization}/{part.name}"))
-            for name, part in short_names(summary)
-        ]
-    for name, part, draw in parts:
-        if part.reach_by_attempt:
-            shares = ", ".join(percent(share) for share in part.reach_by_attempt[:8])
-            whose = f" of {name}" if len(parts) > 1 else ""
-            caption = f"Share of the people{whose} reached by attempt 1, 2, …: {shares}."
-            yield name, ("reach", draw, caption)
-
-
-def _results(result: Result, summary: Summary) -> Iterator[_Drawing]:
-    webhooks = summary.webhooks
-    if webhooks.results:
-        caption = (
-            f"Results sent to the webhook and what became of them: {webhooks.at_first_try:,} "
-            f"delivered at first try, {webhooks.after_retries:,} after retries, "
-            f"{webhooks.lost:,} lost."
-        )
-        yield "webhooks", result.plot.webhooks, caption
+            draw = partial(plot.queue, owner.name if len(owners) > 1 else None)
+            yield _Drawing(f"Calls of {owner.name} in the queue and their wait.", {"": draw})
+    yield from _outcomes(result, owners, [full_name for _, full_name, _ in campaigns])
+    if summary.webhooks.results:
+        yield _Drawing("Results sent to the webhook, by their delivery.", {"": plot.webhooks})
     found = funnels(summary.campaigns)
     for funnel in found[:_MOST_OWNERS]:
-        (_, people), *_, (last, count) = funnel.steps
-        whose = f"{funnel.agent} of {funnel.organization}"
-        caption = (
-            f"From the people whom {whose} calls to the steps of the conversation: {count:,} of "
-            f"{people:,} came to {last}."
-        )
-        name = f"{funnel.organization}, {funnel.agent}" if len(found) > 1 else ""
-        yield "funnel", partial(draw_funnel, [funnel], name), caption
+        whose = f"{funnel.organization}, {funnel.agent}"
+        draw = partial(draw_funnel, [funnel], whose if len(found) > 1 else "")
+        yield _Drawing(f"From people to the steps of the conversation: {whose}.", {"": draw})
+
+
+def _outcomes(
+    result: Result, owners: Sequence[OrganizationSummary], campaigns: Sequence[str]
+) -> Iterator[_Drawing]:
+    """Yield figures of answers; those of several attempts or people are for the reader to choose.
+
+    Mixed in one figure, they would look like differences between hours.
+    """
+    plot = result.plot
+    if result.summary.attempts:
+        yield _Drawing("Calls over time and how they ended.", {"": plot.outcomes})
+    for owner in owners:
+        maps = {
+            str(attempt): partial(plot.answers, organization=owner.name, attempt=attempt)
+            for attempt in range(1, len(owner.reach_by_attempt[:_MOST_ATTEMPTS]) + 1)
+        }
+        if maps:
+            said = f"share of attempts of {owner.name} answered, by weekday and hour, Thai time."
+            yield _Drawing(said, maps, "Attempt")
+    # By organization or, if there is only one, by campaign.
+    reach = {owner.name: partial(plot.reach, organization=owner.name) for owner in owners}
+    if len(owners) == 1 and 1 < len(campaigns) <= _MOST_CAMPAIGNS:
+        reach |= {name: partial(plot.reach, name) for name in campaigns}
+    if reach:
+        yield _Drawing("share of the people reached by each attempt.", reach, "Of")

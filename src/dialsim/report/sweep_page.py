@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import inf, isfinite, isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,17 +23,18 @@ from dialsim.experiments.known_bounds import WHOLE, KnownBounds
 from dialsim.experiments.plots import names_of
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import Sweep
+from dialsim.interface.instants import short_text
 from dialsim.interface.phrases import joined
 from dialsim.report.effects import (
     effect_table,
+    effect_text,
     holding,
     holding_fact,
     not_allowed_notes,
-    number_effect,
-    time_effect,
 )
 from dialsim.report.page import SIZE, Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.run_page import (
+    HOW_COMPARED,
     LEAST_PART,
     help_fact,
     how_measured,
@@ -50,16 +51,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """A figure of the whole run to be minimized (1) or maximized (-1), and its name in texts."""
+    """Figure of the whole run to be minimized (1) or maximized (-1).
+
+    `column` is its name in tables of differences, `name` that in texts, and `question` asks for the
+    best variant.
+    """
 
     figure: str
+    column: str
     sign: int
     name: str
+    question: str
 
 
-FINISH = Aim("finish", 1, "finish")
-REACHED = Aim("people_reached", -1, "people reached")
-COST = Aim("cost", 1, "cost")
+FINISH = Aim("finish", "finish_seconds", 1, "finish", "What finishes first?")
+REACHED = Aim("people_reached", "people_reached", -1, "people reached", "What reaches most people?")
+COST = Aim("cost", "cost", 1, "cost", "What costs least?")
 _AIMS = (FINISH, REACHED, COST)
 
 
@@ -73,10 +80,9 @@ class Loss:
 
     @property
     def said(self) -> str:
-        """The loss in words: `finish 20 min later (± 3 min) than with 12 lines`."""
-        if self.aim is FINISH:
-            return f"finish {time_effect(self.effect)} than with {self.than}"
-        return f"{self.aim.name} {number_effect(self.effect)} against {self.than}"
+        """The loss in words: `people reached -12 ± 3, real, against 12 lines`."""
+        effect = effect_text(self.aim.figure, self.effect)
+        return f"{self.aim.name} {effect}, against {self.than}"
 
 
 @dataclass(frozen=True)
@@ -91,8 +97,8 @@ class Frontier:
 
     found: Sweep
     baseline: str
-    lost: Set[str] = field(default_factory=frozenset)
-    """Variants that really reach fewer people than the baseline."""
+    lost: Mapping[str, float] = field(default_factory=dict)
+    """Variants that really reach fewer people than the baseline, and how many fewer."""
 
     @cached_property
     def aims(self) -> tuple[Aim, ...]:
@@ -138,6 +144,17 @@ class Frontier:
     def breaches(self) -> dict[str, tuple[Breach, ...]]:
         """The variants that break a compliance rule more often than the baseline, and which."""
         return self.found.breaches(self.baseline)
+
+    def best_by(self, aim: Aim) -> tuple[float, str]:
+        """Return the best value of a figure, and its variant.
+
+        Variants that lose people have no part in it: those that call fewer people always finish
+        sooner.
+        """
+        middles = self._middles[aim]
+        names = [name for name in self._names if name not in self.lost] or self._names
+        best = min(names, key=lambda name: aim.sign * middles[name])
+        return middles[best], best
 
     def gives_up(self, name: str) -> list[Loss]:
         """Return in what a variant is really worse than the best of the front."""
@@ -271,7 +288,7 @@ def sweep_page(
         answer=answer or _answer(choice),
         facts=[
             *_recommended(choice),
-            *_facts(found, compared, baseline),
+            *_facts(choice, compared),
             *_closer(found, baseline, further),
         ],
         sections=[*_sections(choice, compared, further)],
@@ -279,67 +296,8 @@ def sweep_page(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class VariantQuestion:
-    """A question about the variants: which estimate is to be minimized (1) or maximized (-1).
-
-    If `without_loss`, variants that reach fewer people than the baseline are excluded.
-    """
-
-    figure: str
-    estimate: str
-    sign: int
-    text: str
-    without_loss: bool
-
-
-_QUESTIONS = (
-    VariantQuestion("finish_seconds", "p50", 1, "What finishes first?", True),
-    VariantQuestion("people_reached", "mean", -1, "What reaches most people?", False),
-    VariantQuestion("cost", "mean", 1, "What costs least?", True),
-)
 _SMALL = 0.01
 """Share of the people reached whose loss does not exclude a variant."""
-
-
-def _best_variants(
-    found: Sweep, compared: pd.DataFrame, baseline: str
-) -> dict[VariantQuestion, str]:
-    """Return the best variant by each figure in which they differ, the most important one first.
-
-    The fastest and the cheapest are not among those that really reach fewer people than the
-    baseline: whoever calls fewer people always finishes sooner.
-    """
-    lost, best = _lost(compared), {}
-    for question, values in _values(found.together, baseline).items():
-        # `or values`: if all lose people, the question still has an answer.
-        kept = {name: value for name, value in values.items()
-                if not (question.without_loss and name in lost)} or values  # fmt: skip
-        if len(set(values.values())) > 1 or len(found.variants) == 1:
-            best[question] = min(kept, key=lambda name: question.sign * kept[name])
-    return best
-
-
-def _values(found: Sweep, baseline: str) -> dict[VariantQuestion, dict[str, float]]:
-    """Return the value of each figure, of the variants that have it in all their runs.
-
-    Left out are those that break a compliance rule more often than the baseline.
-    """
-    refused = found.breaches(baseline)
-    table = found.intervals()
-    rows = experiment_text.by_variant(table[table["scope"] == "run"])
-    known = {
-        question: {
-            variant.name: float(rows[variant.name, question.figure][question.estimate])
-            for variant in found.variants
-            if variant.name not in refused
-            and not rows[variant.name, question.figure]["unfinished"]
-            and isfinite(rows[variant.name, question.figure][question.estimate])
-        }
-        for question in _QUESTIONS
-        if question.figure != "cost" or found.scenario.costs is not None
-    }
-    return {question: values for question, values in known.items() if values}
 
 
 def _lost(compared: pd.DataFrame) -> dict[str, float]:
@@ -354,7 +312,7 @@ def _lost(compared: pd.DataFrame) -> dict[str, float]:
 
 def frontier(found: Sweep, compared: pd.DataFrame, baseline: str) -> Frontier:
     """Return the Pareto front; variants that really reach fewer people are not recommended."""
-    return Frontier(found, baseline, frozenset(_lost(compared)))
+    return Frontier(found, baseline, _lost(compared))
 
 
 def _answer(choice: Frontier) -> str:
@@ -382,6 +340,9 @@ def _recommended(choice: Frontier) -> Iterator[Fact]:
     said.append(f"It gives up: {lost}." if lost else "It gives up nothing that the runs can tell.")
     if choice.alike:
         said.append(f"The runs don't tell it from {joined(choice.alike)}.")
+    if choice.lost:
+        fewer = joined([f"{name} ({people:,.0f})" for name, people in choice.lost.items()])
+        said.append(f"Not considered, as they reach fewer people than {choice.baseline}: {fewer}.")
     yield Fact("What is recommended?", name, " ".join(said))
 
 
@@ -407,73 +368,31 @@ def _choice_parts(choice: Frontier) -> Iterator[Part]:
         yield FigureTable("Beaten", ("by", "because of"), tuple(beaten))
 
 
-def _facts(found: Sweep, compared: pd.DataFrame, baseline: str) -> Iterator[Fact]:
+def _facts(choice: Frontier, compared: pd.DataFrame) -> Iterator[Fact]:
     """Yield the best variant by each figure, and its difference from the baseline."""
-    best = _best_variants(found, compared, baseline)
-    sooner, lost = _with_shorter_retries(found, baseline), _lost(compared)
-    known = _values(found.together, baseline)
-    if _QUESTIONS[0] not in known:
-        yield _unfinished(found.together)
-    for question, values in known.items():
-        name = best.get(question)
-        said = _said(found, question, values[name or next(iter(values))])
-        against = "" if name is None else _against(compared, name, question.figure, baseline)
-        notes = [f"{said}{against}."]
-        if name in lost:
-            notes.append(f"It reaches {lost[name]:,.0f} people fewer than {baseline}.")
-        first = min(values, key=lambda other: question.sign * values[other])
-        if name is not None and first != name and first in lost:
-            notes.append(
-                f"{first}: {_said(found, question, values[first])}, but it reaches "
-                f"{lost[first]:,.0f} people fewer than {baseline}."
-            )
-        if question.sign < 0 and name is not None:
-            notes.append(_price(compared, name))
-        if name in sooner:
-            notes.append(SHORTER_RETRIES)
-        yield Fact(question.text, name or "All are alike", " ".join(filter(None, notes)))
-    yield _sure(found, compared, baseline)
+    found, rows = choice.found, experiment_text.by_variant(compared[compared["scope"] == "run"])
+    for aim in _AIMS if found.scenario.costs is not None else (FINISH, REACHED):
+        value, name = choice.best_by(aim)
+        if not isfinite(value):
+            yield Fact(aim.question, "None finishes in half of its runs")
+            continue
+        row = rows.get((name, aim.column))
+        against = (
+            f"; against {choice.baseline}: {experiment_text.difference_text(row)}" if row else ""
+        )
+        answer = name if aim in choice.aims else "All are alike"
+        yield Fact(aim.question, answer, f"{_said(found, aim, value)}{against}.")
+    yield _sure(found, compared, choice.baseline)
 
 
-def _unfinished(found: Sweep) -> Fact:
-    """Return which variant finishes most often, if none finishes in all its runs."""
-    table = found.intervals()
-    rows = experiment_text.by_variant(table[table["scope"] == "run"])
-    done = {
-        variant.name: int(row["runs"] - row["unfinished"])
-        for variant in found.variants
-        if (row := rows[variant.name, "finish_seconds"])["runs"]
-    }
-    question = _QUESTIONS[0].text
-    if not done:
-        return Fact(question, "Nothing was scheduled")
-    most = max(done, key=lambda name: done[name])
-    often = f"{most} finishes in {done[most]} of {found.replications} runs, the others in fewer."
-    # "The others in fewer" would be wrong.
-    if len({*done.values()}) == 1:
-        often = f"Each finishes in {done[most]} of {found.replications} runs."
-    lost = amount_text("people_lost", rows[most, "people_lost"]["mean"])
-    detail = f"{often} With {most} {lost} people are lost on average."
-    return Fact(question, "None finishes in all its runs", detail)
-
-
-def _price(compared: pd.DataFrame, name: str) -> str:
-    """Return the delay of the finish in the variant with the largest reach, if it is real."""
-    row = _rows(compared).get((name, "finish_seconds"))
-    if row is None or not row["real"] or not row["difference"] > 0:
-        return ""
-    return f"Finish: {experiment_text.difference_text(row)}."
-
-
-def _with_shorter_retries(found: Sweep, baseline: str) -> set[str]:
-    """Return the variants with a shorter retry interval than the baseline."""
+def _shortens_retries(found: Sweep, baseline: str) -> bool:
+    """Return True if a variant has a shorter retry interval than the baseline."""
     changed = {change.path for variant in found.variants for change in variant.changes}
     if not any(path.endswith(".retryInterval") for path in changed):
         # Making the scenarios may mean reading a long CSV file again
-        return set()
+        return False
     scenarios = {variant.name: variant.of(found.scenario) for variant in found.variants}
-    base = scenarios[baseline]
-    return {name for name, varied in scenarios.items() if shortens_retries(varied, base)}
+    return any(shortens_retries(varied, scenarios[baseline]) for varied in scenarios.values())
 
 
 def _closer(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Iterator[Fact]:
@@ -493,22 +412,12 @@ def _by_name(found: Sweep) -> dict[str, tuple[RunFigures, ...]]:
     return dict(zip(names, found.figures, strict=True))
 
 
-def _said(found: Sweep, question: VariantQuestion, value: float) -> str:
-    if question.figure == "finish_seconds":
-        return f"Half of the runs are done by {experiment_text.when_text(value, found)} Thai time"
+def _said(found: Sweep, aim: Aim, value: float) -> str:
+    if aim is FINISH:
+        return f"Half of the runs are done by {short_text(round(1000 * value))} Thai time"
     costs = found.scenario.costs
-    unit = costs.currency if question.figure == "cost" and costs else "people"
-    return f"{amount_text(question.figure, value)} {unit} on average"
-
-
-def _against(compared: pd.DataFrame, variant: str, figure: str, baseline: str) -> str:
-    row = _rows(compared).get((variant, figure))
-    return "" if row is None else f"; against {baseline}: {experiment_text.difference_text(row)}"
-
-
-def _rows(compared: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the differences of whole runs by variant and figure."""
-    return experiment_text.by_variant(compared[compared["scope"] == "run"])
+    unit = costs.currency if aim is COST and costs else "people"
+    return f"{amount_text(aim.figure, value)} {unit} on average"
 
 
 def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
@@ -532,12 +441,6 @@ def _sections(
 ) -> Iterator[Section]:
     found, baseline = choice.found, choice.baseline
     (variants, *minus), campaigns = experiment_text.sweep_tables(found, compared, baseline)
-    said = (
-        "Finishes are compared by the median difference and by the probability of being done by "
-        "the end of a day, with 95 % intervals in brackets. Of other figures, after ± stands half "
-        "the width of the 95 % interval of the mean difference. Where the runs are too few, too "
-        "alike or too skewed for one, the pairs that differ are counted."
-    )
     if isinstance(found, Comparison):
         said_differently = [*experiment_text.comparison_sentences(found)]
         changed = experiment_text.changed_tables(found)
@@ -546,10 +449,11 @@ def _sections(
         yield Section("What to choose", [*_choice_parts(choice)])
     if choice.breaches:
         yield Section("Not allowed", [Notes(not_allowed(choice.breaches.items()))])
-    yield Section("Variants", [variants, *_cost_table(found)])
+    caveats = [SHORTER_RETRIES] if _shortens_retries(found, baseline) else []
+    yield Section("Variants", [variants, *_cost_table(found), *caveats])
     if minus:
         shifts = experiment_text.more_probable_sentences(found, compared, baseline)
-        yield Section("Differences", [said, *shifts, *minus])
+        yield Section("Differences", [HOW_COMPARED, *shifts, *minus])
     if found.decided is not None:
         verdicts = experiment_text.decided_tables(found)
         yield Section("Decided", [*experiment_text.decided_sentences(found), *verdicts])

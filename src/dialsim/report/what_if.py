@@ -6,7 +6,7 @@ They use common random numbers with the runs of the scenario itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from pathlib import Path
@@ -16,12 +16,11 @@ import numpy as np
 
 from dialsim.errors import DialsimError, ScenarioError
 from dialsim.experiments.breaches import Breach, breaches_of
-from dialsim.experiments.days import compare_days, day_label, telling_days
+from dialsim.experiments.days import DoneBy, compare_days, telling_days
 from dialsim.experiments.estimates import known_of
 from dialsim.experiments.intervals import (
     CONFIDENCE,
     FEWEST,
-    NOTHING,
     Difference,
     figure_difference,
 )
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
 _LAST_MINUTE = 23 * 60 + 59
 
 AS_IT_IS = Variant("as it is", ())
+Runs = tuple[RunFigures, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,21 +341,27 @@ class StudiedVariant:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLever:
-    """A lever, its runs, and its effects; `cost` is None if the scenario has no costs.
+    """A lever, its runs, and its effects by figure: finish, done by a day, people, and any cost.
 
-    `days` are the effects on the probability of being done by the end of a day, with the day's
-    words. `shortens_retries` says that it leaves less time between attempts. `breaches` are the
-    compliance rules that it breaks more often.
+    `shortens_retries` says that it leaves less time between attempts. `breaches` are the compliance
+    rules that it breaks more often.
     """
 
     name: str
-    runs: tuple[RunFigures, ...]
+    runs: Runs
     shortens_retries: bool
-    finish: Difference
-    reached: Difference
-    cost: Difference | None = None
-    days: tuple[tuple[str, Difference], ...] = ()
+    effects: Mapping[str, Difference]
     breaches: tuple[Breach, ...] = ()
+
+    @property
+    def finish(self) -> Difference:
+        """Effect on the finish, in seconds."""
+        return self.effects["finish"]
+
+    @property
+    def reached(self) -> Difference:
+        """Effect on the number of people reached."""
+        return self.effects["people_reached"]
 
     @property
     def sooner(self) -> bool:
@@ -367,11 +373,6 @@ class MeasuredLever:
         """True if runs with it reach more people, significantly."""
         return self.reached.real and self.reached.estimate > 0
 
-    @property
-    def helps(self) -> bool:
-        """True if it does either, at whatever price."""
-        return self.sooner or self.reaches_more
-
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
@@ -380,7 +381,7 @@ class WhatIf:
     `not_allowed` are those that break a compliance rule more often, which no page recommends.
     """
 
-    base: tuple[RunFigures, ...]
+    base: Runs
     levers: tuple[MeasuredLever, ...]
     not_allowed: tuple[MeasuredLever, ...] = ()
 
@@ -437,7 +438,7 @@ def what_would_help(
         variant
         for place, listed in zip(studied, possible, strict=True)
         if listed
-        for variant in (place.variant, *(_both(place.variant, lever.variant) for lever in listed))
+        for variant in (place.variant, *(_both(place.variant, lever) for lever, _ in listed))
     ]
     people = sum(people_called(place.runs[:1]) * (len(listed) + 1)
                  for place, listed in zip(studied, possible, strict=True))  # fmt: skip
@@ -498,26 +499,17 @@ def _budget(called: int) -> int:
     return max(BUDGET, called // _SHARE)
 
 
-@dataclass(frozen=True, slots=True)
-class _PossibleLever:
-    """A lever to be measured."""
-
-    variant: Variant
-    shortens_retries: bool
-
-
-def _possible(scenario: Scenario, place: StudiedVariant) -> list[_PossibleLever]:
-    """Return the levers that are valid for the scenario of a variant."""
+def _possible(scenario: Scenario, place: StudiedVariant) -> list[tuple[Variant, bool]]:
+    """Return the levers that are valid for the scenario of a variant, and which shorten retries."""
     varied = place.variant.of(scenario)
     possible = []
     for lever in levers(varied, place.runs[0], place.organization):
         try:
             changed = _both(place.variant, lever).of(scenario)
-        # The interface has limits of its own, such as for attempts: a lever beyond them is left
-        # out.
+        # A lever may exceed limits of the interface, such as that of attempts.
         except ScenarioError:
             continue
-        possible.append(_PossibleLever(lever, shortens_retries(changed, varied)))
+        possible.append((lever, shortens_retries(changed, varied)))
     return possible
 
 
@@ -527,45 +519,49 @@ def _both(variant: Variant, lever: Variant) -> Variant:
 
 
 def _measured(
-    possible: Sequence[_PossibleLever],
-    runs: Iterator[tuple[tuple[RunFigures, ...], KnownBounds]],
+    possible: Sequence[tuple[Variant, bool]],
+    runs: Iterator[tuple[Runs, KnownBounds]],
     scenario: Scenario,
 ) -> WhatIf:
     """Compare the runs of a variant with the runs of its levers."""
     base, bounds = next(runs)
-    figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
-    finish, measured = _values("finish", base), []
-    listed = [(lever, *next(runs)) for lever in possible]
-    every = [finish, *(_values("finish", with_it) for _, with_it, _ in listed)]
+    listed = [(*lever, *next(runs)) for lever in possible]
+    every = [_values("finish", base), *(_values("finish", with_it) for _, _, with_it, _ in listed)]
     days = telling_days(np.concatenate(every), bounds)
-    for lever, with_it, own in listed:
-        both = _values("finish", with_it), finish
-        by_day = tuple(
-            (day_label(day.column), compare_days((day, day), both, (own, bounds), CONFIDENCE))
-            for day in days
+    figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
+    measured = [
+        MeasuredLever(
+            lever.name,
+            with_it,
+            shortens,
+            _effects((with_it, base), (own, bounds), days, figures),
+            breaches_of(scenario, with_it, base),
         )
-        effects = {
-            name: figure_difference(
-                name,
-                (_values(name, with_it), _values(name, base)),
-                (known_of(name, WHOLE, with_it, own), known_of(name, WHOLE, base, bounds)),
-            )
-            for name in figures
-        }
-        measured.append(
-            MeasuredLever(
-                lever.variant.name,
-                with_it,
-                lever.shortens_retries,
-                effects["finish"],
-                effects["people_reached"],
-                effects.get("cost"),
-                by_day,
-                breaches_of(scenario, with_it, base),
-            )
-        )
+        for lever, shortens, with_it, own in listed
+    ]
     allowed = (lever for lever in measured if not lever.breaches)
     return WhatIf(base, tuple(allowed), tuple(lever for lever in measured if lever.breaches))
+
+
+def _effects(
+    sides: tuple[Runs, Runs],
+    all_bounds: tuple[KnownBounds, KnownBounds],
+    days: Sequence[DoneBy],
+    figures: Sequence[str],
+) -> dict[str, Difference]:
+    """Return the paired differences of figures, and of the probabilities to be done by a day."""
+    effects = {}
+    for figure in figures:
+        one, two = (_values(figure, runs) for runs in sides)
+        known, other = (known_of(figure, WHOLE, *side)
+                        for side in zip(sides, all_bounds, strict=True))  # fmt: skip
+        effects[figure] = figure_difference(figure, (one, two), (known, other))
+        if figure == "finish":
+            effects |= {
+                day.column: compare_days((day, day), (one, two), all_bounds, CONFIDENCE)
+                for day in days
+            }
+    return effects
 
 
 def _values(figure: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
@@ -584,45 +580,13 @@ def best(what_if: WhatIf) -> MeasuredLever | None:
     Only significant effects count, and only levers without a loss in the other figure: an earlier
     finish because fewer people are reached is no improvement.
     """
-    sooner, more = _without_price(what_if)
+    sooner = (lever for lever in what_if.levers if lever.sooner and not loses(what_if, lever))
+    more = (lever for lever in what_if.levers
+            if lever.reaches_more and not _delays(what_if, lever))  # fmt: skip
     earliest = min(sooner, key=lambda lever: lever.finish.estimate, default=None)
     most = max(more, key=lambda lever: lever.reached.estimate, default=None)
-    return (earliest or most) if _all_finish(what_if) else (most or earliest)
-
-
-def as_good(what_if: WhatIf, lever: MeasuredLever) -> list[MeasuredLever]:
-    """Return the levers that the best one does not beat significantly in paired differences."""
-    sooner, more = _without_price(what_if)
-    by_finish = bool(sooner) if _all_finish(what_if) else not more
-    figure, sign = ("finish", 1) if by_finish else ("people_reached", -1)
-    mine, found = _values(figure, lever.runs), []
-    for other in sooner if by_finish else more:
-        effect = figure_difference(figure, (_values(figure, other.runs), mine), (NOTHING, NOTHING))
-        if other is not lever and not (effect.real and (effect.rose > effect.fell) is (sign > 0)):
-            found.append(other)
-    return found
-
-
-def _all_finish(what_if: WhatIf) -> bool:
-    return all(isfinite(run.scopes[0].values["finish"]) for run in what_if.base)
-
-
-def _without_price(what_if: WhatIf) -> tuple[list[MeasuredLever], list[MeasuredLever]]:
-    """Return the levers with an earlier finish, and those with more reach, without other losses."""
-    return (
-        [lever for lever in what_if.levers if lever.sooner and not loses(what_if, lever)],
-        [lever for lever in what_if.levers if lever.reaches_more and not _delays(what_if, lever)],
-    )
-
-
-def dear(what_if: WhatIf) -> list[MeasuredLever]:
-    """Return the levers with a trade-off: earlier but fewer people, or more people but later."""
-    return [
-        lever
-        for lever in what_if.levers
-        if (lever.sooner and loses(what_if, lever))
-        or (lever.reaches_more and _delays(what_if, lever))
-    ]
+    all_finish = all(isfinite(finish) for finish in _values("finish", what_if.base))
+    return (earliest or most) if all_finish else (most or earliest)
 
 
 def loses(what_if: WhatIf, lever: MeasuredLever) -> bool:

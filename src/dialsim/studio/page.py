@@ -40,7 +40,7 @@ from dialsim.interface.instants import (
     thai,
 )
 from dialsim.interface.phrases import counted, joined
-from dialsim.report.effects import number_effect, points_effect, time_effect
+from dialsim.report.effects import effect_text
 from dialsim.report.replications_page import forecast_facts
 from dialsim.results.figures import VALUE_BY_DAY
 from dialsim.scenario.units import format_duration
@@ -906,21 +906,19 @@ def _cells(
     figures = one.figures
     less = {} if now is None else now.minus(one)
     texts = [
-        ("finish_seconds", str(experiment_text.when_text(figures["finish_seconds"]["p50"],
-                                                         one.replications)), time_effect),
-        *((day.column, f"{100 * one.done_by(day):.1f} %", points_effect) for day in days),
-        ("people_reached", f"{figures['people_reached']['mean']:,.0f}", number_effect),
-        ("reach_share", f"{100 * figures['reach_share']['mean']:.1f} %", points_effect),
+        ("finish_seconds", experiment_text.when_text(figures["finish_seconds"]["p50"],
+                                                     one.replications)),
+        *((day.column, f"{100 * one.done_by(day):.1f} %") for day in days),
+        ("people_reached", f"{figures['people_reached']['mean']:,.0f}"),
+        ("reach_share", f"{100 * figures['reach_share']['mean']:.1f} %"),
     ]  # fmt: skip
     if currency:
-        texts.append(("cost", f"{figures['cost']['mean']:,.0f}", number_effect))
+        texts.append(("cost", f"{figures['cost']['mean']:,.0f}"))
     worths = _worths(one if now is None else now)
-    texts += [
-        # A run that is done on an earlier day has no figure of that day.
-        (name, f"{figures.get(name, figures['value'])['mean']:,.0f}", number_effect)
-        for name in worths
-    ]
-    return [[text, str(effect(less[name])) if name in less else ""] for name, text, effect in texts]
+    # A run that is done on an earlier day has no figure of that day.
+    texts += [(name, f"{figures.get(name, figures['value'])['mean']:,.0f}") for name in worths]
+    return [[str(text), str(effect_text(name, less[name])) if name in less else ""]
+            for name, text in texts]  # fmt: skip
 
 
 def _found(inquiry: Inquiry) -> dict[str, Any]:
