@@ -67,7 +67,7 @@ def test_the_recommended_variant_is_short_of_the_best_by_the_least_and_says_by_w
     assert finish.endswith(", real, against c")
     assert reached.startswith("people reached -5.0 ")
     assert reached.endswith(", real, against a")
-    assert cost.startswith("cost +35 ")
+    assert cost.startswith("cost +35.0 ")
     assert cost.endswith(", real, against c")
 
 

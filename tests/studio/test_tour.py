@@ -40,7 +40,7 @@ def pictures(browser: Any) -> Iterator[tuple[str, bytes]]:
     tab.button("Pin this variant").click()
     tab.set("Lines", "20", "=20")
     tab.settled()
-    tab.sees(page.get_by_role("region", name="Variants").locator(".less"), "earlier")
+    tab.sees(page.get_by_role("region", name="Variants").locator(".less"), "real")
     yield "studio-variants.png", page.locator(".pins").screenshot()
     tab.field("Deadline").fill("Tue 12:00")
     tab.button("Fewest lines to be done by").click()
