@@ -216,7 +216,7 @@ def phones(number: int) -> Sketch:
         )
         .campaign(
             "January", recipients={"count": int(chance.integers(900, 1500))}, agent="Reminder",
-            windows="09:00-17:00", max_attempts=3, retry_interval="4h",
+            windows="daily 09:00-17:00", max_attempts=3, retry_interval="4h",
         )
     )  # fmt: skip
 

@@ -16,26 +16,27 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from dialsim.errors import (
+    DialsimError,
+    ExistingOutput,
+    ExperimentError,
+    JournalError,
+    LogError,
+    NotKept,
+    OutputError,
+    Refused,
+    ReplayError,
+    ReplicationFailed,
+    ScenarioError,
+    ServiceError,
+    StoreError,
+    StudioError,
+    ValidationFailed,
+    WorkersLost,
+)
+
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
-    from dialsim.errors import (
-        DialsimError,
-        ExistingOutput,
-        ExperimentError,
-        JournalError,
-        LogError,
-        NotKept,
-        OutputError,
-        Refused,
-        ReplayError,
-        ReplicationFailed,
-        ScenarioError,
-        ServiceError,
-        StoreError,
-        StudioError,
-        ValidationFailed,
-        WorkersLost,
-    )
     from dialsim.experiments.comparison import Comparison, compare
     from dialsim.experiments.forecast import Forecast, forecast
     from dialsim.experiments.optimum import Optimum, optimize
@@ -63,37 +64,21 @@ __version__ = "0.1.0"
 _HOMES = {
     "Calibration": "dialsim.logs.calibrate",
     "Comparison": "dialsim.experiments.comparison",
-    "DialsimError": "dialsim.errors",
-    "ExistingOutput": "dialsim.errors",
-    "ExperimentError": "dialsim.errors",
     "Forecast": "dialsim.experiments.forecast",
-    "JournalError": "dialsim.errors",
     "Log": "dialsim.logs.log",
     "LogComparison": "dialsim.logs.log_comparison",
-    "LogError": "dialsim.errors",
-    "NotKept": "dialsim.errors",
     "Optimum": "dialsim.experiments.optimum",
-    "OutputError": "dialsim.errors",
     "OwnFigure": "dialsim.results.figures",
     "Plan": "dialsim.experiments.plan",
     "RecordedCalls": "dialsim.logs.record",
-    "Refused": "dialsim.errors",
-    "ReplayError": "dialsim.errors",
     "Replayed": "dialsim.logs.replay",
-    "ReplicationFailed": "dialsim.errors",
     "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",
     "Sandbox": "dialsim.sandbox.client.sandbox",
     "Scenario": "dialsim.scenario.scenario",
-    "ScenarioError": "dialsim.errors",
-    "ServiceError": "dialsim.errors",
     "Simulation": "dialsim.engine.simulation",
-    "StoreError": "dialsim.errors",
-    "StudioError": "dialsim.errors",
     "Sweep": "dialsim.experiments.sweep",
-    "ValidationFailed": "dialsim.errors",
     "Verified": "dialsim.logs.verify",
-    "WorkersLost": "dialsim.errors",
     "behaviour": "dialsim.scenario.behaviour",
     "calibrate": "dialsim.logs.calibrate",
     "check": "dialsim.logs.verify",

@@ -77,7 +77,7 @@ def test_t3_the_minute_before_midnight_is_always_closed() -> None:
     # Monday 23:59 is 13 h 59 min after 10:00; the slot is taken for longer.
     trace = run(
         Sketch(1, start=START, queue_timeout="1d").campaign(
-            "A", "answered 0s 50500s", "busy 0s", windows="00:00-23:59"
+            "A", "answered 0s 50500s", "busy 0s", windows="daily 00:00-23:59"
         )
     )
     assert [row for row in calls(trace) if " 1.1 " in row][1:] == lines("""

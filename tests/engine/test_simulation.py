@@ -361,17 +361,29 @@ def test_a_limit_is_a_whole_number(value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["seed", "replication"])
-@pytest.mark.parametrize("value", [-1, 1.5, True, "3"])
-def test_a_seed_or_replication_that_there_is_not_is_an_error(name: str, value: Any) -> None:
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (-1, "-1 is not an integer of 0 or more"),
+        (1.5, "must be a whole number, not 1.5"),
+        (True, "must be a whole number, not True"),
+        ("3", "must be a whole number, not '3'"),
+    ],
+)
+def test_a_seed_or_replication_that_there_is_not_is_an_error(
+    name: str, value: Any, says: str
+) -> None:
     with pytest.raises(DialsimError) as caught:
         Simulation(Sketch(1, start=START).campaign("A", "busy 3s").scenario(), **{name: value})
-    assert str(caught.value) == f"{name} {value!r} is not an integer of 0 or more"
+    assert str(caught.value) == f"{name} {says}"
 
 
 def test_a_file_that_was_not_loaded_is_an_error() -> None:
     with pytest.raises(DialsimError) as caught:
         Simulation("first.yaml")  # type: ignore[arg-type]
-    assert str(caught.value) == "'first.yaml' is not a scenario yet: dialsim.load reads the file"
+    assert str(caught.value) == (
+        "scenario must be a Scenario, from dialsim.load or dialsim.scenario, not 'first.yaml'"
+    )
 
 
 def test_an_unknown_behaviour_or_agent_is_an_error() -> None:

@@ -46,7 +46,7 @@ def paths(
         .campaign(
             "A",
             recipients={"count": count, **(recipients or {})},
-            windows="00:00-23:59",
+            windows="daily 00:00-23:59",
             **(body or {}),
         )
         .scenario()

@@ -33,7 +33,7 @@ def crowd(
         .campaign(
             "January",
             recipients={"count": people},
-            windows="00:00-23:59",
+            windows="daily 00:00-23:59",
             max_attempts=attempts,
             retry_interval="10m",
             **({"end": expires} if expires else {}),

@@ -34,7 +34,7 @@ def short_days() -> Scenario:
         .campaign(
             "January",
             recipients={"count": 20},
-            windows="09:00-09:52",
+            windows="daily 09:00-09:52",
             max_attempts=3,
             retry_interval="20m",
         )
@@ -122,7 +122,7 @@ def test_days_are_compact_and_midnight_belongs_to_the_day_that_it_ends() -> None
     many = Sketch(1, start="2026-01-05T02:00:00Z", setup_time=None).campaign(
         "January",
         recipients={"count": 4},
-        windows="09:00-09:30",
+        windows="daily 09:00-09:30",
         max_attempts=8,
         retry_interval="26h",
     )

@@ -35,7 +35,7 @@ def calling(people: int, behaviour: dict[str, Any], attempts: int = 1, **schedul
         .campaign(
             "January",
             recipients={"count": people},
-            windows="09:00-20:00",
+            windows="daily 09:00-20:00",
             max_attempts=attempts,
             **({"retry_interval": "18h"} if attempts > 1 else {}),
             **schedule,

@@ -57,7 +57,7 @@ def sketch(people: int, attempts: int = 6, lines: int = 12) -> Sketch:
             "January",
             recipients={"count": people, "segments": {"gold": 0.3, "other": 0.7}},
             agent="Reminder",
-            windows="09:00-20:00",
+            windows="daily 09:00-20:00",
             max_attempts=attempts,
             retry_interval="4h",
         )

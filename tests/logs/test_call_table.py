@@ -142,7 +142,7 @@ def test_a_broken_rule_is_found_in_a_small_table(changes: dict[str, object], rul
 
 
 @pytest.mark.parametrize(("frame", "said"), [
-    (3, "is neither a file nor a table of calls"),
+    (3, "a log is a folder, a file or a table of calls, not 3"),
     (pd.DataFrame({"call": [1]}), "no column 'recipient'; it has call"),
     (pd.DataFrame({"recipient": [0]}), "no column 'call'"),
     (pd.DataFrame({"recipient": [0], "call": [1]}), "none of the columns status, created_at"),

@@ -41,7 +41,7 @@ def sketch(people: int, wear: dict[str, object] | None, lines: int = 16) -> Sket
             name,
             recipients={"count": people // 2},
             agent="Reminder",
-            windows="09:00-20:00",
+            windows="daily 09:00-20:00",
             max_attempts=4,
             retry_interval="4h",
             caller_ids=shown,

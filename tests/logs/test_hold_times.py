@@ -103,7 +103,7 @@ def test_34_of_40_finishes_with_other_phones_lie_in_the_interval(tmp_path: Path)
                 "January",
                 recipients={"count": int(chance.integers(900, 1500))},
                 agent="Reminder",
-                windows="09:00-17:00",
+                windows="daily 09:00-17:00",
                 max_attempts=3,
                 retry_interval="4h",
             )

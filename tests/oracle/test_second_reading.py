@@ -108,7 +108,10 @@ def test_t3_ranges_that_touch_in_two_items_of_a_day_are_one_and_end_half_open(
             "answered 0s 68s",
             "noAnswer 48s",
             "busy 0s",
-            windows="Mon 10:00-10:01, Mon 10:01-10:02",
+            time_windows=[
+                {"dayOfWeek": 1, "time": [{"start": "10:00", "end": "10:01"}]},
+                {"dayOfWeek": 1, "time": [{"start": "10:01", "end": "10:02"}]},
+            ],
         )
     )
     assert dials(reading) == ["0 A 0.1", "70 A 1.1", "604800 A 2.1"]

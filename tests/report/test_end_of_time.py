@@ -22,7 +22,7 @@ def campaign(start: str, **body: Any) -> dialsim.Result:
     sketch = (
         Sketch(slots=2, start=start)
         .having(webhook={"url": "https://receiver.example/results"})
-        .campaign("A", recipients={"count": 60}, start=start, windows="00:00-23:59", **body)
+        .campaign("A", recipients={"count": 60}, start=start, windows="daily 00:00-23:59", **body)
     )
     return dialsim.run(sketch.scenario())
 

@@ -176,7 +176,7 @@ def test_the_organization_that_finishes_last_is_the_one_to_be_helped() -> None:
 
 def test_windows_that_last_till_midnight_are_not_made_longer() -> None:
     always = Sketch(5, setup_time=None).campaign(
-        "January", recipients={"count": 120}, windows="00:00-23:59"
+        "January", recipients={"count": 120}, windows="daily 00:00-23:59"
     )
     assert not any(name.startswith("an hour more a day") for name in changes(run(always)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ import dialsim
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.testing import Sketch, at
-from dialsim.testing.sketch import stamp, time_windows
+from dialsim.testing.sketch import stamp
 
 MONDAY_9 = datetime(2026, 1, 5, 2, tzinfo=UTC)
 
@@ -40,14 +41,15 @@ def test_at_reads_what_traces_print(instant: int) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("09:00", "no instant of Thai time"),
-        ("Mon", "no instant of Thai time"),
-        ("Mon 9:00", "no instant of Thai time"),
+        ("09:00", "needs a day"),
+        ("Mon", "needs a time"),
+        ("Mon 9:00", "must have its time as HH:MM"),
         ("Mon09:00:00.1234", "no instant of Thai time"),
-        ("Mon 24:00", "hour must be in"),
-        ("Mon 30 Feb 2026 09:00", "day"),
-        ("Tue 5 Jan 2026 09:00", "is a Mon, not a Tue"),
-        ("5 Jan 2569 09:00", "write 2026 for the Buddhist year"),
+        ("Mon 24:00", "write Tue 00:00"),
+        ("Mon 30 Feb 2026 09:00", "must name a day that exists"),
+        ("Tue 5 Jan 2026 09:00", "5 Jan 2026 is a Monday"),
+        ("5 Jan 2569 09:00", "2569 is 2026, so write 5 Jan 2026 09:00"),
+        ("2026-01-05T09:00Z", "no instant of Thai time"),
     ],
 )
 def test_at_says_what_is_wrong(text: str, error: str) -> None:
@@ -61,21 +63,37 @@ def test_a_sketch_has_no_buddhist_years(when: str | datetime) -> None:
         Sketch(1, start=when)
 
 
+def time_windows(windows: str) -> list[dict[str, object]]:
+    """Windows of a sketch's schedule request."""
+    document = json.loads(Sketch(1).campaign("A", windows=windows).text)
+    found: list[dict[str, object]]
+    found = document["organizations"][0]["campaigns"][0]["schedule"]["timeWindows"]
+    return found
+
+
 def test_windows_are_written_by_days_and_ranges() -> None:
-    found = time_windows("Mon-Tue 09:00-12:00 13:00-17:00, Sun 10:00-11:00")
+    found = time_windows("Mon-Tue 09:00-12:00 13:00-17:00; Sun 10:00-11:00")
     morning, afternoon = ({"start": "09:00", "end": "12:00"}, {"start": "13:00", "end": "17:00"})
     assert found == [
         {"dayOfWeek": 1, "time": [morning, afternoon]},
         {"dayOfWeek": 2, "time": [morning, afternoon]},
         {"dayOfWeek": 7, "time": [{"start": "10:00", "end": "11:00"}]},
     ]
-    assert [item["dayOfWeek"] for item in time_windows("09:00-10:00")] == [1, 2, 3, 4, 5, 6, 7]
-    assert [item["dayOfWeek"] for item in time_windows("Sat-Mon 09:00-10:00")] == [6, 7, 1]
+    assert [item["dayOfWeek"] for item in time_windows("daily 09:00-10:00")] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+    ]
+    assert [item["dayOfWeek"] for item in time_windows("Sat-Mon 09:00-10:00")] == [1, 6, 7]
 
 
 @pytest.mark.parametrize("text", ["", "Mon", "Mon 09:00", "Mo 09:00-10:00", "Mon-Foo 09:00-10:00"])
 def test_what_are_no_windows_is_said(text: str) -> None:
-    with pytest.raises(dialsim.DialsimError, match=r"no (windows|days)"):
+    with pytest.raises(dialsim.DialsimError, match=r"windows (must|needs)"):
         time_windows(text)
 
 

@@ -199,6 +199,8 @@ def _milliseconds(instant: Instant) -> int:
             return parse_instant(instant)
         except ValueError as error:
             raise DialsimError(f"advance: {error}") from None
+    if not isinstance(instant, datetime):
+        raise DialsimError(f"advance: to must be text or an aware datetime, not {instant!r:.60}")
     if instant.tzinfo is None:
         raise DialsimError(f"advance: {instant} has no time zone; give an aware datetime or text")
     return ms_of(instant)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -18,6 +19,7 @@ from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError, Refused
 from dialsim.interface.instants import HOUR, LAST_INSTANT, format_instant, utc
+from dialsim.interface.phrases import checked
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 
@@ -93,6 +95,7 @@ class Simulation:
     'PAUSED'
     """
 
+    @checked(DialsimError)
     def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:
         """`seed` defaults to the scenario's."""
         self._begin(World(scenario, seed, replication))
@@ -179,9 +182,12 @@ class Simulation:
         or a limit changes; or `until="idle"`, when nothing is left to happen. The clock does not
         pass clock.end. Raises `DialsimError` for an instant in the past or after clock.end.
         """
-        span = timedelta(
-            days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
-        )
+        try:
+            span = timedelta(
+                days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
+            )
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DialsimError(f"advance: {error}") from None
         move = Move.read(to, until, span)
         if move.until == "idle":
             self._clock.work_off(self._trace.world.scenario.clock.end, idle=True)
@@ -280,7 +286,7 @@ class Simulation:
 
     def reanalyze(self, campaign: str, share: float = 1.0) -> None:
         """Analyze a share of a campaign's delivered calls again (A5)."""
-        if not 0.0 <= share <= 1.0:
+        if not isinstance(share, Real) or not 0 <= share <= 1:
             raise DialsimError(f"reanalyze: share {share!r} is not from 0 to 1")
         self._do(lambda target: target.reanalyze(share), campaign)
 

@@ -6,7 +6,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from math import inf
 from numbers import Integral
-from os import PathLike
 from typing import TYPE_CHECKING
 
 from dialsim.engine.behaviour import Chances, Reactions
@@ -116,11 +115,8 @@ class World:
         """`seed` defaults to the scenario's; seed and replication are integers of 0 or more.
 
         Recipients and draws of the world `like` are reused if they would be equal, so that variants
-        of a scenario share them. Raises DialsimError for other numbers, and for a file name in
-        place of a scenario.
+        of a scenario share them. Raises DialsimError for other numbers.
         """
-        if isinstance(scenario, str | PathLike):
-            raise DialsimError(f"{scenario!r} is not a scenario yet: dialsim.load reads the file")
         self.scenario = scenario
         self.seed = _count("seed", scenario.seed if seed is None else seed)
         self.replication = _count("replication", replication)

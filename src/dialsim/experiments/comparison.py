@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from dialsim.errors import ExperimentError
+from dialsim.experiments.estimates import check_baseline
 from dialsim.experiments.expression import Expression, ShownFigures, read_figures
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.run_spec import RunSpec
@@ -58,15 +59,18 @@ class Comparison(Sweep):
         specs: Sequence[RunSpec],
         expressions: Sequence[Expression] = (),
         decided: Decided | None = None,
+        baseline: str | None = None,
     ) -> None:
         """`variants` are whole scenarios; `specs` are theirs, in the same order.
 
-        `expressions` and `decided` are as in `Sweep`.
+        `expressions`, `decided` and `baseline` are as in `Sweep`.
         """
         self.scenarios = tuple(spec.scenario for spec in specs)
         self.seed = specs[0].seed
         all_bounds = [spec.bounds for spec in specs]
-        super().__init__(self.scenarios[0], variants, figures, all_bounds, expressions, decided)
+        super().__init__(
+            self.scenarios[0], variants, figures, all_bounds, expressions, decided, baseline
+        )
 
     @property
     def file_differences(self) -> tuple[FileDifference, ...]:
@@ -106,7 +110,7 @@ class Comparison(Sweep):
         return comparison_html(self)
 
 
-@checked(ExperimentError)
+@checked(ExperimentError, RunSettings)
 def compare(
     files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
     replications: int = 50,
@@ -139,6 +143,7 @@ def compare(
     named = {name: scenario for name, (scenario, _) in read.items()}
     (_, shown), *_ = read.values()
     names, scenarios = [*named], [*named.values()]
+    baseline = check_baseline(names, baseline)
     deciding = None
     if decide is not None:
         deciding = Deciding(decide, indifference, names, baseline, replications, scenarios)
@@ -148,7 +153,7 @@ def compare(
     specs = [RunSpec(scenario, first.seed if seed is None else seed) for scenario in named.values()]
     with runner(**settings) as place:
         runs, decided = run_variants(place, specs, replications, deciding)
-    return Comparison(variants, runs, specs, shown, decided)
+    return Comparison(variants, runs, specs, shown, decided, baseline)
 
 
 def _named(
@@ -156,6 +161,8 @@ def _named(
 ) -> dict[str, Scenario]:
     """Return the scenarios by unique names: file names, with folders if necessary."""
     if isinstance(files, Mapping):
+        if not all(isinstance(name, str) for name in files):
+            raise ExperimentError(f"files must have texts as names, not {[*files]}")
         return {name: s if isinstance(s, Scenario) else load(s) for name, s in files.items()}
     if isinstance(files, str):
         raise ExperimentError(f'a comparison takes a list of files, such as ["{files}", "b.yaml"]')
@@ -174,7 +181,7 @@ def names_of(paths: Sequence[Path]) -> list[str]:
     necessary.
     """
     parts = [path.with_suffix("").parts for path in paths]
-    for length in range(1, max(map(len, parts)) + 1):
+    for length in range(1, max(map(len, parts), default=0) + 1):
         names = ["/".join(part[-length:]) for part in parts]
         if len(set(names)) == len(names):
             return names

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,7 +109,7 @@ def estimates(
 
 def check_confidence(confidence: float) -> None:
     """Raise ExperimentError unless a level of confidence is between 0 and 1."""
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ExperimentError(f"confidence must be between 0 and 1, such as 0.95, not {confidence}")
 
 

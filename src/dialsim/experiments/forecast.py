@@ -532,7 +532,7 @@ def standing_of(scenario: Scenario) -> Standing | None:
     return Standing(scenario.clock.start, np.sort(reached))
 
 
-@checked(ExperimentError)
+@checked(ExperimentError, RunSettings)
 def forecast(
     scenario: Scenario,
     replications: int = 100,

@@ -262,6 +262,7 @@ class Optimum:
             row["finish"] = pd.NaT if never else pd.Timestamp(part.finish, unit="ms", tz="UTC")
             rows.append(row | {"people_reached": part.people_reached})
         frame = estimates_frame(rows, [part.estimate for part in self.tried])
+        frame.attrs["units"]["people_reached"] = "people"
         if self.figure is not None and not is_instant:
             frame.attrs["units"]["objective"] = self.figure.measure.label
         return sorting(frame, self.paths)
@@ -294,7 +295,7 @@ def _plain(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
-@checked(ExperimentError)
+@checked(ExperimentError, RunSettings)
 def optimize(
     scenario: Scenario,
     vary: Mapping[str, object],
@@ -335,6 +336,8 @@ def optimize(
         raise ExperimentError(f"the indifference is a share such as 0.01, not {indifference}")
     scenario, _ = read_figures(figures or (), scenario)
     goals = [goal] if isinstance(goal, str) else list(goal or ())
+    if not all(isinstance(text, str) for text in goals):
+        raise ExperimentError(f"goals must be texts, not {goals}")
     objective = read_objective(maximize, minimize, scenario)
     if not goals and objective is None:
         raise ExperimentError("say what is wanted: a goal, something to maximize, or to minimize")

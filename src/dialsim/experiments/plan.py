@@ -116,7 +116,13 @@ class Plan:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Table with a row per value tried: see `estimates_frame`."""
+        """Table with a row per value tried.
+
+        Columns are the setting, `met` and `sure` (bool), `replications` (int64), `cost`,
+        `reach_share` and `people_lost` (means), and each clause of the goal with the ends of its
+        interval, `CLAUSE low` and `CLAUSE high`. Instants are timestamps in UTC, NaT for never;
+        `attrs["units"]` has the units of the others.
+        """
         rows = [{self.paths[0]: part.value} for part in self.tried]
         return estimates_frame(rows, self.tried)
 
@@ -172,7 +178,7 @@ class Plan:
         return plan_html(self)
 
 
-@checked(ExperimentError)
+@checked(ExperimentError, RunSettings)
 def plan(
     scenario: Scenario,
     vary: str | Mapping[str, Iterable[object]],

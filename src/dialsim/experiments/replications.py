@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -175,9 +176,9 @@ def precisions(asked: Mapping[str, float] | str | None, scenario: Scenario) -> l
         return []
     pairs = _pairs(asked) if isinstance(asked, str) else [*asked.items()]
     for name, relative in pairs:
-        if not 0 < relative < 1:
+        if not isinstance(relative, Real) or not 0 < relative < 1:
             raise ExperimentError(
-                f"precision of {name}: {relative:.10g} is not between 0 and 1 (0 % and 100 %)"
+                f"precision of {name}: {relative} is not between 0 and 1 (0 % and 100 %)"
             )
     return [PrecisionGoal(read_shown(name, scenario), relative) for name, relative in pairs]
 

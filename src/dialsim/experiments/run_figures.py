@@ -312,24 +312,39 @@ class RunTables:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Table with a row per run and campaign."""
+        """Table with a row per run and campaign.
+
+        Counts are int64, other numbers float64; `attrs["units"]` has their units.
+
+        >>> found = dialsim.replicate(scenario, 3, jobs=1)
+        >>> found.frame.attrs["units"]["talk_minutes"]
+        'min'
+        """
         return self._table("campaign")
 
     @cached_property
     def organizations(self) -> pd.DataFrame:
-        """Table with a row per run and organization."""
+        """Table with a row per run and organization, and the columns of `frame`."""
         return self._table("organization")
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """Table with a row per run."""
+        """Table with a row per run, and the columns of `frame`."""
         return self._table("run")
 
     def intervals(self, confidence: float = 0.95) -> pd.DataFrame:
-        """Return mean and quantiles of every figure with their intervals (`estimates`).
+        """Return mean and quantiles of every figure with their intervals.
 
-        A row per scope and figure, and in a sweep per variant. Raises ExperimentError unless 0 <
-        confidence < 1.
+        There is a row per scope (run, organization or campaign) and figure, and in a sweep per
+        variant. `mean`, `p05`, `p25`, `p50`, `p75` and `p95` are in the unit of the figure, ends of
+        their intervals in columns such as `mean_low` and `mean_high`: NaN without an interval,
+        infinite without an end. `mean_enough` is the number of runs from which on there is one.
+        Raises ExperimentError unless 0 < confidence < 1.
+
+        >>> found = dialsim.replicate(scenario, 10, jobs=1)
+        >>> intervals = found.intervals().set_index(["scope", "figure"])
+        >>> bool(intervals.loc[("run", "people_reached"), "mean_low"] > 0)
+        True
         """
         if confidence not in self._estimated:  # a page needs them for every plot
             self._estimated[confidence] = self._intervals(confidence)

@@ -229,7 +229,10 @@ def runner(
     with ExitStack() as opened:
         kept = None
         if store is not None:
-            Path(store).mkdir(parents=True, exist_ok=True)
+            try:
+                Path(store).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(f"{store} can't be used: {error.strerror}") from None
             kept = opened.enter_context(closing(Store(Path(store))))
         workers = opened.enter_context(closing(Workers(jobs, dask)))
         told = opened.enter_context(followed(progress, "Simulating", "runs"))

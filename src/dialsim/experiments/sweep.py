@@ -235,17 +235,20 @@ class Sweep(RunTables):
         all_bounds: Sequence[KnownBounds],
         expressions: Sequence[Expression] = (),
         decided: Decided | None = None,
+        baseline: str | None = None,
     ) -> None:
         """`figures` are the runs of each variant, in order of replication.
 
         `all_bounds` are the limits of each variant known before any run. `expressions` are combined
-        figures, which `intervals` and `differences` include.
+        figures, which `intervals` and `differences` include. `baseline` is the variant that others
+        are compared with, by default the first.
         """
         self.scenario = scenario
         self.variants = tuple(variants)
         self.all_bounds = tuple(all_bounds)
         self.expressions = tuple(expressions)
         self.decided = decided
+        self.baseline = self.variants[0].name if baseline is None else baseline
         self.figures = tuple(tuple(runs) for runs in figures)
         super().__init__([run for runs in self.figures for run in runs])
 
@@ -253,11 +256,6 @@ class Sweep(RunTables):
     def replications(self) -> int:
         """Number of runs of each variant, or the maximum."""
         return max(map(len, self.figures))
-
-    @property
-    def baseline(self) -> str:
-        """Default variant for comparisons."""
-        return self.variants[0].name if self.decided is None else self.decided.baseline
 
     @property
     def sure(self) -> bool | None:
@@ -276,7 +274,10 @@ class Sweep(RunTables):
             return self
         # The first runs, not the best or last: replications are matched by their number.
         cut = [runs[:least] for runs in self.figures]
-        return Sweep(self.scenario, self.variants, cut, self.all_bounds, self.expressions)
+        return Sweep(
+            self.scenario, self.variants, cut, self.all_bounds, self.expressions,
+            baseline=self.baseline,
+        )  # fmt: skip
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -296,7 +297,10 @@ class Sweep(RunTables):
         people_reached`.
         """
         scenario, shown = read_figures(figures, self.scenario)
-        return Sweep(scenario, self.variants, self.figures, self.all_bounds, shown, self.decided)
+        return Sweep(
+            scenario, self.variants, self.figures, self.all_bounds, shown, self.decided,
+            self.baseline,
+        )  # fmt: skip
 
     def _intervals(self, confidence: float) -> pd.DataFrame:
         import pandas as pd
@@ -323,10 +327,17 @@ class Sweep(RunTables):
         confidence: float = 0.95,
         adjust: Adjustment | None = None,
     ) -> pd.DataFrame:
-        """Return every variant's figures minus the baseline's: see `dialsim.experiments.estimates`.
+        """Return every variant's figures minus the baseline's, over pairs of runs.
 
-        `baseline` is the name of a variant, by default `Sweep.baseline`.
-        Raises ExperimentError for an unknown variant.
+        `baseline` is the name of a variant, by default `Sweep.baseline`. `statistic` names what
+        `difference` compares: medians of instants (in seconds), means of other figures. `low` and
+        `high` are the ends of its interval; `real` is True where it excludes 0, and `unit` is that
+        of the difference. Of many variants some look different by chance: `adjust`, "holm" or
+        "bonferroni", allows for that. Raises ExperimentError for an unknown variant.
+
+        >>> swept = dialsim.sweep(scenario, {"lines": [1, 2]}, 4, jobs=1)
+        >>> swept.differences().query("figure == 'finish_seconds'")["unit"].unique().tolist()
+        ['s']
         """
         names = [variant.name for variant in self.variants]
         base = check_baseline(names, self.baseline if baseline is None else baseline)
@@ -381,7 +392,7 @@ class Sweep(RunTables):
         return sweep_html(self)
 
 
-@checked(ExperimentError)
+@checked(ExperimentError, RunSettings)
 def sweep(
     scenario: Scenario,
     vary: str | Mapping[str, Iterable[object]] | Sequence[Variant],
@@ -419,10 +430,12 @@ def sweep(
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
     scenario, shown = read_figures(figures, scenario)
     names = [variant.name for variant in variants]
+    baseline = check_baseline(names, baseline)
     deciding = None
     if decide is not None:
         deciding = Deciding(decide, indifference, names, baseline, replications, [scenario])
     specs = [RunSpec(variant.of(scenario), seed) for variant in variants]
     with runner(**settings) as place:
         runs, decided = run_variants(place, specs, replications, deciding)
-    return Sweep(scenario, variants, runs, [spec.bounds for spec in specs], shown, decided)
+    bounds = [spec.bounds for spec in specs]
+    return Sweep(scenario, variants, runs, bounds, shown, decided, baseline)

@@ -348,8 +348,14 @@ def crossed(values: Mapping[str, Iterable[object]], first_day: int | None = None
     return distinct(_labelled([*chain(*parts)] for parts in product(*choices)))
 
 
+def _check_path(path: object) -> None:
+    if not isinstance(path, str):
+        raise ExperimentError(f"vary must name settings, such as lines, not {kind_of(path)}")
+
+
 def check_axis(path: str) -> None:
     """Raise ExperimentError for a path that adds to a list or removes from it."""
+    _check_path(path)
     if path.strip().endswith(("+", "-")):
         raise ExperimentError(
             f"{path}= adds to a list or takes away from it, which a plan does not vary: use "
@@ -372,6 +378,7 @@ def read_vary(text: str, first_day: int | None = None) -> tuple[str, list[str]]:
 
 def _values(path: str, listed: object, first_day: int | None) -> Iterable[object]:
     """Return the values to try at a path."""
+    _check_path(path)
     if isinstance(listed, str):
         try:
             return _read_values(listed, first_day)

@@ -7,7 +7,7 @@ from functools import wraps
 from inspect import signature
 from numbers import Integral, Real
 from os import PathLike
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from dialsim.errors import DialsimError
 
@@ -57,47 +57,67 @@ def brief_text(kind: str, said: Sequence[str]) -> str:
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_Kinds = tuple[tuple[type, ...], str]
+_Kinds = tuple[tuple[Any, ...], str]
 _WHOLE: _Kinds = (Integral,), "a whole number"
 _NUMBER: _Kinds = (Real,), "a number"
 _TEXT: _Kinds = (str,), "a text"
+_SEVERAL: _Kinds = (Sequence,), "a list"
+_FOLDER: _Kinds = (str, PathLike), "the name of a folder"
+_LOG: _Kinds = (), "a Log, from dialsim.read_log"
 _ARGUMENTS: Mapping[str, _Kinds] = {
     "replications": _WHOLE, "max_replications": _WHOLE, "seed": _WHOLE, "jobs": _WHOLE,
     "replication": _WHOLE, "lines": _WHOLE, "confidence": _NUMBER, "indifference": _NUMBER,
     "within": _NUMBER, "hold_out": _NUMBER, "decide": _TEXT, "baseline": _TEXT, "dask": _TEXT,
-    "maximize": _TEXT, "minimize": _TEXT, "engine": _TEXT, "by": _TEXT,
+    "maximize": _TEXT, "minimize": _TEXT, "engine": _TEXT, "by": _TEXT, "text": _TEXT,
+    "column": _TEXT, "table": _TEXT, "query": _TEXT, "known": ((Callable,), "a function"),
+    "draws": _SEVERAL, "earlier": _SEVERAL, "notes": _SEVERAL, "without": _SEVERAL,
     "goal": ((str, Sequence), "a text such as p95(finish) <= Fri 18:00"),
-    "store": ((str, PathLike), "the name of a folder"),
+    "precision": ((str, Mapping), "a share by figure, such as finish=2%"),
+    "progress": ((Callable, bool), "a function of two counts, or False"),
+    "store": _FOLDER, "folder": _FOLDER,
     "scenario": ((), "a Scenario, from dialsim.load or dialsim.scenario"),
-    "log": ((), "a Log, from dialsim.read_log"),
+    "log": _LOG, "real": _LOG, "simulated": _LOG,
+    "record": ((), "a RecordedCalls, made of a log and a scenario"),
+    "widening": ((), "a Widening, from the file of a calibration"),
 }  # fmt: skip
 """What an argument must be, by its name, which is the same everywhere. Without types, the class has
-the name that the text begins with."""
+the name that the text begins with: this room knows none of these classes."""
 
 
-def checked(error: type[DialsimError]) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """Decorate a public function: arguments of a wrong type raise `error`, which names them."""
+def checked(
+    error: type[DialsimError], settings: type = object
+) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Decorate a public function: arguments of a wrong type raise `error`, which names them.
+
+    `settings` declares the names that the function passes on as `**settings`. Unknown names raise
+    TypeError as in Python, before anything else is done.
+    """
 
     def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
-        parameters = signature(function)
+        name = function.__qualname__.removesuffix(".__init__")
+        expected = signature(function)
+        passed_on = getattr(settings, "__annotations__", {})
 
         @wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-            bound = parameters.bind(*args, **kwargs).arguments
-            # The settings of a run are given as `**settings`.
-            for name, value in {**bound, **bound.get("settings", {})}.items():
-                types, wanted = _ARGUMENTS.get(name, ((object,), ""))
-                own = parameters.parameters.get(name)
-                if value is None and (own is None or own.default is None):
-                    continue
-                if types == (object,):
-                    continue
-                if types:
-                    is_right = isinstance(value, types) and not isinstance(value, bool)
-                else:
-                    is_right = wanted.split()[1].strip(",") in map(_class_name, type(value).__mro__)
-                if not is_right:
-                    raise error(f"{name} must be {wanted}, not {kind_of(value)}")
+            try:
+                given = {**expected.bind(*args, **kwargs).arguments}
+            except TypeError as fault:
+                raise TypeError(f"{name}() {fault}") from None
+            rest = given.pop("settings", {})
+            unknown = next((key for key in rest if key not in passed_on), None)
+            if unknown is not None:
+                # As Python words it, with the public name in place of an inner function's
+                raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}")
+            for key, value in {**given, **rest}.items():
+                own = expected.parameters.get(key)
+                # dialsim.check reads its log from whatever read_log accepts
+                anything = own is not None and own.annotation == "object"
+                optional = value is None and (own is None or own.default is None)
+                if key in _ARGUMENTS and not (anything or optional):
+                    types, wanted = _ARGUMENTS[key]
+                    if not _fits(value, types, wanted):
+                        raise error(f"{key} must be {wanted}, not {kind_of(value)}")
             return function(*args, **kwargs)
 
         return call
@@ -105,5 +125,9 @@ def checked(error: type[DialsimError]) -> Callable[[Callable[_P, _T]], Callable[
     return decorate
 
 
-def _class_name(kind: type) -> str:
-    return kind.__name__
+def _fits(value: object, types: tuple[Any, ...], wanted: str) -> bool:
+    if not types:
+        return wanted.split()[1].strip(",") in {kind.__name__ for kind in type(value).__mro__}
+    # To Python True is an integer and a text a sequence: right only where they are named
+    named = all(kind in types or not isinstance(value, kind) for kind in (bool, str))
+    return named and isinstance(value, types)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
 from dialsim.errors import LogError
+from dialsim.interface.phrases import kind_of
 from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import NO_INSTANT, OUTCOMES, instants
 from dialsim.logs.entries import first_bytes
@@ -67,8 +68,12 @@ def call_table(frame: Any, source: str) -> pd.DataFrame:
         table = frame if isinstance(frame, pa.Table) else pa.table(frame)
         names = table.column_names
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        if not hasattr(frame, "columns"):
+            raise LogError(
+                f"a log is a folder, a file or a table of calls, not {kind_of(frame)}"
+            ) from None
         reason = str(error).splitlines()[0]
-        raise LogError(f"{source}: is neither a file nor a table of calls ({reason})") from None
+        raise LogError(f"{source}: can't be read as a table of calls ({reason:.200})") from None
     for name in ("recipient", "call"):
         if name not in names:
             raise LogError(f"{source}: no column {name!r}; it has {', '.join(names)}; {_FORM}")

@@ -120,6 +120,10 @@ class Log:
     columns: frozenset[str] = frozenset()
     """Columns of `calls` that a table of calls has; empty for bodies, which are no such table."""
 
+    def __repr__(self) -> str:
+        rows = f"calls: {len(self.calls):,}, bodies: {len(self.bodies):,}"
+        return f"<dialsim.Log of {self.source}, {rows}, campaigns: {len(self.campaigns)}>"
+
     @property
     def has_dials(self) -> bool:
         """True if the log has instants of dials, and caller IDs."""

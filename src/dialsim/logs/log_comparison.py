@@ -33,6 +33,7 @@ from dialsim.errors import DialsimError, ReplicationFailed
 from dialsim.experiments.pool import Workers
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.interface.instants import format_instant, minute_text
+from dialsim.interface.phrases import brief_text, checked
 from dialsim.logs.distances import (
     BEGINNING,
     METRICS,
@@ -145,6 +146,11 @@ class LogComparison:
     others: tuple[Profile, ...]
     """Profiles of the extra runs of the model, for the figures."""
 
+    def __repr__(self) -> str:
+        beyond = [f"{one.metric.name}: {' '.join(one.cells()[1:])}" for one in self.beyond_noise]
+        kind = f"dialsim.LogComparison of {self.real.source} and {self.simulated.source}"
+        return brief_text(kind, [self.sentence, *beyond])
+
     @property
     def beyond_noise(self) -> tuple[Compared, ...]:
         """Distances that chance does not explain."""
@@ -188,6 +194,7 @@ def _number(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
+@checked(DialsimError)
 def compare_log(
     real: Log,
     simulated: Log,

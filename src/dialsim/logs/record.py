@@ -23,6 +23,7 @@ from dialsim.engine.rules import ENDINGS
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import ReplayError
 from dialsim.interface.instants import duration_text
+from dialsim.interface.phrases import checked
 from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.findings import LogColumns, outcomes_of
@@ -106,6 +107,7 @@ class RecordedCalls:
     True
     """
 
+    @checked(ReplayError)
     def __init__(self, log: Log, scenario: Scenario) -> None:
         """Raise ReplayError if log and scenario don't belong together, or too many calls are
         missing.
@@ -122,6 +124,9 @@ class RecordedCalls:
         self.until = int(max(column.max() for column in columns))
         self.horizon = self._horizon()
         self._world: World | None = None
+
+    def __repr__(self) -> str:
+        return f"<dialsim.RecordedCalls of {self.source}, calls: {len(self.calls):,}>"
 
     def up_to(self, instant: int) -> RecordedCalls:
         """Return what had been recorded by an instant."""

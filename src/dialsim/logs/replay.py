@@ -16,7 +16,9 @@ from dialsim.engine.engines import choose
 from dialsim.engine.rules import ENDINGS, dial_gap
 from dialsim.engine.windows import Windows
 from dialsim.engine.world import CampaignBlock
+from dialsim.errors import ReplayError
 from dialsim.interface.instants import format_instant
+from dialsim.interface.phrases import brief_text, checked
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.record import NO_ENDING, CallTimes, Integers, Mask, RecordedCalls
 from dialsim.scenario.service import EngineSettings
@@ -98,6 +100,12 @@ class Replayed:
     has_dials: bool
     hold_times: Mapping[str, HoldTime]
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        counts = f"calls: {self.calls:,}, as the model makes them: {self.agree:,}"
+        first = [] if self.first_mismatch is None else [self.first_mismatch.why]
+        kind = f"dialsim.Replayed {self.source} against {self.scenario}, {counts}"
+        return brief_text(kind, [*first, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON; instants as the interface writes them."""
@@ -249,15 +257,16 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, HoldT
     return Pairs(own, theirs, wrong, at, unseen)
 
 
-def replay(record: RecordedCalls, engine: EngineSettings | None = None) -> Replayed:
-    """Replay a record under the scenario's engine settings, or others, and report differences.
+@checked(ReplayError)
+def replay(record: RecordedCalls) -> Replayed:
+    """Replay a record under the scenario's engine settings, and report differences.
 
     >>> log = dialsim.read_log(result.write("out/log"))
     >>> found = dialsim.replay(dialsim.RecordedCalls(log, scenario))
     >>> found.agree == found.calls
     True
     """
-    settings = record.scenario.engine if engine is None else engine
+    settings = record.scenario.engine
     model = record.played(settings, choose("auto", len(record.calls)))
     by_ending = {} if record.has_dials else hold_times(record, model)
     found = pairs(record, model, by_ending)

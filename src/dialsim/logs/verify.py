@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from dialsim.errors import LogError
 from dialsim.interface.instants import format_instant
+from dialsim.interface.phrases import brief_text, checked
 from dialsim.logs import body_rules, call_rules, missing_calls, scenario_rules
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.findings import Finding, LogColumns
@@ -30,6 +32,10 @@ class Verified:
     checked: tuple[str, ...]
     unseen: tuple[tuple[str, str], ...]
     omitted: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        listed = [f"{finding.rule}: {finding.text}" for finding in self.findings]
+        return brief_text(f"dialsim.Verified, findings: {self.count:,}", listed)
 
     @property
     def count(self) -> int:
@@ -66,6 +72,7 @@ _NO_DIALS = "the log has no instants of dials"
 _NO_ENGINE = "they rest on settings of the engine, which no log shows"
 
 
+@checked(LogError)
 def check(log: object, scenario: Scenario | None = None) -> Verified:
     """Check a log, or a table of calls or events, against the rules that can be seen in it.
 

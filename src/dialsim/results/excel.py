@@ -19,12 +19,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import pandas as pd
 
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import DAY, thai
+from dialsim.interface.phrases import kind_of
 from dialsim.interface.status import CallStatus
 from dialsim.results.figures import CUMULATIVE, NUMBERS, Unit, unit_of
 from dialsim.results.folder import replace_file
 from dialsim.results.summary_text import answers, headline
 from dialsim.results.worth import first_day, value_by_day
+from dialsim.scenario.sheet import frame_of
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
@@ -52,11 +55,16 @@ _KIND_FORMATS = {"i": _COUNT, "u": _COUNT, "f": _NUMBER}
 def for_excel(frame: pd.DataFrame) -> pd.DataFrame:
     """Convert a table for `to_excel` of pandas: instants in Thai time, webhook bodies as JSON.
 
-    Infinite numbers become nulls.
+    Infinite numbers become nulls. A frame of Polars or a table of Arrow becomes one of pandas.
+    Raises DialsimError for another argument.
 
     >>> str(dialsim.for_excel(result.calls).created_at[0])
     '2026-01-05 09:00:00'
     """
+    given = frame_of(frame)
+    if given is None:
+        raise DialsimError(f"frame must be a DataFrame, not {kind_of(frame)}")
+    frame = given
 
     def column(values: pd.Series[Any]) -> pd.Series[Any]:
         if isinstance(values.dtype, pd.DatetimeTZDtype):

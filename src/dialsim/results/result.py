@@ -13,6 +13,7 @@ from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare, ru
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError, OutputError
+from dialsim.interface.phrases import checked
 from dialsim.results.progress import Progress, Shown, followed
 from dialsim.results.run_view import RunView
 
@@ -119,7 +120,7 @@ class Result:
         """
         recipients, keys = self.recipients, ["organization", "campaign", "recipient"]
         own = [name for name in recipients if name not in _OF_EVERY_LIST]
-        unknown = next((name for name in columns if name not in recipients), None)
+        unknown = next((name for name in columns if name not in [*recipients]), None)
         if unknown is not None:
             known = ", ".join(recipients.columns)
             raise DialsimError(f"{unknown} is no column of recipients; there are {known}")
@@ -132,6 +133,9 @@ class Result:
     def transitions(self) -> pd.DataFrame:
         """Table with one row per change of a call: `at`, `organization`, `campaign`, `recipient`,
         `call`, `from_status`, `to_status`, `phase`, `cause`.
+
+        >>> result.transitions.cause.value_counts()["dialled"] == result.calls.attempt.count()
+        True
         """
         return self._table("transitions")
 
@@ -141,7 +145,11 @@ class Result:
 
         `recipient` is the position on the list, from 0. Beside the columns of the list there are
         `recipient_id`, `call_attempt`, `latest_call_status`, `reached_at` (null for never),
-        `state`, `created_at` and `updated_at`.
+        `state`, `created_at` and `updated_at`. Columns of one's own are Float64 if all of their
+        values are numbers, else text: dates and truth values too.
+
+        >>> result.recipients.state.value_counts().sum()
+        40
         """
         return self._table("recipients")
 
@@ -149,18 +157,34 @@ class Result:
     def campaigns(self) -> pd.DataFrame:
         """Table with one row per change of a campaign's status: `at`, `organization`, `campaign`,
         `from_status`, `to_status`, `cause`.
+
+        >>> result.campaigns.to_status.tolist()
+        ['SCHEDULED', 'RUNNING', 'COMPLETED']
         """
         return self._table("campaigns")
 
     @property
     def webhooks(self) -> pd.DataFrame:
-        """Table with one row per POST of the webhook, in the order sent; `body` is the payload."""
+        """Table with one row per POST of the webhook, in the order sent.
+
+        `at` and `ready_at` are instants, `call_status` is the result's, `attempt` counts the POSTs
+        of a result, `response` and `received` tell what became of it, and `body` is the payload.
+
+        >>> [*result.webhooks.body[0]]
+        ['type', 'payload']
+        """
         return self._table("webhooks")
 
     @cached_property
     def compliance(self) -> pd.DataFrame:
-        """Table with one row per dial outside a compliance rule; see
-        `dialsim.results.compliance`.
+        """Table with one row per dial outside a compliance rule.
+
+        `rule`, `organization` and `campaign` are names, `initiated_at` is the dial. `outside` is
+        True outside the rule's contact times, `repeated` beyond its contacts per day, and
+        `repeated_answered` if such a dial was answered.
+
+        >>> len(result.compliance)
+        0
         """
         from dialsim.results.compliance import compliance_table
 
@@ -172,28 +196,40 @@ class Result:
 
     @cached_property
     def sequences(self) -> pd.Series[str]:
-        """Status sequence of each recipient, as text; see `dialsim.results.story`."""
+        """Status sequence of each recipient, as text with a bar between calls.
+
+        >>> result.sequences.iloc[0]
+        'SCHEDULED QUEUED INITIATED ...'
+        """
         from dialsim.results.story import sequences
 
         return sequences(self.reading)
 
     @cached_property
     def part(self) -> RunPart:
-        """Data behind the figures; see `dialsim.results.parts`."""
+        """Data behind the figures."""
         from dialsim.results.parts import RunPart
 
         return RunPart(self.reading)
 
     @cached_property
     def summary(self) -> Summary:
-        """Finish, people reached and cause of delay; see `dialsim.results.summary`."""
+        """All figures of the run, with `finish` as an aware datetime; `to_frame()`, `to_dict()`.
+
+        >>> result.summary.people, result.summary.to_frame().shape[0]
+        (40, 1)
+        """
         from dialsim.results.summary import sum_up
 
         return sum_up(self.part)
 
     @cached_property
     def plot(self) -> Plots:
-        """Plots of the run: `plot.progress()`, …; see `dialsim.results.plots.plots`."""
+        """Plots of the run: `plot.progress()`, … Each draws on `ax=` and returns it.
+
+        >>> result.plot.occupancy().get_ylabel()
+        'lines'
+        """
         from dialsim.results.plots.plots import Plots
 
         return Plots(self)
@@ -203,11 +239,16 @@ class Result:
 
         `campaign` is required in runs with several: `January`, or `Acme/January` if the name is
         ambiguous. Raises DialsimError for an unknown recipient.
+
+        >>> print(result.story(0))
+        Recipient 0 of January (Acme)
+        ...
         """
         from dialsim.results.story import tell
 
         return tell(self.reading, recipient, campaign)
 
+    @checked(OutputError)
     def write(
         self,
         folder: str | os.PathLike[str],
@@ -221,6 +262,9 @@ class Result:
         The folder appears when it is complete; `also` may write more files into it before.
         `without` are tables to leave out, such as webhooks. Raises ExistingOutput if the folder
         exists; `force` replaces a result of dialsim, and nothing else.
+
+        >>> result.write("out/third", without=["webhooks"])
+        PosixPath('out/third')
         """
         from dialsim.results.folder import write_result
 
@@ -229,7 +273,11 @@ class Result:
     def to_excel(self, path: str | os.PathLike[str]) -> Path:
         """Write summary, campaigns, recipients and calls by hour as a workbook, in Thai time.
 
-        An existing file is replaced. See `dialsim.results.excel`; for single tables, `for_excel`.
+        An existing file is replaced; its name ends in .xlsx. For single tables there is
+        `for_excel`. Raises OutputError if the file cannot be written.
+
+        >>> result.to_excel("first.xlsx")
+        PosixPath('first.xlsx')
         """
         from dialsim.results.excel import write_excel
 
@@ -257,6 +305,7 @@ class Result:
         return self.summary._repr_html_()
 
 
+@checked(DialsimError)
 def run(
     scenario: Scenario,
     *,
@@ -340,6 +389,7 @@ class WrittenResult(Result):
         return f"<dialsim.Result {said['scenario']!r} seed {said['seed']}, from {self.folder}>"
 
 
+@checked(OutputError)
 def open(folder: str | os.PathLike[str]) -> Result:
     """Read a folder of `dialsim run --out` or `Result.write` as a result.
 

@@ -126,6 +126,11 @@ class Summary(Figures):
         frame["currency"] = frame["currency"].astype("str")
         return frame.astype({figure.name: "float64" for figure in FIGURES if figure.is_float})
 
+    def __repr__(self) -> str:
+        from dialsim.results.summary_text import headline
+
+        return f"<dialsim.Summary {self.scenario!r} seed {self.seed}>\n{headline(self)}"
+
     def _repr_html_(self) -> str:
         from dialsim.results.summary_text import summary_html
 

@@ -329,7 +329,9 @@ def behaviour(rates: object) -> dict[str, Any]:
             "a table of answer rates has a column answered, and segment, attempt or both; there "
             f"are {', '.join(map(str, frame)) or 'none'}"
         )
-    shares = frame[_RATE].to_numpy(float)
+    import pandas as pd
+
+    shares = pd.to_numeric(frame[_RATE], errors="coerce").to_numpy(float)
     if not ((shares >= 0) & (shares <= 1)).all():
         raise DialsimError("answered must be shares from 0 to 1, such as 0.35")
     if frame.duplicated(names).any():

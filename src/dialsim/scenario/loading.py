@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,7 +15,7 @@ import yaml
 
 from dialsim.errors import DialsimError, ExistingOutput, OutputError, ScenarioError
 from dialsim.interface.instants import format_instant
-from dialsim.interface.phrases import few, joined, kind_of
+from dialsim.interface.phrases import checked, few, joined, kind_of
 from dialsim.scenario.behaviour import behaviour as behaviour_of
 from dialsim.scenario.behaviour import inherit
 from dialsim.scenario.campaign import Campaign
@@ -77,6 +78,7 @@ def load(
     return _read(Origin(text, str(path), file.parent, file, texts, _read, _write))
 
 
+@checked(DialsimError)
 def loads(
     text: str,
     *,
@@ -123,6 +125,7 @@ _ARGUMENTS = {
     "people": "recipients", "lines": "maxConcurrentCalls", "windows": "timeWindows",
     "attempts": "maxAttempts", "retry_interval": "retryInterval", "start": "startDateTime",
     "end": "endDateTime", "caller_ids": "callerIds", "behaviour": "behaviours",
+    "campaign": "campaigns", "organization": "organizations",
 }  # fmt: skip
 """Keys of a file by the argument of `scenario` that sets them."""
 
@@ -169,6 +172,9 @@ def scenario(
     >>> dialsim.run(scenario).recipients[["tel", "balance"]].values.tolist()
     [['0812345678', 1200.0], ['0891234567', 80.0]]
     """
+    if not isinstance(windows, str | None):
+        wanted = 'a text such as "Mon-Fri 09:00-19:00"'
+        raise DialsimError(f"windows must be {wanted}, not {kind_of(windows)}")
     files, recipients = _recipients(people, columns)
     agent: dict[str, object] = {"name": "Agent"}
     values: dict[str, object] = {"name": name, "seed": seed}
@@ -217,6 +223,9 @@ def _recipients(
         return {}, people
     if isinstance(people, int | np.integer) and not isinstance(people, bool):
         return {}, {"count": int(people)}
+    if not isinstance(columns, Mapping | None):
+        wanted = 'names of columns, such as {"segment": "grade"}'
+        raise DialsimError(f"columns must be {wanted}, not {kind_of(columns)}")
     how: dict[str, object] = {"columns": {"tel": "tel", **(columns or {})}, "normalize": True}
     if isinstance(people, str | os.PathLike):
         return {}, {"file": os.fspath(people), **how}
@@ -227,11 +236,15 @@ def _recipients(
             f"of people to make up, or a block recipients, not {kind_of(people)}"
         )
     heads = [*map(str, frame.columns)]
+    twice = [head for head, count in Counter(heads).items() if count > 1]
+    if twice:
+        says = f"several columns are named {joined(twice)}"
+        raise ScenarioError([Problem("scenario(people=)", None, None, "", says)])
     if "tel" not in {*(columns or ()), *heads}:
         found = [head for head in heads if is_tel_head(head)]
         if len(found) != 1:
             several = f"{joined(found)} may all hold" if found else "no column is named as one of"
-            listed = few(heads[:10], len(heads)) or "none"
+            listed = few(heads[:10], len(heads)) if heads else "missing"
             says = (
                 f'{several} phone numbers: name it, columns={{"tel": NAME}}; columns are {listed}'
             )
@@ -258,11 +271,14 @@ def _write(scenario: Scenario, path: Path, force: bool) -> Path:
     listed = {path.parent / name: part for name, part in files.items() if not name.is_absolute()}
     written = listed | {path: text.encode()}
     for file, content in written.items():
-        if not force and file.exists() and file.read_bytes() != content:
+        if not force and file.is_file() and file.read_bytes() != content:
             raise ExistingOutput(f"{file} exists already; force=True replaces it")
-    for file, content in written.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+    try:
+        for file, content in written.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    except OSError as error:
+        raise OutputError(f"{error.filename} cannot be written: {error.strerror}") from None
     return path
 
 

@@ -67,7 +67,7 @@ def override_texts(overrides: Overrides) -> tuple[str, ...]:
     if isinstance(overrides, str):
         return (overrides,)
     if isinstance(overrides, Mapping):
-        return tuple(f"{path}={value_text(value)}" for path, value in overrides.items())
+        return tuple(_override_text(path, value) for path, value in overrides.items())
     texts = tuple(overrides) if isinstance(overrides, Iterable) else (None,)
     if not all(isinstance(text, str) for text in texts):
         raise DialsimError(
@@ -75,6 +75,13 @@ def override_texts(overrides: Overrides) -> tuple[str, ...]:
             f'{{"seed": 7}}, not {overrides!r}'
         )
     return texts
+
+
+def _override_text(path: object, value: object) -> str:
+    try:
+        return f"{path}={value_text(value)}"
+    except DialsimError as error:
+        raise DialsimError(f"{path}: {error}") from None
 
 
 def _version(value: object) -> object:

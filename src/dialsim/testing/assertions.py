@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
-from enum import Enum
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES, DIALLED, CallRows, Trace
@@ -87,8 +86,8 @@ def assert_sequence(
     life = reading.find(campaign).life
     found = sequences(reading)[life.organization, life.name, recipient].split()
     if found != wanted:
-        who = f"{life.full_name} recipient {recipient}"
-        raise AssertionError(_sequence_difference(wanted, found, who, story))
+        subject = f"{life.full_name} recipient {recipient}"
+        raise AssertionError(_sequence_difference(wanted, found, subject, story))
 
 
 def _found(run: RunLike) -> Iterator[Violation]:
@@ -100,17 +99,16 @@ def _found(run: RunLike) -> Iterator[Violation]:
         yield from queue.violations(organization)
 
 
-def _sequence_difference(wanted: Sequence[str], found: Sequence[str], who: str, story: str) -> str:
-    pairs = list(zip_longest(wanted, found, fillvalue=""))
-    first = next(index for index, (one, other) in enumerate(pairs) if one != other)
+def _sequence_difference(
+    wanted: Sequence[str], found: Sequence[str], subject: str, story: str
+) -> str:
+    pairs = enumerate(zip_longest(wanted, found, fillvalue="the end"))
+    first, (is_expected, is_found) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
     call = 1 + wanted[:first].count("|")
-    is_expected, is_found = (
-        words[first] if first < len(words) else "the end" for words in (wanted, found)
-    )
     before = " ".join(found[:first])
     marker = " " * (len(before) + bool(before)) + "^"
     return (
-        f"the status sequence of {who} differs in call {call}: "
+        f"the status sequence of {subject} differs in call {call}: "
         f"{is_expected} expected, {is_found} found\n"
         f"  expected: {' '.join(wanted)}\n"
         f"  found:    {' '.join(found)}\n"
@@ -124,71 +122,44 @@ _STAMP_WIDTH = 27
 _TITLE = "# A trace by dialsim, in Thai time; "
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Changes of a recipient, a campaign or an organization, one line each."""
-
-    title: str
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TracePage:
-    """Trace as text: its seed, and blocks in the order of the scenario."""
-
-    seed: int
-    blocks: tuple[Block, ...]
-
-    @property
-    def text(self) -> str:
-        """Text of the page, as in a file."""
-        blocks = ("".join(f"{line}\n" for line in (b.title, *b.lines)) for b in self.blocks)
-        return "\n".join([f"{_TITLE}seed {self.seed}\n", *blocks])
-
-    @classmethod
-    def of(cls, run: RunLike) -> TracePage:
-        """Build the page of a run."""
-        trace = trace_of(run)
-        return cls(trace.world.seed, tuple(_blocks(trace)))
-
-    @classmethod
-    def parse(cls, text: str) -> TracePage:
-        """Parse a page. Raises ValueError for a wrong first line."""
-        first, *parts = text.rstrip("\n").split("\n\n")
-        if not first.startswith(f"{_TITLE}seed "):
-            raise ValueError(f"{first.splitlines()[:1]} is not the first line of a trace")
-        blocks = (part.split("\n") for part in parts)
-        return cls(
-            int(first.removeprefix(f"{_TITLE}seed ")),
-            tuple(Block(title, tuple(lines)) for title, *lines in blocks),
-        )
-
-
 def trace_text(run: RunLike) -> str:
-    """Return a run as text: all changes of organizations, campaigns and recipients, in Thai
-    time.
+    """Return a run as text: all changes of organizations, campaigns and recipients, in Thai time.
+
+    The first line has the seed. A block for each organization, campaign and recipient follows, in
+    the order of the scenario, with a line per change.
+
+    >>> run = dialsim.run(Sketch(1).campaign("A", "busy 1s").scenario())
+    >>> print(dialsim.testing.trace_text(run))
+    # A trace by dialsim, in Thai time; seed 1
+    ...
+    Acme/A recipient 0
+      Mon 5 Jan 2026 09:00:00.000  call 1  SCHEDULED            scheduled
+    ...
     """
-    return TracePage.of(run).text
+    trace = trace_of(run)
+    blocks = [[f"{_TITLE}seed {trace.world.seed}"], *_blocks(trace)]
+    return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
 
-def _blocks(trace: Trace) -> Iterator[Block]:
+def _blocks(trace: Trace) -> Iterator[list[str]]:
+    """Yield the title and the lines of each block."""
     reading = RunView(trace)
     for organization in trace.world.organizations:
         limits = (
             (row.at, f"maxConcurrentCalls {row.limit}")
             for row in trace.limits_of(organization.position)
         )
-        yield Block(organization.name, _stamped(limits))
+        yield [organization.name, *_stamped(limits)]
         for campaign in organization.campaigns:
             position = (organization.position, campaign.position)
             name = f"{organization.name}/{campaign.name}"
-            yield Block(name, (*_stamped(_campaign(trace, position)), *_end(trace, position)))
-            for recipient, lines in _people(reading, position):
-                yield Block(f"{name} recipient {recipient}", lines)
+            yield [name, *_stamped(_campaign(trace, position)), *_end(trace, position)]
+            for recipient, events in _people(reading, position):
+                yield [f"{name} recipient {recipient}", *_stamped(events)]
 
 
-def _stamped(events: Iterable[tuple[int, str]]) -> tuple[str, ...]:
-    return tuple(f"  {stamp(at):<{_STAMP_WIDTH}}  {text}" for at, text in events)
+def _stamped(events: Iterable[tuple[int, str]]) -> list[str]:
+    return [f"  {stamp(at):<{_STAMP_WIDTH}}  {text}" for at, text in events]
 
 
 def _campaign(trace: Trace, position: Position) -> list[tuple[int, str]]:
@@ -209,21 +180,18 @@ def _end(trace: Trace, position: Position) -> Iterator[str]:
         yield "  stalled: nothing can ever happen again"
 
 
-def _people(reading: RunView, position: Position) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the lines of each recipient with a call, in upload order."""
+def _people(
+    reading: RunView, position: Position
+) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
+    """Yield the changes of each recipient with a call, in upload order."""
     calls = reading.campaigns[position].calls
-    shown = _shown(reading, position, calls.rows)
-    rows = calls.rows
-    current, events = -1, list[tuple[int, str]]()
-    for row in calls.rows_by_call().tolist():
-        recipient = int(rows.recipient[row])
-        if recipient != current and events:
-            yield current, _stamped(events)
-            events = []
-        current = recipient
-        events.append((int(rows.at[row]), _change(rows, row) + shown.get(row, "")))
-    if events:
-        yield current, _stamped(events)
+    rows, shown = calls.rows, _shown(reading, position, calls.rows)
+    by_recipient = groupby(calls.rows_by_call().tolist(), lambda row: int(rows.recipient[row]))
+    for recipient, own in by_recipient:
+        yield (
+            recipient,
+            ((int(rows.at[row]), _change(rows, row) + shown.get(row, "")) for row in own),
+        )
 
 
 def _change(rows: CallRows, row: int) -> str:
@@ -247,63 +215,66 @@ def _shown(reading: RunView, position: Position, rows: CallRows) -> dict[int, st
 
 SHOWN = 4
 """Differing blocks printed in full; the others are only named."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlockDifference:
-    """Block that differs between two traces: marked lines, and the instant of the first
-    difference.
-    """
-
-    title: str
-    lines: tuple[str, ...]
-    first_at: float
-    first: str
-
-
-def differences(golden: TracePage, found: TracePage) -> list[BlockDifference]:
-    """Return the differing blocks by their first difference, then in the scenario's order."""
-    was = {block.title: block for block in golden.blocks}
-    now = {block.title: block for block in found.blocks}
-    titles = dict.fromkeys([*now, *was])
-    parted = [
-        _block_difference(was.get(title, Block(title, ())), now.get(title, Block(title, ())))
-        for title in titles
-        if was.get(title) != now.get(title)
-    ]
-    return sorted(parted, key=lambda difference: difference.first_at)
-
-
-def describe(parted: list[BlockDifference], golden_name: str) -> str:
-    """Describe the differences of two traces; at least one."""
-    first = parted[0]
-    when = "" if first.first_at == _NEVER else f", first at {first.first} (Thai time)"
-    places = counted(len(parted), "place")
-    shown = (line for part in parted[:SHOWN] for line in ("", part.title, *part.lines))
-    more = [part.title for part in parted[SHOWN:]]
-    return "\n".join(
-        [
-            f"the run differs from {golden_name} in {places}{when}",
-            "  - only in the golden trace",
-            "  + only in this run",
-            *shown,
-            *_named(more),
-        ]
-    )
-
+_NAMED = 10
 
 _NEVER = float("inf")
 
 
-def _block_difference(was: Block, now: Block) -> BlockDifference:
-    lines = list(_marked(was.lines, now.lines))
+class BlockDifference(NamedTuple):
+    """Block that differs between two traces: instant of the first difference (as a number and as
+    text), title, and marked lines.
+    """
+
+    first_at: float
+    first: str
+    title: str
+    lines: list[str]
+
+
+def differences(golden: str, found: str) -> list[BlockDifference]:
+    """Return the differing blocks of two traces by their first difference, then in order."""
+    was, now = _by_title(golden), _by_title(found)
+    differing = [
+        _block_difference(title, was.get(title, []), now.get(title, []))
+        for title in dict.fromkeys([*now, *was])
+        if was.get(title) != now.get(title)
+    ]
+    return sorted(differing, key=lambda block: block.first_at)
+
+
+def _by_title(text: str) -> dict[str, list[str]]:
+    """Return the lines of each block of a trace. Raises ValueError for another text."""
+    first, *blocks = text.rstrip("\n").split("\n\n")
+    if not first.startswith(_TITLE):
+        raise ValueError(f"{first.splitlines()[:1]} is not the first line of a trace")
+    return {title: lines for title, *lines in (block.split("\n") for block in blocks)}
+
+
+def describe(differing: Sequence[BlockDifference], golden_name: str) -> str:
+    """Describe the differences of two traces; at least one."""
+    first, more = differing[0], [block.title for block in differing[SHOWN:]]
+    when = "" if first.first_at == _NEVER else f", first at {first.first} (Thai time)"
+    shown = (line for block in differing[:SHOWN] for line in ("", block.title, *block.lines))
+    rest = f", and {len(more) - _NAMED} more" if len(more) > _NAMED else ""
+    return "\n".join(
+        [
+            f"the run differs from {golden_name} in {counted(len(differing), 'place')}{when}",
+            "  - only in the golden trace",
+            "  + only in this run",
+            *shown,
+            *(["", f"… and in {', '.join(more[:_NAMED])}{rest}"] if more else []),
+        ]
+    )
+
+
+def _block_difference(title: str, was: list[str], now: list[str]) -> BlockDifference:
+    lines = list(_marked(was, now))
     # Unmarked lines begin with four spaces.
     instants = [_instant(line[2:]) for line in lines if line[2:].strip() and line[2] != " "]
-    first_at, first = min(instants, default=(_NEVER, ""))
-    return BlockDifference(now.title, tuple(lines), first_at, first)
+    return BlockDifference(*min(instants, default=(_NEVER, "")), title, lines)
 
 
-def _marked(was: tuple[str, ...], now: tuple[str, ...]) -> Iterator[str]:
+def _marked(was: list[str], now: list[str]) -> Iterator[str]:
     """Yield all lines of both; `-` marks lines of the first only, `+` lines of the second only."""
     # autojunk ignores lines that are frequent in long traces, such as dials of one instant.
     matcher = SequenceMatcher(None, was, now, autojunk=False)
@@ -324,22 +295,7 @@ def _instant(marked: str) -> tuple[float, str]:
         return _NEVER, ""
 
 
-def _named(titles: list[str]) -> list[str]:
-    if not titles:
-        return []
-    rest = f", and {len(titles) - 10} more" if len(titles) > 10 else ""
-    return ["", f"… and in {', '.join(titles[:10])}{rest}"]
-
-
 FOLDER = "golden"
-
-
-class GoldenOutcome(Enum):
-    """Result of a comparison with a golden trace."""
-
-    SAME = "same"
-    WRITTEN = "written"
-    OTHER_SEED = "of another seed"
 
 
 class GoldenTraces:
@@ -349,11 +305,9 @@ class GoldenTraces:
     `--dialsim-update` writes it.
     """
 
-    def __init__(
-        self, folder: Path, test: str, update: bool, note: Callable[[GoldenOutcome], None]
-    ) -> None:
-        """`test` is the test's name, prefixed by its module; `note` is called for each
-        comparison.
+    def __init__(self, folder: Path, test: str, update: bool, note: Callable[[str], None]) -> None:
+        """`test` is the test's name, prefixed by its module; `note` receives the outcome of each
+        comparison: `same`, `written` or `of another seed`.
         """
         self._folder = folder / FOLDER
         self._test = test
@@ -371,31 +325,32 @@ class GoldenTraces:
 
         assert name not in self._names, f"this test has a golden trace {name!r} already: name it"
         self._names.add(name)
-        file, found = self._file(name), TracePage.of(run)
+        file, found = self._file(name), trace_text(run)
         shown = f"{FOLDER}/{file.name}"
         if self._update:
-            self._write(file, found.text)
+            self._write(file, found)
             return
         assert file.exists(), f"there is no {shown} yet: --dialsim-update writes it"
-        golden = TracePage.parse(file.read_text(encoding="utf-8"))
+        golden = file.read_text(encoding="utf-8")
         # With --dialsim-seeds a test runs with other random numbers, whose trace is rightly
-        # different.
-        if golden.seed != found.seed:
-            self._note(GoldenOutcome.OTHER_SEED)
+        # different. The seed is in the first line.
+        same_seed = golden.partition("\n")[0] == found.partition("\n")[0]
+        if golden.startswith(_TITLE) and not same_seed:
+            self._note("of another seed")
             return
-        parted = differences(golden, found)
-        if parted:
-            raise AssertionError(describe(parted, shown))
-        self._note(GoldenOutcome.SAME)
+        differing = differences(golden, found)
+        if differing:
+            raise AssertionError(describe(differing, shown))
+        self._note("same")
 
     def _write(self, file: Path, text: str) -> None:
         if file.exists() and file.read_text(encoding="utf-8") == text:
-            self._note(GoldenOutcome.SAME)
+            self._note("same")
             return
         file.parent.mkdir(parents=True, exist_ok=True)
         # The same bytes on Windows, where a golden trace would otherwise differ in every line.
         file.write_text(text, encoding="utf-8", newline="\n")
-        self._note(GoldenOutcome.WRITTEN)
+        self._note("written")
 
     def _file(self, name: str) -> Path:
         plain = re.sub(r"[^\w.]+", "-", f"{self._test} {name}").strip("-")

@@ -9,7 +9,6 @@ import re
 import shlex
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from dialsim.sandbox.client.sandbox import Sandbox
     from dialsim.sandbox.control.organizations import CreatedOrganization
     from dialsim.scenario.scenario import Scenario
-    from dialsim.testing.assertions import GoldenOutcome, GoldenTraces
+    from dialsim.testing.assertions import GoldenTraces
     from dialsim.testing.receiver import Receiver
     from dialsim.testing.sketch import Sketch
 
@@ -138,9 +137,9 @@ def dialsim_golden(request: pytest.FixtureRequest) -> GoldenTraces:
     """Compare a run with the trace stored beside the test: `dialsim_golden(result, name="")`."""
     from dialsim.testing.assertions import GoldenTraces
 
-    def note(comparison: GoldenOutcome) -> None:
+    def note(outcome: str) -> None:
         # User properties survive the transport from xdist's workers to the summary.
-        request.node.user_properties.append((_PROPERTY, comparison.value))
+        request.node.user_properties.append((_PROPERTY, outcome))
 
     _reader(request)  # so that a failure prints the command to repeat it
     name, seed = request.node.name, _seed_asked_for(request.node)
@@ -157,9 +156,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     reader = item.stash.get(_READER, None)
     # Errors of collection have a plain text as longrepr.
     if reader is not None and report.failed and hasattr(report.longrepr, "addsection"):
-        folder = item.config.invocation_params.dir
-        node_id = "::".join([relative(item.path, folder), *item.nodeid.split("::")[1:]])
-        text = "\n".join(commands(node_id, _seed_asked_for(item), reader.replays, folder))
+        file = os.path.relpath(item.path, item.config.invocation_params.dir)
+        again = ["pytest", "::".join([file, *item.nodeid.split("::")[1:]])]
+        seed = _seed_asked_for(item)
+        if seed is not None:
+            again += ["--dialsim-seed", str(seed)]
+        text = "\n".join([shlex.join(again), *reader.commands])
         report.longrepr.addsection("dialsim: the same again", text, "-")
     return report
 
@@ -195,7 +197,7 @@ def _reader(request: pytest.FixtureRequest) -> ScenarioReader:
     made: ScenarioReader | None = request.node.stash.get(_READER, None)
     if made is None:
         seed = request.getfixturevalue("dialsim_seed")
-        made = ScenarioReader(request.path.parent, request.config.rootpath, seed)
+        made = ScenarioReader(request, seed)
         request.node.stash[_READER] = made
     return made
 
@@ -206,55 +208,21 @@ def _seed_asked_for(item: pytest.Item) -> int | None:
     return None if callspec is None else callspec.params.get("dialsim_seed")
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """One run of a test; `file` is None if the scenario is not a file."""
-
-    file: Path | None
-    overrides: tuple[str, ...]
-    seed: int
-    replication: int
-
-    def command(self, folder: Path) -> str | None:
-        """Return the command line that repeats the run, for a shell in `folder`; None without a
-        file.
-        """
-        if self.file is None:
-            return None
-        words = ["dialsim", "run", relative(self.file, folder), "--seed", str(self.seed)]
-        if self.replication:
-            words += ["--replication", str(self.replication)]
-        for override in self.overrides:
-            words += ["--set", override]
-        return shlex.join(words)
-
-
-def commands(node_id: str, seed: int | None, replays: Sequence[Replay], folder: Path) -> list[str]:
-    """Return the commands that repeat the test, with its seed, and each of its runs."""
-    words = ["pytest", node_id]
-    if seed is not None:
-        words += ["--dialsim-seed", str(seed)]
-    runs = (replay.command(folder) for replay in replays)
-    return [shlex.join(words), *dict.fromkeys(run for run in runs if run is not None)]
-
-
-def relative(path: Path, folder: Path) -> str:
-    """Return the path relative to `folder`."""
-    return os.path.relpath(path, folder)
-
-
 class ScenarioReader:
-    """Reader of one test's scenarios, which applies the test's seed and records the runs.
+    """Reader of one test's scenarios, which applies the test's seed.
 
-    A relative path is resolved against the test's folder first and then against `root`.
+    A relative path is resolved against the test's folder first and then against pytest's root.
+    `commands` are the command lines that repeat the runs of files, for a shell in the folder in
+    which pytest was started.
     """
 
-    def __init__(self, folder: Path, root: Path, seed: int | None) -> None:
+    def __init__(self, request: pytest.FixtureRequest, seed: int | None) -> None:
         """`seed` None means the scenario's own."""
-        self.folder = folder
-        self.root = root
+        self.folder = request.path.parent
+        self.root = request.config.rootpath
         self.seed = seed
-        self.replays: list[Replay] = []
+        self.commands: list[str] = []
+        self._shell = request.config.invocation_params.dir
 
     def read(
         self,
@@ -266,13 +234,28 @@ class ScenarioReader:
         """Return the scenario, and the seed to run it with: from the call, the test or the
         scenario.
         """
-        from dialsim.scenario.scenario import Scenario, override_texts
+        from dialsim.scenario.scenario import Scenario
 
         scenario = self._load(source, overrides)
         chosen = next(s for s in (seed, self.seed, scenario.seed) if s is not None)
-        as_it_stands = scenario.source if not isinstance(source, Scenario) else None
-        self.replays.append(Replay(as_it_stands, override_texts(overrides), chosen, replication))
+        # A scenario that the test has changed is no longer its file
+        if scenario.source is not None and not isinstance(source, Scenario):
+            self._record(scenario.source, overrides, chosen, replication)
         return scenario, chosen
+
+    def _record(
+        self, file: Path, overrides: str | Sequence[str], seed: int, replication: int
+    ) -> None:
+        from dialsim.scenario.scenario import override_texts
+
+        words = ["dialsim", "run", os.path.relpath(file, self._shell), "--seed", str(seed)]
+        if replication:
+            words += ["--replication", str(replication)]
+        for override in override_texts(overrides):
+            words += ["--set", override]
+        command = shlex.join(words)
+        if command not in self.commands:
+            self.commands.append(command)
 
     def _load(
         self, source: Scenario | Sketch | Path | str, overrides: str | Sequence[str]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
@@ -19,7 +20,7 @@ import pandas as pd
 
 from dialsim.conformance.calls import DAY, OpeningHours
 from dialsim.engine.behaviour import durations
-from dialsim.engine.world import World
+from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import DialsimError
 from dialsim.logs.verify import check
 from dialsim.results.result import run
@@ -32,17 +33,13 @@ Kind = Literal[
     "campaign_scheduled", "paused", "resumed", "cancelled", "expired", "window_closed",
     "dial_withdrawn", "call_ended", "line_free", "window_opened", "woken",
 ]  # fmt: skip
-_STEPS: dict[str, int] = {
-    "campaign_scheduled": 1, "pause": 1, "resume": 1, "cancel": 1, "expired": 2,
-    "window_closed": 3, "set_up": 4, "ended": 4, "window_opened": 6, "woken": 6,
-}  # fmt: skip
-"""Steps of T4 in which the changes of an instant happen."""
-_DONE: dict[str, Kind] = {
-    "pause": "paused", "resume": "resumed", "cancel": "cancelled", "expired": "expired"
-}  # fmt: skip
-_ENDS = {"paused": "C4", "cancelled": "C6", "expired": "C7"}
+# Steps of T4: the order of what happens in one instant
+_COMMAND, _END_DATE, _CLOSING, _CALLS, _OPENING = 1, 2, 3, 4, 6
+_COMMANDS: dict[str, Kind] = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
+_RULE_OF = {"paused": "C4", "cancelled": "C6", "expired": "C7"}
+_FAILED = "failed"  # in place of a rule: the scheduler raised an error of its own
 _LONGEST = 35 * DAY  # windows may be open once a week
-_MOST_DIALS = 1_000
+_MOST_DIALS = 1_000  # calls of a scenario, some 15 in the longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,34 +155,33 @@ def conformance(scheduler: Callable[[], Scheduler], *sketches: Sketch, examples:
     of each rule that a scheduler breaks, or, if it breaks none, the scheduler's own error.
     """
     judged: dict[str, Breach | None] = {}
-    failed: list[Sketch] = []
-
-    def breach_in(sketch: Sketch) -> Breach | None:
-        if sketch.text not in judged:
-            judged[sketch.text] = _Bench(scheduler(), sketch).breach()
-        return judged[sketch.text]
+    failures: dict[str, Exception] = {}
 
     def judge(sketch: Sketch) -> Breach | None:
-        try:
-            return breach_in(sketch)
-        except DialsimError:
-            raise
-        except Exception:
-            # A rule that the scheduler breaks elsewhere says more than where it fails in the end
-            failed.append(sketch)
-            return None
+        if sketch.text not in judged:
+            try:
+                judged[sketch.text] = _Bench(scheduler(), sketch).breach()
+            except DialsimError:
+                raise
+            except Exception as error:
+                # A finding like others, because a rule broken elsewhere says more than the place
+                # where the scheduler fails in the end
+                failures[sketch.text] = error
+                judged[sketch.text] = Breach(_FAILED, 0, 0, repr(error), sketch)
+        return judged[sketch.text]
 
     found = {} if sketches else _smallest(judge, examples)
     for sketch in sketches or PAPER:
         breach = judge(sketch)
         if breach is not None:
             found.setdefault(breach.rule, breach)
-    if failed and not found:
-        if not sketches:
-            _smallest(breach_in, examples)  # in which hypothesis shows the smallest scenario
-        breach_in(failed[0])
+    failed = found.pop(_FAILED, None)
     if found:
         raise ConformanceError(getattr(scheduler, "__name__", "the scheduler"), [*found.values()])
+    if failed is not None:
+        error = failures[failed.sketch.text]
+        error.add_note(f"smallest scenario: {failed.sketch!r}")
+        raise error
     return len(judged)
 
 
@@ -227,7 +223,10 @@ PAPER = (
     ),
     Sketch(1, start="Mon 10:00", queue_limit=1).campaign(
         "A", "answered 0s 68s", "noAnswer 48s", "busy 0s",
-        windows="Mon 10:00-10:01, Mon 10:01-10:02",
+        time_windows=[
+            {"dayOfWeek": 1, "time": [{"start": "10:00", "end": "10:01"}]},
+            {"dayOfWeek": 1, "time": [{"start": "10:01", "end": "10:02"}]},
+        ],
     ),
     Sketch(1, start="Mon 10:00").campaign("A", "busy 0s", windows="Mon 00:30-00:31"),
     Sketch(1, start="Mon 10:00").campaign(
@@ -280,9 +279,13 @@ def random_sketches() -> SearchStrategy[Sketch]:
     return sketches()
 
 
-@dataclass
+_Change = Callable[[int], list[Event]]
+"""Change of the bench at an instant, which returns the events that the scheduler receives."""
+
+
+@dataclass(eq=False)
 class _Campaign:
-    """A campaign on the bench."""
+    """Campaign on the bench."""
 
     order: Order
     start_at: int
@@ -295,13 +298,13 @@ class _Campaign:
 
 @dataclass(eq=False)
 class _Call:
-    """A dial, and the call that it becomes unless it is withdrawn."""
+    """Dial, and the call that it becomes unless it is withdrawn."""
 
     campaign: str
     recipient: int
     at: int
     caller_id: str | None
-    set_up: bool = False
+    is_set_up: bool = False
     ended_at: int | None = None
     status: str | None = None
 
@@ -316,88 +319,84 @@ class _Bench:
         self._calls: list[_Call] = []
         self._under_way: list[_Call] = []
         self._breaches: list[Breach] = []
-        self._number_of_change = count()
         self._chooses_numbers = False
-        self._heap: list[tuple[int, int, int, str, str, Any]] = []
-        self._campaigns = {}
+        # Numbered, because changes of one step happen in the order in which they were planned
+        self._number = count()
+        self._heap: list[tuple[int, int, int, _Change]] = []
+        self._campaigns: dict[str, _Campaign] = {}
         world = World(self._scenario)
         (owner,) = world.organizations
         self._lines = owner.settings.max_concurrent_calls
         for block in owner.campaigns:
-            request, people = block.schedule, block.people
-            if request is None or (people.count and people.script is None):
-                raise DialsimError(f"{block.name} needs a schedule and a script for everybody")
-            behaviour = self._scenario.behaviours[block.agent.behaviour]
-            asked = max(self._scenario.clock.start, block.scheduled_at or 0)
-            campaign = self._campaigns[block.name] = _Campaign(
-                Order(block.name, people.count, request.max_attempts, request.retry_interval,
-                      tuple(request.caller_ids or ())),
-                max(asked, request.start_date_time),
-                [people.scripts[code] for code in (() if people.script is None else people.script)],
-                OpeningHours(request.weekday_ranges),
-                int(durations(behaviour.setup_time, np.array([0.5]))[0]),
-            )  # fmt: skip
-            self._push(asked, "campaign_scheduled", block.name)
-            if request.end_date_time is not None:
-                self._push(max(asked, request.end_date_time), "expired", block.name)
-            self._push_opening(campaign, campaign.start_at)
+            self._add(block)
         for action in owner.settings.timeline:
-            if action.action not in _STEPS or action.campaign is None:
+            if action.action not in _COMMANDS or action.campaign is None:
                 raise DialsimError(f"conformance can't carry out {action.action}")
-            self._push(action.at, action.action, action.campaign)
+            campaign, done = self._campaigns[action.campaign], _COMMANDS[action.action]
+            self._plan(action.at, _COMMAND, partial(self._stop_or_resume, campaign, done))
 
-    def _push(self, at: int, kind: str, campaign: str, call: _Call | None = None) -> None:
-        heappush(self._heap, (at, _STEPS[kind], next(self._number_of_change), kind, campaign, call))
+    def _add(self, block: CampaignBlock) -> None:
+        request, people, script = block.schedule, block.people, block.people.script
+        if request is None or (people.count and script is None):
+            raise DialsimError(f"{block.name} needs a schedule and a script for everybody")
+        behaviour = self._scenario.behaviours[block.agent.behaviour]
+        asked = max(self._scenario.clock.start, block.scheduled_at or 0)
+        order = Order(block.name, people.count, request.max_attempts, request.retry_interval,
+                      tuple(request.caller_ids or ()))  # fmt: skip
+        campaign = self._campaigns[block.name] = _Campaign(
+            order=order,
+            start_at=max(asked, request.start_date_time),
+            scripts=[] if script is None else [people.scripts[code] for code in script],
+            hours=OpeningHours(request.weekday_ranges),
+            setup=int(durations(behaviour.setup_time, np.array([0.5]))[0]),
+        )
+        self._plan(
+            asked, _COMMAND, lambda at: [Event("campaign_scheduled", at, block.name, order=order)]
+        )
+        if request.end_date_time is not None:
+            expire = partial(self._stop_or_resume, campaign, "expired")
+            self._plan(max(asked, request.end_date_time), _END_DATE, expire)
+        self._plan_opening(campaign, campaign.start_at)
 
-    def _push_opening(self, campaign: _Campaign, at: int) -> None:
+    def _plan(self, at: int, step: int, change: _Change) -> None:
+        heappush(self._heap, (at, step, next(self._number), change))
+
+    def _plan_opening(self, campaign: _Campaign, at: int) -> None:
         opens = int(campaign.hours.next_open(np.array([at]))[0])
         if opens - campaign.start_at < _LONGEST:
-            self._push(opens, "window_opened", campaign.order.campaign)
+            self._plan(opens, _OPENING, partial(self._open, campaign))
 
     def breach(self) -> Breach | None:
         """Let the scheduler dial to the end; return the first breach, None without one."""
+        # Bounded, because a faulty scheduler may call the same people again and again
         while self._heap and len(self._calls) < _MOST_DIALS:
             at, events = self._heap[0][0], list[Event]()
             while self._heap and self._heap[0][0] == at:
-                _, _, _, kind, name, call = heappop(self._heap)
-                events += self._change(at, kind, name, call)
+                events += heappop(self._heap)[-1](at)
             free = self._lines - len(self._under_way)
             for answer in self._scheduler.step(at, tuple(events), free):
                 self._carry_out(answer, at)
         alone = len(self._campaigns) == 1
         differences = [*self._against_engine()] if alone else []
-        # Of equal instants the first counts, so that differences come last
-        breaches = self._breaches
         # Dials that agree with the engine keep all rules but the one on caller IDs
         if differences or not alone or self._chooses_numbers:
-            breaches += self._against_rules()
-        breaches += differences
+            self._breaches += self._against_rules()
+        # Of equal instants the first counts: a rule that is broken says more than a difference
+        breaches = [*self._breaches, *differences]
         first = min(breaches, key=lambda breach: breach.at, default=None)
         return None if first is None else replace(first, dialled=tuple(self._dialled()))
 
-    def _change(self, at: int, kind: str, name: str, call: _Call | None) -> list[Event]:
-        """Carry out a change; return the events that the scheduler receives."""
-        if kind == "woken":
-            return [Event("woken", at)]
-        campaign = self._campaigns[name]
-        if call is not None:
-            return self._progress(at, kind, campaign, call)
-        if kind.startswith("window"):
-            return self._window(at, kind, campaign)
-        if kind == "campaign_scheduled":
-            return [Event("campaign_scheduled", at, name, order=campaign.order)]
-        return self._command(at, kind, campaign)
-
-    def _window(self, at: int, kind: str, campaign: _Campaign) -> list[Event]:
-        if kind == "window_closed":
-            self._push_opening(campaign, at)
-            return [Event("window_closed", at, campaign.order.campaign)]
+    def _open(self, campaign: _Campaign, at: int) -> list[Event]:
         closes = int(campaign.hours.next_close(np.array([at]))[0])
-        self._push(closes, "window_closed", campaign.order.campaign)
+        self._plan(closes, _CLOSING, partial(self._close, campaign))
         return [Event("window_opened", at, campaign.order.campaign)]
 
-    def _command(self, at: int, kind: str, campaign: _Campaign) -> list[Event]:
-        done, name = _DONE[kind], campaign.order.campaign
+    def _close(self, campaign: _Campaign, at: int) -> list[Event]:
+        self._plan_opening(campaign, at)
+        return [Event("window_closed", at, campaign.order.campaign)]
+
+    def _stop_or_resume(self, campaign: _Campaign, done: Kind, at: int) -> list[Event]:
+        name = campaign.order.campaign
         if campaign.ended_by in {"cancelled", "expired"}:
             return []
         campaign.ended_by = "" if done == "resumed" else done
@@ -405,64 +404,69 @@ class _Bench:
         if done == "resumed":
             return events
         # C4, C6, C7: lines that are being set up are dropped
-        for dropped in [one for one in self._under_way if one.campaign == name and not one.set_up]:
-            self._under_way.remove(dropped)
-            self._calls.remove(dropped)
-            events += [Event("dial_withdrawn", at, name, dropped.recipient), Event("line_free", at)]
+        own = [call for call in self._under_way if call.campaign == name and not call.is_set_up]
+        for call in own:
+            self._under_way.remove(call)
+            self._calls.remove(call)
+            events += [Event("dial_withdrawn", at, name, call.recipient), Event("line_free", at)]
         return events
 
-    def _progress(self, at: int, kind: str, campaign: _Campaign, call: _Call) -> list[Event]:
+    def _set_up(self, call: _Call, at: int) -> list[Event]:
         if call not in self._under_way:
             return []  # withdrawn
-        if kind == "set_up":
-            call.set_up = True
-            script = campaign.scripts[call.recipient]
-            before = sum(self._same(one, call) and one.ended_at is not None for one in self._calls)
-            step = script[min(before, len(script) - 1)]
-            call.status = step.outcome.value
-            self._push(at + step.ring + step.talk, "ended", call.campaign, call)
-            return []
+        call.is_set_up = True
+        script = self._campaigns[call.campaign].scripts[call.recipient]
+        ended = sum(before.ended_at is not None for before in self._of(call))
+        # The last step of a script is repeated (P6)
+        step = script[min(ended, len(script) - 1)]
+        call.status = step.outcome.value
+        self._plan(at + step.ring + step.talk, _CALLS, partial(self._end, call))
+        return []
+
+    def _end(self, call: _Call, at: int) -> list[Event]:
         self._under_way.remove(call)
         call.ended_at = at
         ended = Event("call_ended", at, call.campaign, call.recipient, call.status)
         return [ended, Event("line_free", at)]
 
-    @staticmethod
-    def _same(one: _Call, other: _Call) -> bool:
-        return (one.campaign, one.recipient) == (other.campaign, other.recipient)
+    def _of(self, call: _Call) -> list[_Call]:
+        """Return the calls to the recipient of a call."""
+        whom = (call.campaign, call.recipient)
+        return [other for other in self._calls if (other.campaign, other.recipient) == whom]
 
     def _carry_out(self, answer: Dial | Wake, at: int) -> None:
         if isinstance(answer, Wake):
             if answer.at <= at:
                 raise DialsimError(f"Wake({answer.at}) is not after the instant of the step, {at}")
-            self._push(answer.at, "woken", "")
+            self._plan(answer.at, _OPENING, lambda at: [Event("woken", at)])
             return
-        campaign, who = self._campaigns.get(answer.campaign), answer.recipient
-        if campaign is None or not 0 <= who < campaign.order.recipients:
-            self._breach("C1", at, who, f"{answer} is on no list")
+        campaign, recipient = self._campaigns.get(answer.campaign), answer.recipient
+        if campaign is None or not 0 <= recipient < campaign.order.recipients:
+            self._breaches.append(self._breach("C1", at, recipient, f"{answer} is on no list"))
             return
-        call = _Call(answer.campaign, who, at, answer.caller_id or self._number(campaign, who))
-        if any(self._same(one, call) for one in self._under_way):
-            self._breach("R2", at, who, "dialled while the call before goes on")
+        call = _Call(answer.campaign, recipient, at, answer.caller_id)
+        before = self._of(call)
+        if any(other in self._under_way for other in before):
+            text = "dialled while the call before goes on"
+            self._breaches.append(self._breach("R2", at, recipient, text))
             return
         if campaign.ended_by:
-            self._breach(_ENDS[campaign.ended_by], at, who, f"dialled, but {campaign.ended_by}")
-        self._chooses_numbers |= answer.caller_id is not None
+            rule, text = _RULE_OF[campaign.ended_by], f"dialled, but {campaign.ended_by}"
+            self._breaches.append(self._breach(rule, at, recipient, text))
+        allowed = campaign.order.caller_ids
+        if answer.caller_id is not None:
+            self._chooses_numbers = True
+        elif allowed:
+            call.caller_id = allowed[len(before) % len(allowed)]
         self._calls.append(call)
         self._under_way.append(call)
-        self._push(at + campaign.setup, "set_up", answer.campaign, call)
+        self._plan(at + campaign.setup, _CALLS, partial(self._set_up, call))
         if len(self._under_way) > self._lines:
             text = f"{len(self._under_way)} calls at once, but there are {self._lines} lines"
-            self._breach("Q1", at, who, text)
+            self._breaches.append(self._breach("Q1", at, recipient, text))
 
-    def _number(self, campaign: _Campaign, recipient: int) -> str | None:
-        """Return a caller ID for a scheduler that leaves the choice open."""
-        own = [one for one in self._calls if one.recipient == recipient]
-        allowed = campaign.order.caller_ids
-        return allowed[len(own) % len(allowed)] if allowed else None
-
-    def _breach(self, rule: str, at: int, recipient: int, text: str) -> None:
-        self._breaches.append(Breach(rule, at, recipient, text, self._sketch))
+    def _breach(self, rule: str, at: int, recipient: int, text: str) -> Breach:
+        return Breach(rule, at, recipient, text, self._sketch)
 
     def _against_rules(self) -> Iterable[Breach]:
         """Yield what the check of tables of calls finds."""
@@ -476,8 +480,7 @@ class _Bench:
         for finding in check(table, self._scenario).findings:
             if finding.call_id is not None:
                 call = self._calls[int(finding.call_id)]
-                text = finding.text
-                yield Breach(finding.rule, call.at, call.recipient, text, self._sketch)
+                yield self._breach(finding.rule, call.at, call.recipient, finding.text)
 
     def _against_engine(self) -> Iterable[Breach]:
         """Yield the first difference from the engine's dials, with the rule that decides it."""
@@ -491,25 +494,19 @@ class _Bench:
         at = min(min(side[key] for side in (mine, theirs) if key in side) for key in differing)
         late = sorted(key for key in differing if theirs.get(key) == at)
         early = sorted(key for key in differing if mine.get(key) == at)
-        who, number = (late or early)[0]
-        then = f"is dialled {stamp(mine[who, number])}" if (who, number) in mine else "never is"
+        recipient, number = (late or early)[0]
+        dialled = mine.get((recipient, number))
+        then = "never is" if dialled is None else f"is dialled {stamp(dialled)}"
         if late and early:
-            yield self._difference("Q3", at, who, f"goes before recipient {early[0][0]}")
+            yield self._breach("Q3", at, recipient, f"goes before recipient {early[0][0]}")
         elif late:
-            ended = [call.ended_at for call in self._calls if call.recipient == who]
-            due = number > 1 and (ended[number - 2] or 0) + self._interval == at
-            rule = "R1" if due and (who, number) not in mine else "R2" if due else "Q4"
-            yield self._difference(rule, at, who, f"call {number} is to be dialled, but {then}")
+            (campaign,) = self._campaigns.values()
+            ended = [call.ended_at for call in self._calls if call.recipient == recipient]
+            due = (ended[number - 2] or 0) + campaign.order.retry_interval if number > 1 else None
+            rule = "Q4" if due != at else "R1" if dialled is None else "R2"
+            yield self._breach(rule, at, recipient, f"call {number} is to be dialled, but {then}")
         else:
-            yield self._difference("Q4", at, who, f"call {number} is dialled too early")
-
-    @property
-    def _interval(self) -> int:
-        (campaign,) = self._campaigns.values()
-        return campaign.order.retry_interval
-
-    def _difference(self, rule: str, at: int, recipient: int, text: str) -> Breach:
-        return Breach(rule, at, recipient, text, self._sketch)
+            yield self._breach("Q4", at, recipient, f"call {number} is dialled too early")
 
     def _dialled(self) -> Iterable[str]:
         for call in self._calls[:20]:

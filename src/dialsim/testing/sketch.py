@@ -1,7 +1,7 @@
 """`Sketch`: a small scenario in a few lines of Python, for tests of scheduling.
 
-Sketches use Thai time (`Mon 09:00`) and windows in a planner's notation (`Mon-Fri 09:00-12:00
-13:00-17:00, Sat 10:00-12:00`).
+Sketches use Thai time (`Mon 09:00`) and windows in a planner's notation, as `dialsim.scenario` does
+(`Mon-Fri 09:00-12:00 13:00-17:00; Sat 10:00-12:00`).
 """
 
 from __future__ import annotations
@@ -10,55 +10,24 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import (
-    MONTHS,
     THAI,
-    WEEKDAYS,
     date_text,
     format_instant,
     ms_of,
     parse_instant,
     thai,
 )
-from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
+from dialsim.scenario.units import era_fault
+from dialsim.scenario.week import instant_in_words, read_windows, windows_of
 
 if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
-
-
-def time_windows(text: str) -> list[dict[str, object]]:
-    """Return the `timeWindows` of a schedule request, one item per day and part of the text.
-
-    Parts are separated by commas; each has days (`Mon`, `Mon-Fri`; none: every day) and ranges of
-    Thai time. Raises DialsimError for other texts; the loader checks the hours.
-    """
-    return [item for part in text.split(",") for item in _items(part.split(), text)]
-
-
-def _items(words: list[str], text: str) -> list[dict[str, object]]:
-    days = list(range(1, 8))
-    if words and words[0][0].isalpha():
-        days = _days(words[0], text)
-        words = words[1:]
-    ranges = [word.split("-") for word in words]
-    if not ranges or any(len(ends) != 2 for ends in ranges):
-        raise DialsimError(f"{text!r} are no windows such as 'Mon-Fri 09:00-12:00 13:00-17:00'")
-    times = [{"start": start, "end": end} for start, end in ranges]
-    return [{"dayOfWeek": day, "time": times} for day in days]
-
-
-def _days(word: str, text: str) -> list[int]:
-    first, _, last = word.partition("-")
-    if first not in WEEKDAYS or (last or first) not in WEEKDAYS:
-        raise DialsimError(f"{text!r}: {word} are no days; write Mon or Mon-Fri")
-    begin, end = WEEKDAYS.index(first), WEEKDAYS.index(last or first)
-    # Modulo 7, so that Sat-Mon works.
-    return [(begin + i) % 7 + 1 for i in range((end - begin) % 7 + 1)]
 
 
 When = str | datetime | float
@@ -67,38 +36,31 @@ When = str | datetime | float
 MONDAY = datetime(2026, 1, 5, tzinfo=THAI)
 """Monday of the week of `Mon 09:00`: 5 January 2026, 00:00 in Thailand."""
 
-_TEXT = re.compile(
-    rf"(?:({'|'.join(WEEKDAYS)}) ?)?(?:\b([0-9]{{1,2}}) ({'|'.join(MONTHS)}) ([0-9]{{4}}) )?"
-    r"\b([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?"
-)
+_DECIMALS = re.compile(r"(.*:\d\d:\d\d)\.(\d{1,3})")
 
 
 def at(text: str) -> datetime:
     """Parse an instant of Thai time into an aware datetime.
 
-    `Mon 09:00`, `Tue 18:59:59.999`: in the week of Monday 5 January 2026, in which sketches begin.
-    Other days need a date: `Mon 12 Jan 2026 09:00`, the format in which dialsim prints instants.
-    Raises DialsimError for another form, and for a day or time that does not exist.
+    `Mon 09:00` is in the week of Monday 5 January 2026, in which sketches begin. Other days need a
+    date: `Mon 12 Jan 2026 09:00`, the format in which dialsim prints instants. Seconds may have
+    decimals, `18:59:59.999`. Raises DialsimError for another form, and for a day or time that does
+    not exist.
+
+    >>> dialsim.testing.at("Mon 09:00").isoformat()
+    '2026-01-05T09:00:00+07:00'
     """
-    match = _TEXT.fullmatch(text.strip())
-    if match is None or not (match[1] or match[2]):
+    split = _DECIMALS.fullmatch(text.strip())
+    whole, decimals = (text, "0") if split is None else split.groups()
+    try:
+        instant = instant_in_words(whole, ms_of(MONDAY))
+    except ValueError as error:
+        raise DialsimError(f"{text!r} {error}") from None
+    if instant is None:
         raise DialsimError(
             f'{text!r} is no instant of Thai time such as "Mon 09:00" or "Mon 12 Jan 2026 09:00"'
         )
-    weekday, day, month, year, hour, minute, second, decimals = match.groups()
-    if year is not None and int(year) in BUDDHIST_YEARS:
-        raise DialsimError(f"{text!r}: write {int(year) - BUDDHIST_ERA} for the Buddhist year")
-    try:
-        if day is None:
-            date = MONDAY + timedelta(days=WEEKDAYS.index(weekday))
-        else:
-            date = datetime(int(year), MONTHS.index(month) + 1, int(day), tzinfo=THAI)
-        moment = date.replace(hour=int(hour), minute=int(minute), second=int(second or 0))
-    except ValueError as error:
-        raise DialsimError(f"{text!r}: {error}") from None
-    if weekday is not None and WEEKDAYS[moment.weekday()] != weekday:
-        raise DialsimError(f"{text!r} is a {WEEKDAYS[moment.weekday()]}, not a {weekday}")
-    return moment + timedelta(milliseconds=int((decimals or "0").ljust(3, "0")))
+    return thai(instant + int(decimals.ljust(3, "0")))
 
 
 def instant_of(when: When, start: int) -> int:
@@ -351,7 +313,7 @@ class Sketch:
                 case "start" | "end", _:
                     body[f"{key}DateTime"] = value
                 case "windows", str():
-                    body["timeWindows"] = time_windows(value)
+                    body["timeWindows"] = _windows(value)
                 case "retry_interval", str():
                     body["retryInterval"] = _milliseconds(value)
                 case _:
@@ -369,6 +331,13 @@ def _instant_text(value: object) -> str:
     if isinstance(value, datetime):
         return format_instant(instant_of(value, 0))
     raise DialsimError(f"{value!r} is nothing that a scenario file can say")
+
+
+def _windows(text: str) -> list[dict[str, object]]:
+    try:
+        return windows_of(read_windows(text))
+    except ValueError as error:
+        raise DialsimError(f"windows {error}") from None
 
 
 def _milliseconds(duration: str) -> int:
