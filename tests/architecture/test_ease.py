@@ -28,7 +28,7 @@ from dialsim.engine.world import World
 from dialsim.testing import Sketch, violations
 
 behaviour = {"outcomes": {"answered": 0.2, "noAnswer": 0.4, "busy": 0.4}}
-sketch = Sketch(slots=5).behaviour("default", **behaviour)
+sketch = Sketch(lines=5).behaviour("default", **behaviour)
 body = {"recipients": {"count": 60}, "max_attempts": 3, "retry_interval": "1h"}
 scenario = sketch.campaign("January", **body).scenario()
 world = lambda: World(scenario)

@@ -14,8 +14,8 @@ from dialsim.errors import ExperimentError
 from dialsim.experiments.comparison import FileDifference, file_differences, names_of
 from dialsim.testing import Sketch
 
-JANUARY = Sketch(slots=3).campaign("January", recipients={"count": 30}, max_attempts=2)
-MORE = Sketch(slots=5).campaign("January", recipients={"count": 30}, max_attempts=2)
+JANUARY = Sketch(lines=3).campaign("January", recipients={"count": 30}, max_attempts=2)
+MORE = Sketch(lines=5).campaign("January", recipients={"count": 30}, max_attempts=2)
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

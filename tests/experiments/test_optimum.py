@@ -19,14 +19,14 @@ LINES = "organizations.Acme.maxConcurrentCalls"
 ATTEMPTS = "organizations.Acme.campaigns.January.schedule.maxAttempts"
 
 SURE = (
-    Sketch(slots=1)
+    Sketch(lines=1)
     .campaign("January", *12 * ["noAnswer 30s; answered 5s 90s"], retry_interval="5m")
     .scenario()
 )
 """Twelve people who answer the second call: without chance, so that all can be worked out."""
 
 CHANCY = (
-    Sketch(slots=1)
+    Sketch(lines=1)
     .campaign("January", recipients={"count": 60}, retry_interval="5m", max_attempts=1)
     .behaviour("default", outcomes={"answered": 0.4, "noAnswer": 0.6}, talk_time="60s")
     .scenario("costs={perDial: 1, perMinute: 2}")

@@ -20,7 +20,7 @@ from engine.chancy import chancy_scenario
 from engine.readings import loaded
 
 PAUSED = (
-    Sketch(slots=1)
+    Sketch(lines=1)
     .campaign("January", "busy 1s; answered 5s 90s", "noAnswer 20s", "answered 0s 0s",
               max_attempts=2, retry_interval="5m")
     .at("Mon 09:00:04", "pause", "January")
@@ -105,7 +105,7 @@ def test_a_missing_column_leaves_no_false_finding_and_is_named(without: str) -> 
         assert any(without in why for _, why in found.unseen)
 
 
-ONE = Sketch(slots=1).campaign("A", "busy 1s; answered 5s 90s", max_attempts=2, retry_interval="5m",
+ONE = Sketch(lines=1).campaign("A", "busy 1s; answered 5s 90s", max_attempts=2, retry_interval="5m",
                                windows="Mon 09:00-10:00", caller_ids=["021000001"])  # fmt: skip
 
 
@@ -192,7 +192,7 @@ def test_the_example_of_a_companys_own_log(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_caller_ids_that_a_table_lacks_are_not_the_same() -> None:
-    two = Sketch(slots=1).campaign("A", "busy 1s", max_attempts=3, retry_interval="5m",
+    two = Sketch(lines=1).campaign("A", "busy 1s", max_attempts=3, retry_interval="5m",
                                    caller_ids=["021000001", "021000002"]).scenario()  # fmt: skip
     calls = dialsim.run(two).calls
     assert dialsim.check(calls.drop(columns="caller_id"), two).findings == ()

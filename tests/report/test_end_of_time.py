@@ -20,7 +20,7 @@ from report.pages import Reader
 
 def campaign(start: str, **body: Any) -> dialsim.Result:
     sketch = (
-        Sketch(slots=2, start=start)
+        Sketch(lines=2, start=start)
         .having(webhook={"url": "https://receiver.example/results"})
         .campaign("A", recipients={"count": 60}, start=start, windows="daily 00:00-23:59", **body)
     )

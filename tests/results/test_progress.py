@@ -12,7 +12,7 @@ import dialsim
 from dialsim.results import progress
 from dialsim.testing import Sketch
 
-SMALL = Sketch(slots=1).campaign("January", "answered 5s 90s")
+SMALL = Sketch(lines=1).campaign("January", "answered 5s 90s")
 
 pytest.importorskip("IPython", reason="needs '.[notebooks]'")
 

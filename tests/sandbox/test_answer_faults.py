@@ -23,7 +23,7 @@ from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Sketch
 
 WORLD = (
-    Sketch(slots=1)
+    Sketch(lines=1)
     .campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
     .campaign("May", "busy 1s", requested=None)
 )

@@ -30,8 +30,8 @@ from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Answer, Receiver, Sketch
 
 HOUR = 3_600_000
-ENDLESS = Sketch(slots=1).campaign("January", recipients={"count": 40_000})
-QUIET = Sketch(slots=1).campaign("January", "busy 1s", requested=None)
+ENDLESS = Sketch(lines=1).campaign("January", recipients={"count": 40_000})
+QUIET = Sketch(lines=1).campaign("January", "busy 1s", requested=None)
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_a_running_clock_is_not_advanced_and_an_advanced_one_is_not_set_running(
 
 def test_in_order_a_running_clock_stands_still_while_results_are_under_way() -> None:
     seen: list[tuple[int, int]] = []
-    sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
+    sketch = Sketch(lines=1).campaign("January", *["busy 1s"] * 5)
     with Receiver() as receiver, sending(sketch, receiver.url, in_order=True) as sandbox:
 
         def linger(_request: object) -> None:
@@ -237,7 +237,7 @@ def test_in_order_a_running_clock_stands_still_while_results_are_under_way() -> 
 
 
 def test_in_order_a_receiver_may_stop_the_clock_while_it_handles_a_result() -> None:
-    sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
+    sketch = Sketch(lines=1).campaign("January", *["busy 1s"] * 5)
     with Receiver() as receiver, sending(sketch, receiver.url, in_order=True) as sandbox:
         receiver.answer(Answer(first=lambda _: sandbox.ask("PUT", "/clock", {"mode": "manual"})))
         sandbox.ask("PUT", "/clock", {"mode": "running", "speed": 1_000})
@@ -259,7 +259,7 @@ def test_strides_are_long_where_nobody_waits_for_results(monkeypatch: pytest.Mon
         collect(outbox)
 
     monkeypatch.setattr(Outbox, "collect", counted)
-    sketch = Sketch(slots=20).campaign("January", recipients={"count": 2_000})
+    sketch = Sketch(lines=20).campaign("January", recipients={"count": 2_000})
     core = SandboxCore(sketch.scenario())
     asyncio.run(core.clock.advance_by(9 * HOUR))
     assert core.simulation.log.size() > 10_000
@@ -267,7 +267,7 @@ def test_strides_are_long_where_nobody_waits_for_results(monkeypatch: pytest.Mon
 
 
 def test_a4_a_failed_analysis_is_waited_for_too() -> None:
-    sketch = Sketch(slots=1).campaign("January", "answered 1s 5s analysisFailed")
+    sketch = Sketch(lines=1).campaign("January", "answered 1s 5s analysisFailed")
     with sending(sketch, None) as sandbox:
         ended_at = parse_instant(sandbox.advance(until="idle")) - 20_000
         campaign = sandbox.ask("GET", "/campaigns")[0]["id"]
@@ -276,7 +276,7 @@ def test_a4_a_failed_analysis_is_waited_for_too() -> None:
 
 
 def test_nothing_is_waited_for_twice_however_often_somebody_looks_ahead() -> None:
-    core = SandboxCore(Sketch(slots=1).campaign("January", "answered 1s 5s").scenario())
+    core = SandboxCore(Sketch(lines=1).campaign("January", "answered 1s 5s").scenario())
 
     async def scene() -> list[int]:
         seen = []
@@ -379,7 +379,7 @@ def test_a_stopped_advance_has_done_what_one_up_to_there_does() -> None:
 
 
 def test_a_stopped_advance_does_not_wait_for_results_that_are_under_way() -> None:
-    sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
+    sketch = Sketch(lines=1).campaign("January", *["busy 1s"] * 5)
     go_on = Event()
     with Receiver() as receiver, sending(sketch, receiver.url, in_order=True) as sandbox:
         receiver.answer(Answer(first=lambda _: go_on.wait(30)))
@@ -395,7 +395,7 @@ def test_a_stopped_advance_does_not_wait_for_results_that_are_under_way() -> Non
 
 
 def test_in_order_a_receiver_may_stop_an_advance_while_it_handles_a_result() -> None:
-    sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
+    sketch = Sketch(lines=1).campaign("January", *["busy 1s"] * 5)
     with Receiver() as receiver, sending(sketch, receiver.url, in_order=True) as sandbox:
         receiver.answer(Answer(first=lambda _: sandbox.ask("PUT", "/clock", {"mode": "manual"})))
         state = sandbox.ask("POST", "/clock/advance", {"until": "idle"})

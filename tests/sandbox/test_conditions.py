@@ -16,7 +16,7 @@ from dialsim.errors import DialsimError
 from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Answer, Receiver, Sketch
 
-SKETCH = Sketch(slots=1).campaign(
+SKETCH = Sketch(lines=1).campaign(
     "January", "busy 1s; answered 5s 90s", "noAnswer 20s", max_attempts=2, retry_interval="10m"
 )
 
@@ -103,7 +103,7 @@ def test_a_condition_that_does_not_come_says_why(sandbox: dialsim.Sandbox) -> No
     with pytest.raises(DialsimError, match="over with another status"):
         sandbox.advance_until(campaign="January", status="PAUSED")
     assert advance(sandbox, until="webhooks", count=9)["ended"] == "idle"
-    ending = Sketch(slots=1, end="2026-01-05T02:00:10Z").campaign("January", "noAnswer 20s")
+    ending = Sketch(lines=1, end="2026-01-05T02:00:10Z").campaign("January", "noAnswer 20s")
     with dialsim.Sandbox(ending.scenario()) as other:
         assert advance(other, until="webhooks", count=1)["ended"] == "clockEnd"
 

@@ -10,7 +10,7 @@ import pytest
 import dialsim
 from dialsim.testing import Receiver, Sketch
 
-ONE = Sketch(slots=1).campaign("January", "busy 1s")
+ONE = Sketch(lines=1).campaign("January", "busy 1s")
 
 
 async def served_here() -> asyncio.Server:

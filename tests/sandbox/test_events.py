@@ -21,7 +21,7 @@ from dialsim.sandbox.control.events import MOST_STREAMS
 from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Answer, Receiver, Sketch
 
-SKETCH = Sketch(slots=1).campaign(
+SKETCH = Sketch(lines=1).campaign(
     "January", "busy 1s; answered 5s 90s", "noAnswer 20s", max_attempts=2, retry_interval="10m"
 )
 STREAM = {"Accept": "text/event-stream"}
@@ -135,7 +135,7 @@ def test_a_stream_tells_of_a_reset_and_goes_on_with_the_new_run() -> None:
 
 
 def test_slow_clients_hold_up_nobody() -> None:
-    many = Sketch(slots=50).campaign("January", recipients={"count": 500})
+    many = Sketch(lines=50).campaign("January", recipients={"count": 500})
     with served(SandboxCore(many.scenario())) as sandbox:
         request = b"GET /_dialsim/events?after=0 HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: %s\r\n\r\n"
         slow = [sandbox.connect() for _ in range(MOST_STREAMS - 1)]

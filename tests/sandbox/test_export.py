@@ -43,7 +43,7 @@ FILES = {
     "manifest.json",
 }
 END = {"end": None, "end_thai": None}
-JANUARY = Sketch(slots=2).campaign(
+JANUARY = Sketch(lines=2).campaign(
     "January", recipients={"count": 20}, max_attempts=2, retry_interval="10m"
 )
 
@@ -108,7 +108,7 @@ def test_a_run_that_goes_on_is_exported_as_it_stands_and_can_be_steered_before()
 
 
 def test_a_run_that_has_not_begun_can_be_exported() -> None:
-    scenario = Sketch(slots=1).campaign("Draft", "busy 1s", requested=None).scenario()
+    scenario = Sketch(lines=1).campaign("Draft", "busy 1s", requested=None).scenario()
     assert set(unpacked(control(Client(SandboxCore(scenario)), "GET", "/export"))) == FILES
 
 

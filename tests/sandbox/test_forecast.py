@@ -15,7 +15,7 @@ from dialsim.sandbox.live_engine import remaining_run
 from dialsim.testing import Sketch
 
 START = "2026-01-05T02:00:00Z"
-JANUARY = Sketch(slots=4).campaign(
+JANUARY = Sketch(lines=4).campaign(
     "January", recipients={"count": 300}, max_attempts=3, retry_interval="30m"
 )
 
@@ -94,7 +94,7 @@ def test_a_forecast_goes_on_from_how_the_sandbox_stands() -> None:
 
 
 def test_histories_are_those_of_the_calls_that_have_ended() -> None:
-    sketch = Sketch(slots=2).campaign(
+    sketch = Sketch(lines=2).campaign(
         "January", "busy 1s; answered 5s 90s", "answered 5s 20s", "noAnswer 20s",
         max_attempts=3, retry_interval="10m",
     )  # fmt: skip

@@ -17,7 +17,7 @@ import dialsim
 from dialsim.sandbox.application import description
 from dialsim.testing import Receiver, Sketch
 
-JANUARY = Sketch(slots=1).campaign("January", "busy 1s", "answered 1s 20s", requested=None)
+JANUARY = Sketch(lines=1).campaign("January", "busy 1s", "answered 1s 20s", requested=None)
 
 
 def generated(folder: Path, *command: str) -> str:

@@ -16,7 +16,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Sketch
 
 WORLD = (
-    Sketch(slots=2)
+    Sketch(lines=2)
     .campaign("January", "answered 5s 60s", "busy 1s", "noAnswer 25s")
     .campaign("Big", *["busy 1s"] * 150)
     .organization("Beta", 1)

@@ -495,7 +495,7 @@ def test_a_journal_that_may_not_be_written_is_read_but_not_gone_on_with(tmp_path
 
 
 def test_a_journal_of_an_earlier_version_goes_on_with_its_ids(tmp_path: Path) -> None:
-    path, scenario = tmp_path / "a.journal", Sketch(slots=1).campaign("January", "busy 1s")
+    path, scenario = tmp_path / "a.journal", Sketch(lines=1).campaign("January", "busy 1s")
 
     def ids(core: SandboxCore) -> list[str]:
         [account] = core.accounts

@@ -6,7 +6,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Sketch
 
 SCENARIO = (
-    Sketch(slots=4)
+    Sketch(lines=4)
     .campaign("January", recipients={"count": 60}, maxAttempts=2, retryInterval=600_000)
     .scenario()
 )

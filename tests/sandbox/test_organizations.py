@@ -69,7 +69,7 @@ def test_settings_are_changed_together(client: Client) -> None:
 
 
 def test_a_limit_binds_at_once() -> None:
-    client = Client(SandboxCore(Sketch(slots=1).campaign("A", *["answered 5s 90s"] * 3).scenario()))
+    client = Client(SandboxCore(Sketch(lines=1).campaign("A", *["answered 5s 90s"] * 3).scenario()))
     counts = [
         ("GET", None),
         ("PATCH", {"maxConcurrentCalls": 2}),
@@ -140,7 +140,7 @@ def test_a_regenerated_key_is_told_once_and_the_old_one_is_wrong_at_once(client:
 
 # -- added at run time -----------------------------------------------------------------------------
 
-WORLD = Sketch(slots=3).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
+WORLD = Sketch(lines=3).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
 CALLED = {"tel": "0812345678", "script": "answered 5s 60s"}
 NOW = {"startDateTime": "2026-01-05T02:00:00Z"}
 

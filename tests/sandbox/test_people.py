@@ -14,7 +14,7 @@ from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Sketch
 
 TEL = "0810000000"
-PLAIN = Sketch(slots=1).campaign(
+PLAIN = Sketch(lines=1).campaign(
     "January", recipients=[{"tel": TEL}], max_attempts=3, retry_interval="10m", requested=None
 )
 AT_ONCE: dict[str, object] = {

@@ -33,7 +33,7 @@ def sketch(*faults: dict[str, Any]) -> Sketch:
     return ONE.also(service={"faults": [*faults]})
 
 
-ONE = Sketch(slots=1, seed=7).campaign("January", "answered 1s 20s")
+ONE = Sketch(lines=1, seed=7).campaign("January", "answered 1s 20s")
 
 
 def asked(client: Client, times: int = 1, organization: int = 0) -> list[int]:

@@ -22,7 +22,7 @@ PEOPLE = (
 
 @pytest.fixture
 def client() -> Client:
-    sketch = Sketch(slots=4, webhook_delay="5s").campaign("January", *PEOPLE)
+    sketch = Sketch(lines=4, webhook_delay="5s").campaign("January", *PEOPLE)
     return Client(SandboxCore(sketch.scenario()))
 
 

@@ -29,7 +29,7 @@ RUNNING = "cccccccc-0000-4000-8000-000000000003"
 SCHEDULE = f"/api/campaign/{DRAFT}/schedule"
 ACME = {"X-API-Key": key("Acme")}
 JSON = {"Content-Type": "application/json"}
-WORLD = Sketch(slots=1).campaign("January", "busy 1s", requested=None)
+WORLD = Sketch(lines=1).campaign("January", "busy 1s", requested=None)
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ from dialsim.sandbox.tables import WebhookRow
 from dialsim.testing import Answer, Receiver, Sketch
 
 START = datetime(2026, 1, 5, 2, tzinfo=UTC)
-BUSY_LINE = Sketch(slots=1).campaign(
+BUSY_LINE = Sketch(lines=1).campaign(
     "January", "busy 1s; answered 5s 90s", "noAnswer 20s", max_attempts=2, retry_interval="10m"
 )
-MONTHS = Sketch(slots=1).campaign("January", recipients={"count": 40_000})  # a while of work
+MONTHS = Sketch(lines=1).campaign("January", recipients={"count": 40_000})  # a while of work
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_an_advance_that_makes_no_sense_is_an_error(sandbox: dialsim.Sandbox) ->
 
 
 def test_campaigns_are_commanded_by_name_as_in_a_simulation() -> None:
-    draft = Sketch(slots=1).campaign("January", "answered 5s 90s", requested=None)
+    draft = Sketch(lines=1).campaign("January", "answered 5s 90s", requested=None)
     with dialsim.Sandbox(draft.scenario()) as sandbox:
         sandbox.schedule("January", {"startDateTime": "2026-01-05T02:00:00Z"})
         sandbox.clock.advance(seconds=1)
@@ -209,7 +209,7 @@ def test_the_analysis_of_a_delivered_call_is_made_again(sandbox: dialsim.Sandbox
 
 
 def test_many_webhooks_come_page_by_page() -> None:
-    people = Sketch(slots=200).campaign("January", *["busy 1s"] * 201)
+    people = Sketch(lines=200).campaign("January", *["busy 1s"] * 201)
     with dialsim.Sandbox(people.scenario()) as sandbox:
         assert sandbox.webhooks == []
         sandbox.clock.advance(until="idle")

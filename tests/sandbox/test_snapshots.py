@@ -398,7 +398,7 @@ def test_a_fork_leaves_no_trace(receiver: Receiver) -> None:
 
 
 def test_the_states_of_a_sandbox_from_python() -> None:
-    busy = Sketch(slots=1).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
+    busy = Sketch(lines=1).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
     with dialsim.Sandbox(busy.scenario()) as sandbox:
         assert sandbox.snapshot() == "snapshot-1"
         sandbox.clock.advance(until="idle")

@@ -12,7 +12,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.failures import INVALID_PAGE
 from dialsim.testing import Sketch
 
-DRAFT = Sketch(slots=1).campaign("January", "busy 1s", requested=None)
+DRAFT = Sketch(lines=1).campaign("January", "busy 1s", requested=None)
 START = {"startDateTime": "2026-01-05T02:00:00Z"}
 
 
@@ -130,14 +130,14 @@ def test_requests_without_a_body_are_as_narrow_in_the_strict_mode(
     method: str, path: str, body: bytes | None, says: str
 ) -> None:
     for strict in (False, True):
-        client = client_of(Sketch(slots=1).campaign("January", "busy 1s"), strict=strict)
+        client = client_of(Sketch(lines=1).campaign("January", "busy 1s"), strict=strict)
         one = client.core.accounts[0].views[0].identifier
         found = asked(client, method, path.format(id=one, ID=one.upper()), body)
         assert found == ((400, says) if strict else (200, ""))
 
 
 def test_strict_takes_the_limit_that_is_ignored_and_ids_of_rfc_9562_alone() -> None:
-    client = client_of(Sketch(slots=1).campaign("January", "busy 1s"), strict=True)
+    client = client_of(Sketch(lines=1).campaign("January", "busy 1s"), strict=True)
     one = client.core.accounts[0].views[0].identifier
     path = f"/api/campaign/{one}/recipients?limit=5&page=1"
     assert asked(client, "GET", path) == (200, "")

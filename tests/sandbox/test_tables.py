@@ -114,7 +114,7 @@ def test_pages_put_together_are_the_tables_at_every_instant(
 
 
 def test_p5_of_a_dial_that_was_withdrawn_nothing_is_shown() -> None:
-    scenario = Sketch(slots=1).campaign("A", "answered 5s 90s").scenario()
+    scenario = Sketch(lines=1).campaign("A", "answered 5s 90s").scenario()
     core = SandboxCore(scenario)
     client, simulation = Client(core), core.simulation
     identifier = core.accounts[0].views[0].identifier

@@ -17,7 +17,7 @@ from dialsim.sandbox.restart import begin, resume
 from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.testing import Receiver, Sketch
 
-WORLD = Sketch(slots=3).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
+WORLD = Sketch(lines=3).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
 STATUSES = ["COMPLETED", "NO_ANSWER", "BUSY", "FAILED", "CANCELLED"]
 
 

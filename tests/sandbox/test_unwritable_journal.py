@@ -203,7 +203,7 @@ def test_a_fault_that_can_t_be_counted_does_not_strike(disk: Disk) -> None:
 # -- the clock and webhooks ------------------------------------------------------------------------
 
 BUSY = ["busy 1s", "answered 1s 30s", "busy 2s", "answered 2s 9s"]
-SKETCH = Sketch(slots=2).campaign("January", *BUSY * 5, maxAttempts=2, retryInterval=300_000)
+SKETCH = Sketch(lines=2).campaign("January", *BUSY * 5, maxAttempts=2, retryInterval=300_000)
 
 
 class Sandbox:

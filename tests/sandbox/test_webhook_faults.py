@@ -17,10 +17,10 @@ from dialsim.sandbox.restart import begin, resume
 from dialsim.scenario.faults import FaultOrder
 from dialsim.testing import Answer, Receiver, Sketch
 
-ONE = Sketch(slots=1).campaign("January", "busy 1s")
-MANY = Sketch(slots=9).campaign("January", *["busy 1s"] * 60)
+ONE = Sketch(lines=1).campaign("January", "busy 1s")
+MANY = Sketch(lines=9).campaign("January", *["busy 1s"] * 60)
 TWO = (
-    Sketch(slots=1)
+    Sketch(lines=1)
     .campaign("January", "busy 1s")
     .campaign("May", "busy 1s")
     .organization("Beta", 1)
@@ -166,7 +166,7 @@ def test_once_a_fault_is_spent_webhooks_are_as_ever(receiver: Receiver) -> None:
 
 # -- out of order ----------------------------------------------------------------------------------
 
-RETRIED = Sketch(slots=1).campaign(
+RETRIED = Sketch(lines=1).campaign(
     "January", "busy 1s; answered 5s 60s", max_attempts=2, retry_interval="5m"
 )
 

@@ -11,7 +11,7 @@ from dialsim import DialsimError, ScenarioError
 from dialsim.testing import Sketch
 
 TWO = (
-    Sketch(slots=4)
+    Sketch(lines=4)
     .campaign("Debt <b>", "noAnswer 5s", "noAnswer 5s", "noAnswer 5s")
     .campaign("VIP", recipients={"count": 1200})
 )

@@ -10,7 +10,7 @@ JANUARY = """
 import httpx
 from dialsim.testing import Sketch
 
-JANUARY = Sketch(slots=1).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
+JANUARY = Sketch(lines=1).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
 """
 
 

@@ -15,7 +15,7 @@ from testing.conftest import Inner
 TWO_CALLS = """
 from dialsim.testing import Sketch, assert_no_violations, assert_sequence
 
-SKETCH = Sketch(slots=1).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
+SKETCH = Sketch(lines=1).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
 """
 FILE = Sketch(2, seed=5, setup_time=None).campaign("January", recipients={"count": 40}).text
 

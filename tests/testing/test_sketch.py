@@ -112,7 +112,7 @@ def test_a_sketch_is_a_scenario_like_a_files() -> None:
             max_attempts=3,
             retry_interval="10m",
         )
-        .organization("Bravo", slots=1, caller_ids=["029999999"])
+        .organization("Bravo", lines=1, caller_ids=["029999999"])
         .campaign("Draft", recipients={"count": 7}, requested=None, agent="Other")
         .behaviour("holiday", outcomes={"noAnswer": 1})
         .at(90, "setConcurrency", 2)

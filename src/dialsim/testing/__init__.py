@@ -2,7 +2,7 @@
 
 ```python
 def test_a_busy_line_is_called_again(dialsim_run):
-    result = dialsim_run(Sketch(slots=1).campaign("January", "busy 1s; answered 5s 90s",
+    result = dialsim_run(Sketch(lines=1).campaign("January", "busy 1s; answered 5s 90s",
                                                   max_attempts=2, retry_interval="5m"))
     assert_sequence(result, 0, "SCHEDULED QUEUED INITIATED BUSY |"
                                "SCHEDULED QUEUED INITIATED COMPLETED")

@@ -125,7 +125,7 @@ class Sketch:
 
     def __init__(
         self,
-        slots: int | None = None,
+        lines: int | None = None,
         *,
         start: When = "Mon 09:00",
         end: When | None = None,
@@ -133,7 +133,7 @@ class Sketch:
         setup_time: object = "2s",
         **engine: object,
     ) -> None:
-        """With `slots` create an organization `Acme` with this limit; `engine` are engine settings.
+        """With `lines` create an organization `Acme` with this limit; `engine` are engine settings.
 
         With `setup_time` None the file defines no behaviour, so that the built-in random one
         applies.
@@ -143,7 +143,7 @@ class Sketch:
         given = {"start": start, "end": end, "seed": seed, "setup_time": setup_time}
         usual = {"start": "Mon 09:00", "end": None, "seed": 1, "setup_time": "2s"}
         unusual = {key: value for key, value in given.items() if value != usual[key]}
-        self._written = f"Sketch({_arguments([] if slots is None else [slots], unusual | engine)})"
+        self._written = f"Sketch({_arguments([] if lines is None else [lines], unusual | engine)})"
         self._document: dict[str, Any] = {
             "name": "Sketch",
             "seed": seed,
@@ -154,8 +154,8 @@ class Sketch:
         }
         if end is not None:
             self._document["clock"]["end"] = self._text(end)
-        if slots is not None:
-            self._add_organization("Acme", slots, {})
+        if lines is not None:
+            self._add_organization("Acme", lines, {})
 
     def __repr__(self) -> str:
         return self._written
@@ -170,10 +170,10 @@ class Sketch:
     # -- who calls, and whom ----------------------------------------------------------------------
 
     @_recorded
-    def organization(self, name: str, slots: int, **keys: object) -> Sketch:
+    def organization(self, name: str, lines: int, **keys: object) -> Sketch:
         """Add an organization; the following campaigns and actions belong to it."""
         sketch = self._copy()
-        sketch._add_organization(name, slots, keys)
+        sketch._add_organization(name, lines, keys)
         return sketch
 
     @_recorded
@@ -276,14 +276,14 @@ class Sketch:
     @property
     def _organization(self) -> dict[str, Any]:
         if not self._document["organizations"]:
-            raise DialsimError("the sketch has no organization yet: Sketch(slots=1) gives it one")
+            raise DialsimError("the sketch has no organization yet: Sketch(lines=1) gives it one")
         newest: dict[str, Any] = self._document["organizations"][-1]
         return newest
 
-    def _add_organization(self, name: str, slots: int, keys: Mapping[str, object]) -> None:
+    def _add_organization(self, name: str, lines: int, keys: Mapping[str, object]) -> None:
         written = {
             "name": name,
-            "maxConcurrentCalls": slots,
+            "maxConcurrentCalls": lines,
             "callerIds": list(NUMBERS),
             "agents": [{"name": "Agent"}],
             "campaigns": [],

@@ -17,7 +17,7 @@ from dialsim.testing.receiver import Answer, Receiver
 
 THAI = "แจ้งเตือนนัดหมาย"
 WORLD = (
-    Sketch(slots=2)
+    Sketch(lines=2)
     .campaign("January", recipients={"count": 200}, maxAttempts=2, retryInterval=3_600_000)
     .campaign(THAI, "answered 5s 90s", "busy 1s")
     .campaign("Never begun", recipients={"count": 3}, requested=None)
@@ -135,7 +135,7 @@ def test_the_clock_runs_by_itself_until_it_is_stopped(open_tab: Any) -> None:
 
 
 def test_an_advance_is_stopped_by_the_button(browser: Any) -> None:
-    months = Sketch(slots=1).campaign("January", recipients={"count": 500})
+    months = Sketch(lines=1).campaign("January", recipients={"count": 500})
     with (
         # an advance waits for every result: it takes minutes on the quickest machine
         Receiver(otherwise=Answer(delay=0.5)) as receiver,

@@ -19,7 +19,7 @@ HOUR = 3_600_000
 
 @pytest.mark.parametrize("hours", [0, 1, 30, 24 * 30])
 def test_the_lines_of_the_last_day_are_those_of_the_whole_run(hours: int) -> None:
-    sketch = Sketch(slots=4).campaign("A", recipients={"count": 300}, maxAttempts=9)
+    sketch = Sketch(lines=4).campaign("A", recipients={"count": 300}, maxAttempts=9)
     core = SandboxCore(sketch.campaign("B", recipients={"count": 50}).scenario())
     core.simulation.advance(hours=hours)
     since = core.at - 24 * HOUR

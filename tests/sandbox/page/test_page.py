@@ -482,7 +482,7 @@ def test_a_section_is_another_one_when_something_has_happened() -> None:
 
 
 def test_many_campaigns_come_by_the_page() -> None:
-    sketch = Sketch(slots=1)
+    sketch = Sketch(lines=1)
     for number in range(CAMPAIGNS_A_PAGE + 3):
         sketch = sketch.campaign(f"C{number}", "busy 1s")
     client = client_of(sketch.scenario())

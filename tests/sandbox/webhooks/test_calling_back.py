@@ -12,10 +12,10 @@ from tests.sandbox.webhooks.receiving import sending
 from dialsim.interface.instants import parse_instant
 from dialsim.testing import Answer, Receiver, Sketch
 
-ONE = Sketch(slots=1).campaign("January", "busy 1s")
-TWO = Sketch(slots=1).campaign("January", "busy 1s", "busy 1s")
-FOUR = Sketch(slots=1).campaign("January", *["busy 1s"] * 4)
-THREE = Sketch(slots=3).campaign("January", "busy 1s", "busy 1s", "busy 1s")
+ONE = Sketch(lines=1).campaign("January", "busy 1s")
+TWO = Sketch(lines=1).campaign("January", "busy 1s", "busy 1s")
+FOUR = Sketch(lines=1).campaign("January", *["busy 1s"] * 4)
+THREE = Sketch(lines=3).campaign("January", "busy 1s", "busy 1s", "busy 1s")
 
 
 # -- where and when --------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_a_receiver_that_moves_the_clock_is_told_that_it_moves() -> None:
 
 
 def test_a5_in_order_a_reanalysis_asked_for_meanwhile_is_sent_before_time_goes_on() -> None:
-    at_once = Sketch(slots=1).campaign("January", "answered 1s 5s", "busy 1s")
+    at_once = Sketch(lines=1).campaign("January", "answered 1s 5s", "busy 1s")
     at_once = at_once.behaviour("default", setup_time="2s", analysis_delay="0s")
     with Receiver() as receiver, sending(at_once, receiver.url, in_order=True) as sandbox:
 

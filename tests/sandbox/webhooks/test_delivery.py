@@ -11,8 +11,8 @@ from tests.sandbox.webhooks.receiving import sending
 from dialsim.sandbox.destinations import Destinations
 from dialsim.testing import Answer, Receiver, Sketch
 
-ONE = Sketch(slots=1).campaign("January", "busy 1s")
-THREE = Sketch(slots=3).campaign("January", "busy 1s", "busy 1s", "busy 1s")
+ONE = Sketch(lines=1).campaign("January", "busy 1s")
+THREE = Sketch(lines=3).campaign("January", "busy 1s", "busy 1s", "busy 1s")
 
 
 def test_w2_every_response_stands_in_the_list_with_its_tries() -> None:

@@ -29,7 +29,7 @@ from dialsim.scenario.service import Service
 from dialsim.testing import Receiver, Sketch
 
 FOREIGN, OTHER = "https://example.test/hook", "http://192.0.2.1/hook"
-BUSY = Sketch(slots=3).campaign("January", "busy 1s", "busy 1s", "busy 1s")
+BUSY = Sketch(lines=3).campaign("January", "busy 1s", "busy 1s", "busy 1s")
 SENT = BUSY.having(webhook={"url": FOREIGN})
 
 _watching: list[list[tuple[str, Any]]] = []

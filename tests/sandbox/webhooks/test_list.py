@@ -12,8 +12,8 @@ from tests.sandbox.webhooks.receiving import Steered, sending
 from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Answer, Receiver, Sketch
 
-TWO = Sketch(slots=1).campaign("January", "busy 1s").campaign("May", "answered 1s 5s", "busy 1s")
-MANY = Sketch(slots=50).campaign("January", *["busy 1s"] * 250)
+TWO = Sketch(lines=1).campaign("January", "busy 1s").campaign("May", "answered 1s 5s", "busy 1s")
+MANY = Sketch(lines=50).campaign("January", *["busy 1s"] * 250)
 
 
 def numbers(sandbox: Steered, **filters: Any) -> list[int]:
@@ -94,7 +94,7 @@ def test_what_makes_no_sense_is_refused(query: str, text: str) -> None:
 
 def test_a_post_that_is_under_way_is_listed_without_a_response() -> None:
     seen: list[dict[str, Any]] = []
-    one = Sketch(slots=1).campaign("January", "busy 1s")
+    one = Sketch(lines=1).campaign("January", "busy 1s")
     with Receiver() as receiver, sending(one, receiver.url) as sandbox:
         receiver.answer(Answer(first=lambda _: seen.extend(sandbox.webhooks)))
         sandbox.advance(until="idle")
@@ -107,7 +107,7 @@ def test_a_post_that_is_under_way_is_listed_without_a_response() -> None:
 
 
 def test_a_result_is_sent_again_once_as_it_was() -> None:
-    one = Sketch(slots=1).campaign("January", "busy 1s")
+    one = Sketch(lines=1).campaign("January", "busy 1s")
     with Receiver() as receiver, sending(one, receiver.url) as sandbox:
         receiver.answer(Answer(500), Answer(500), Answer(500), Answer(503), Answer(200))
         sandbox.advance(until="idle")
@@ -145,7 +145,7 @@ def test_a_kept_result_is_sent_to_the_url_of_now() -> None:
 
 
 def test_a_result_sent_again_between_its_tries_takes_none_of_them() -> None:
-    one = Sketch(slots=1).campaign("January", "busy 1s")
+    one = Sketch(lines=1).campaign("January", "busy 1s")
     with Receiver() as receiver, sending(one, receiver.url) as sandbox:
         receiver.answer(Answer(500), Answer(501), Answer(502), Answer(503))
         while not sandbox.webhooks:

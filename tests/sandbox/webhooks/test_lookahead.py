@@ -30,7 +30,7 @@ from engine.readings import loaded
 from webhooks.test_stream import troubled
 
 IN_ORDER = "service.inOrder=true"
-MANY = Sketch(slots=20).campaign("January", recipients={"count": 100}, max_attempts=2)
+MANY = Sketch(lines=20).campaign("January", recipients={"count": 100}, max_attempts=2)
 WITH_URL = MANY.having(webhook={"url": "http://127.0.0.1:9/"})
 
 
@@ -192,7 +192,7 @@ def test_a_journal_that_is_resumed_amid_posts_loses_none_in_either_mode(
 def test_a_payload_that_is_kept_is_listed_when_no_post_can_come_before_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    quiet = Sketch(slots=20).campaign("January", recipients={"count": 60}, max_attempts=2)
+    quiet = Sketch(lines=20).campaign("January", recipients={"count": 60}, max_attempts=2)
     sketch = quiet.having(webhook={"url": "http://127.0.0.1:9/"}).at(30, "setWebhookUrl", None)
     sketch = sketch.at(60, "setWebhookUrl", "http://127.0.0.1:9/")
     core, before = SandboxCore(sketch.scenario()), list[Any]()
@@ -218,7 +218,7 @@ def test_w4_a_payload_shows_its_own_instant_however_far_the_engine_is_ahead(
     """When a result is sent its person's next call is in progress; settings change, data
     expires.
     """
-    sketch = Sketch(slots=5, webhook_delay="307s").campaign(
+    sketch = Sketch(lines=5, webhook_delay="307s").campaign(
         "January", recipients={"count": 60}, max_attempts=3, retry_interval="5m"
     )
     sketch = sketch.having(
@@ -235,7 +235,7 @@ def test_w4_a_payload_shows_its_own_instant_however_far_the_engine_is_ahead(
 
 def test_a_receiver_that_calls_back_finds_a_clock_that_is_a_little_ahead() -> None:
     seen: list[tuple[Any, Any, Any]] = []
-    sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 4)
+    sketch = Sketch(lines=1).campaign("January", *["busy 1s"] * 4)
     with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
         key = {"X-API-Key": sandbox.core.api_key(0)}
 
@@ -259,7 +259,7 @@ def test_a_receiver_that_calls_back_finds_a_clock_that_is_a_little_ahead() -> No
 
 def test_requests_take_turns_with_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dialsim.sandbox.core.PATIENCE", 0.0)  # each stretch is a turn
-    core = SandboxCore(Sketch(slots=20).campaign("January", recipients={"count": 600}).scenario())
+    core = SandboxCore(Sketch(lines=20).campaign("January", recipients={"count": 600}).scenario())
     client, order = Client(core), list[str]()
     work_on = core.work_on
 
