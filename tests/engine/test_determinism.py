@@ -127,7 +127,7 @@ FLAT = {
 }
 
 BODY = {
-    "windows": "00:00-23:59",
+    "windows": "daily 00:00-23:59",
     "max_attempts": 3,
     "retry_interval": "5m",
     "caller_ids": NUMBERS,

@@ -65,8 +65,10 @@ def test_t3_days_not_listed_are_closed_and_the_default_windows_are_the_interface
 def test_t3_ranges_that_touch_or_overlap_do_not_close_in_between() -> None:
     # The slot is taken from 0 to 130. Person 1 waits in the queue over 60 (ranges touch, in two
     # items) and 90 (one inside another) until the window closes at 120.
-    ranges = "Mon 10:00-10:01, Mon 10:01-10:02 10:00-10:01"
-    trace = run(Sketch(1, start=START).campaign("A", "answered 0s 128s", "busy 0s", windows=ranges))
+    first, second = ({"start": f"10:0{m}", "end": f"10:0{m + 1}"} for m in (0, 1))
+    items = [{"dayOfWeek": 1, "time": [first]}, {"dayOfWeek": 1, "time": [second, first]}]
+    sketch = Sketch(1, start=START).campaign("A", "answered 0s 128s", "busy 0s", time_windows=items)
+    trace = run(sketch)
     assert [row for row in calls(trace) if " 1.1 " in row][:3] == lines("""
         0 1.1 new>SCHEDULED scheduled
         0 1.1 SCHEDULED>QUEUED released

@@ -32,7 +32,7 @@ ONCE = {"name": "one a day", "perDay": 1}
 
 
 def scenario(
-    *rules: dict[str, Any], people: int = 16, lines: int = 4, windows: str = "08:00-20:00",
+    *rules: dict[str, Any], people: int = 16, lines: int = 4, windows: str = "daily 08:00-20:00",
     attempts: int = 3, interval: str = "24h",
 ) -> Scenario:  # fmt: skip
     """Calls of some minutes from a Monday morning on; half of them are answered."""
@@ -162,7 +162,7 @@ def random_scenario(chance: random.Random) -> Scenario:
         *rules,
         people=chance.randint(5, 40),
         lines=chance.randint(1, 5),
-        windows=f"08:00-{chance.choice(['11:30', '18:00', '20:00'])}",
+        windows=f"daily 08:00-{chance.choice(['11:30', '18:00', '20:00'])}",
         attempts=chance.randint(1, 4),
         interval=chance.choice(["1h", "4h", "12h", "24h"]),
     )

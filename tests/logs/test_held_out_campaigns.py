@@ -26,7 +26,7 @@ HOUR = 3_600_000
 OUTCOMES = {"answered": 0.5, "noAnswer": 0.34, "busy": 0.06, "failed": 0.1}
 
 
-HOURS: dict[str, Any] = {"windows": "09:00-20:00", "max_attempts": 3, "retry_interval": "2h"}
+HOURS: dict[str, Any] = {"windows": "daily 09:00-20:00", "max_attempts": 3, "retry_interval": "2h"}
 CALLED: dict[str, Any] = {"recipients": {"count": 300}, "agent": "Reminder", **HOURS}
 ONE = (
     Sketch(3, setup_time=None)

@@ -71,7 +71,7 @@ def test_lines_that_were_never_saturated_are_said(tmp_path: Path) -> None:
 
 
 def test_a_forecast_says_how_much_assumed_times_move_its_finish() -> None:
-    campaign = {"recipients": {"count": 60}, "agent": "Reminder", "windows": "09:00-20:00"}
+    campaign = {"recipients": {"count": 60}, "agent": "Reminder", "windows": "daily 09:00-20:00"}
     sketch = Sketch(1, setup_time=None).having(agents=[{"name": "Reminder"}])
     assumed = sketch.campaign("January", max_attempts=1, **campaign).scenario()
     # 60 calls on one line, 10 s longer each

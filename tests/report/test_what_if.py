@@ -184,10 +184,10 @@ def test_windows_that_last_till_midnight_are_not_made_longer() -> None:
 @pytest.mark.parametrize(
     ("windows", "contact", "hour"),
     [
-        ("09:00-18:00", "08:00-20:00", "(18:00-19:00)"),
-        ("09:00-20:00", "08:00-20:00", "(08:00-09:00)"),
-        ("Mon-Fri 08:00-20:00, Sat 09:00-20:00", "08:00-20:00", "(Sat 08:00-09:00)"),
-        ("08:30-19:30", "08:00-20:00", None),
+        ("daily 09:00-18:00", "08:00-20:00", "(18:00-19:00)"),
+        ("daily 09:00-20:00", "08:00-20:00", "(08:00-09:00)"),
+        ("Mon-Fri 08:00-20:00; Sat 09:00-20:00", "08:00-20:00", "(Sat 08:00-09:00)"),
+        ("daily 08:30-19:30", "08:00-20:00", None),
     ],
 )
 def test_the_hour_more_is_one_in_which_the_rules_allow_calls(

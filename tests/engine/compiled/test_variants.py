@@ -119,7 +119,7 @@ def test_p8_variants_with_other_windows_read_histories_anew() -> None:
             max_attempts=3,
             retry_interval="5m",
         ).scenario()
-        for windows in ("09:00-18:00", "09:00-10:00")
+        for windows in ("daily 09:00-18:00", "daily 09:00-10:00")
     ]
     first = World(models[0])
     all_day = told(run_world(first, "compiled"))
