@@ -12,7 +12,6 @@ from cli.program import ROOT
 from cli.program import dialsim as command
 from dialsim.experiments.goal import read_goal
 from dialsim.results.campaigns import minus, union
-from dialsim.results.plots.drawing import Scope
 from dialsim.scenario.closed_days import closed_deadlines, closed_starts
 
 SONGKRAN = ROOT / "scenarios/songkran.yaml"
@@ -45,7 +44,7 @@ def test_the_share_of_capacity_counts_no_closed_day_and_charts_shade_none() -> N
     assert part.finish > datetime(2026, 4, 14, 4, tzinfo=UTC)  # a holiday with special hours
     minutes = callable_minutes(part.start, part.finish)
     reading = result.reading
-    scope = Scope.of_campaign(reading, "Debt")
+    scope = reading.part("Debt")
     shaded = np.concatenate([np.arange(a // 60_000, -(-b // 60_000)) for a, b in scope.open])
     assert set(minutes) == set(shaded)
     used = reading.lines[0].busy

@@ -116,14 +116,14 @@ def test_large_figures_are_never_cut_and_names_give_way_to_them() -> None:
     (campaign,) = owner.campaigns
     many = 1_234_567
     ends = "COMPLETED", "NO_ANSWER", "BUSY", "FAILED"
-    ((part,),) = (owner.campaigns for owner in result.part.organizations)
+    whole, organization, part = result.reading.parts
     part.people = PeopleCount(7 * many, *[many] * 8)
     by_end = Counter({("ended", end): many for end in ends} | {("expired", "EXPIRED"): many})
     part.calls = replace(part.calls, by_end=by_end)
     campaign = replace(campaign, name="A campaign with quite a long name", part=part)
-    owner = replace(owner, part=result.part.organizations[0], campaigns=(campaign,))
+    owner = replace(owner, part=organization, campaigns=(campaign,))
     stream = io.StringIO()
-    whole = replace(result.summary, part=result.part, organizations=(owner,))
+    whole = replace(result.summary, part=whole, organizations=(owner,))
     print_summary(whole, "simpy", stream)
     rows = [line for line in stream.getvalue().splitlines() if line.startswith("A cam")][1:]
     people, _, _, calls, *_ = rows

@@ -19,7 +19,6 @@ from dialsim.experiments.folder import replications_document
 from dialsim.experiments.pool import Pool
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import short_text
-from dialsim.results.plots.drawing import Scope
 from dialsim.results.time_use import StepFunction
 from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator, LineBands, LineUse
 from dialsim.studio.state import StudioState
@@ -242,7 +241,7 @@ def test_a_step_function_in_pieces_keeps_its_integral(small: StudioState) -> Non
     found = LineUse.of(result)
     busy = StepFunction.total(use.busy for use in result.reading.lines)
     whole = np.array([[busy.at[0], busy.at[-1]]])
-    assert found.open.tolist() == Scope.of_campaign(result.reading, None).open.tolist()
+    assert found.open.tolist() == result.reading.part().open.tolist()
     assert found.busy.sum() * found.width == pytest.approx(busy.integral(whole), rel=1e-5)
     coarse = found.coarser(5 * found.width)
     assert coarse.busy.sum() * coarse.width == pytest.approx(busy.integral(whole), rel=1e-5)

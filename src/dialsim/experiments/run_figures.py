@@ -32,7 +32,7 @@ from dialsim.results.figures import (
     ordinal_of,
     unit_text,
 )
-from dialsim.results.run_view import ProgressCurve
+from dialsim.results.run_view import ProgressCurve, RunPart
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from dialsim.results.parts import Part
     from dialsim.results.result import Result
 
 
@@ -145,7 +144,7 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
     """
     reading = result.reading
     if asked is None:
-        _ = result.part.held_back, result.part.waits  # these take the most memory, so first
+        _ = reading.part().held_back, reading.part().waits  # these take the most memory, so first
     starts = [life.start for life in reading.lives if life.start is not None]
     scopes = tuple(
         ScopeFigures(
@@ -154,7 +153,7 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
             part.held_back if asked is None else None,
             _aside(part, asked),
         )
-        for part in result.part.every()
+        for part in reading.parts
     )
     wanted = [own for own in reading.world.scenario.own_figures if not asked or own.name in asked]
     if wanted:
@@ -170,7 +169,7 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
     return RunFigures(reading.world.replication, start, scopes, reached, asked)
 
 
-def _values(part: Part, asked: frozenset[str] | None) -> dict[str, Number]:
+def _values(part: RunPart, asked: frozenset[str] | None) -> dict[str, Number]:
     values = number_values(lambda figure: figure.make(part), asked)
     if asked is None or any(name.startswith(COMPLIANCE) for name in asked):
         positions = [life.position for life in part.lives]
@@ -185,7 +184,7 @@ def _values(part: Part, asked: frozenset[str] | None) -> dict[str, Number]:
     return values
 
 
-def _aside(part: Part, asked: frozenset[str] | None) -> dict[str, Number]:
+def _aside(part: RunPart, asked: frozenset[str] | None) -> dict[str, Number]:
     made = part.attempts.tolist()
     aside: dict[str, Number] = {f"{ATTEMPTS}{k}": count for k, count in enumerate(made, 1)}
     charged = asked is None or any(name in CHARGED or name.startswith(COST_PER) for name in asked)

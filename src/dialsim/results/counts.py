@@ -1,4 +1,4 @@
-"""Counts of calls, analyses, deliveries and money in a campaign.
+"""Counts of calls, analyses, deliveries and money in a campaign, and what its results are worth.
 
 Counts of several campaigns add up to those of their organization or of the run. The cost of an
 organization's lines is divided among its campaigns by line time used, and the fixed cost of a run
@@ -27,7 +27,7 @@ from dialsim.engine.log_reader import (
     rows_of,
 )
 from dialsim.engine.trace import CHANGES, DIALLED
-from dialsim.interface.instants import DAY, THAI_OFFSET
+from dialsim.interface.instants import DAY, THAI_OFFSET, day_start
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
 from dialsim.results.campaigns import PERSON_STATES, PersonState, listed
@@ -37,7 +37,9 @@ from dialsim.webhooks.deliveries import CampaignStream
 from dialsim.webhooks.messages import FOREVER, VERDICTS, Verdict, Verdicts
 
 if TYPE_CHECKING:
+    from dialsim.results.run_view import CampaignResult
     from dialsim.scenario.organization import Agent
+    from dialsim.scenario.scenario import Scenario
 
 
 Integers = NDArray[np.int64]
@@ -49,6 +51,11 @@ def _none() -> Integers:
 
 class Counts:
     """Counts that add up; a field is a number, a counter, durations, or days."""
+
+    @classmethod
+    def of(cls, own: CampaignResult) -> Self:
+        """Count for one campaign."""
+        raise NotImplementedError
 
     @classmethod
     def total(cls, parts: Iterable[Self]) -> Self:
@@ -84,6 +91,11 @@ class Durations(Counts):
     # durations.
     ms: Integers = field(default_factory=_none)
 
+    @classmethod
+    def of(cls, own: CampaignResult) -> Self:
+        """Return the waits in the queue that ended by a dial or timeout."""
+        return cls(queue_waits(own.engine_calls)[1])
+
     @cached_property
     def mean(self) -> float | None:
         """Mean, or None without durations."""
@@ -109,8 +121,9 @@ class CallCounts(Counts):
     days: Integers = field(default_factory=_none)
 
     @classmethod
-    def of(cls, calls: Calls, states: NDArray[np.int8]) -> Self:
-        """Count the calls of a campaign; `states` are those of its recipients."""
+    def of(cls, own: CampaignResult) -> Self:
+        """Count the calls of a campaign."""
+        calls, states = own.engine_calls, own.states
         dialled = rows_of(calls.rows.kind, DIALS)
         by_end = Counter[tuple[str, str]]()
         for change, count in zip(
@@ -153,8 +166,9 @@ class Charges(Counts):
     answered: int = 0
 
     @classmethod
-    def of(cls, calls: Calls, costs: Costs | None) -> Self:
+    def of(cls, own: CampaignResult) -> Self:
         """Sum up a campaign."""
+        calls, costs = own.engine_calls, own.run.costs
         kinds, talk_ms = calls.rows.kind, calls.talk_ms
         return cls(
             dials=len(rows_of(kinds, DIALS)),
@@ -179,8 +193,9 @@ class AnalysisCounts(Counts):
     values: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, stream: CampaignStream, verdicts: Verdicts, agent: Agent) -> Self:
+    def of(cls, own: CampaignResult) -> Self:
         """Count the conversations of a campaign."""
+        stream, verdicts, agent = own.stream, own.verdicts, own.block.agent
         steps, values = _found(verdicts, agent)
         # Code -1, no conversation, is counted at index 0 and cut off.
         known = np.bincount(verdicts.code + 1, minlength=1 + len(VERDICTS))[1:]
@@ -208,8 +223,9 @@ class DeliveryCounts(Counts):
     delays: Durations = field(default_factory=Durations)
 
     @classmethod
-    def of(cls, stream: CampaignStream) -> Self:
+    def of(cls, own: CampaignResult) -> Self:
         """Count the results of a campaign."""
+        stream = own.stream
         of_result = fates(stream)
         ended = np.bincount(of_result, minlength=len(Fate))
         taken = np.bincount(stream.posts.message[stream.posts.received], minlength=len(of_result))
@@ -404,3 +420,43 @@ def fixed_shares(
 def _shares(weights: Sequence[int]) -> NDArray[np.float64]:
     weighed = np.array(weights, dtype=np.float64)
     return weighed / (weighed.sum() or 1.0)
+
+
+def first_day(scenario: Scenario) -> int:
+    """Return midnight (ms) of day 1: calling begins on it, or the run if that is later."""
+    return max(scenario.first_day, day_start(scenario.clock.start))
+
+
+def value_by_day(own: CampaignResult) -> NDArray[np.float64] | None:
+    """Return the value of the conversations answered on day 1, day 2, …; None without values."""
+    if own.block.value is None:
+        return None
+    started_at = own.engine_calls.started_at
+    answered = np.flatnonzero(started_at != NOT_HAPPENED)
+    days = (started_at[answered] + THAI_OFFSET) // DAY
+    # A campaign that a command schedules may begin before those of the file.
+    days = np.maximum(days - (first_day(own.run.world.scenario) + THAI_OFFSET) // DAY, 0)
+    return np.asarray(np.bincount(days, weights=_worth(own, answered)), dtype=np.float64)
+
+
+def _worth(own: CampaignResult, answered: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the worth of each of some answered calls."""
+    block, people = own.block, own.engine_calls.recipient[answered]
+    value, analysis = block.value or {}, block.agent.analysis
+
+    def worth(key: str) -> NDArray[np.float64] | float:
+        return block.worth[key][people] if key in block.worth else float(value.get(key, 0))
+
+    total = np.zeros(len(answered)) + worth("reached")
+    if analysis is None or value.keys() <= {"reached"}:
+        return total
+    analyzed = own.verdicts.code[answered] == VERDICTS.index(Verdict.ANALYZED)
+    found = own.verdicts.found[answered]
+    for number, step in enumerate(analysis.funnel or (), start=1):
+        total += worth(f"funnel.{step.step}") * (analyzed & (found[:, 0] >= number))
+    for column, (name, asked) in enumerate(analysis.fields.items(), start=1):
+        for code, text in enumerate(asked.values):
+            key = f"field.{name}.{text}"
+            if key in value:
+                total += worth(key) * (analyzed & (found[:, column] == code))
+    return total

@@ -23,10 +23,10 @@ from dialsim.errors import DialsimError
 from dialsim.interface.instants import DAY, thai
 from dialsim.interface.phrases import kind_of
 from dialsim.interface.status import CallStatus
+from dialsim.results.counts import first_day
 from dialsim.results.figures import CUMULATIVE, NUMBERS, Unit, unit_of
 from dialsim.results.folder import replace_file
 from dialsim.results.summary_text import answers, headline
-from dialsim.results.worth import first_day, value_by_day
 from dialsim.scenario.sheet import frame_of
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def value_table(result: Result) -> pd.DataFrame:
     """Return the value of each campaign's results by day, and the value so far."""
     begin, rows = first_day(result.trace.world.scenario), []
     for own in result.reading.campaigns.values():
-        worth = value_by_day(own)
+        worth = own.value_by_day
         for day, value in enumerate(() if worth is None else worth.tolist()):
             date = thai(begin + DAY * day).replace(tzinfo=None)
             rows.append((own.life.organization, own.life.name, day + 1, date, value))

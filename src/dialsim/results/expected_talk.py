@@ -34,8 +34,8 @@ from dialsim.scenario.distribution import (
 
 if TYPE_CHECKING:
     from dialsim.engine.world import World
+    from dialsim.results.run_view import CampaignResult
     from dialsim.scenario.distribution import Distribution
-    from dialsim.scenario.service import Costs
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ _SINGLE, _PER_DOUBLING, _DOUBLINGS = 4096, 512, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected(Counts):
+class ExpectedTalk(Counts):
     """Expected talk time (ms) and billed increments of the answered calls of a run.
 
     The conversation of a call that follows a script lasts as the script says and counts as it is.
@@ -54,8 +54,9 @@ class Expected(Counts):
     increments: float = 0
 
     @classmethod
-    def of(cls, world: World, calls: Calls, costs: Costs | None) -> Expected:
+    def of(cls, own: CampaignResult) -> ExpectedTalk:
         """Return the expected charges of a campaign."""
+        world, calls, costs = own.run.world, own.engine_calls, own.run.costs
         talk_ms = _expected_of_calls(world, calls, 1)
         if costs is None or not costs.per_minute:
             return cls(talk_ms=talk_ms)

@@ -33,8 +33,8 @@ from dialsim.results.counts import Fate, cost_of
 from dialsim.webhooks.messages import Verdict
 
 if TYPE_CHECKING:
-    from dialsim.results.parts import Part
     from dialsim.results.result import Result
+    from dialsim.results.run_view import RunPart as Part
 
 T = TypeVar("T")
 

@@ -20,7 +20,6 @@ from dialsim.results.run_view import RunView
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dialsim.results.parts import RunPart
     from dialsim.results.plots.plots import Plots
     from dialsim.results.story import Story
     from dialsim.results.summary import Summary
@@ -206,13 +205,6 @@ class Result:
         return sequences(self.reading)
 
     @cached_property
-    def part(self) -> RunPart:
-        """Data behind the figures."""
-        from dialsim.results.parts import RunPart
-
-        return RunPart(self.reading)
-
-    @cached_property
     def summary(self) -> Summary:
         """All figures of the run, with `finish` as an aware datetime; `to_frame()`, `to_dict()`.
 
@@ -221,7 +213,7 @@ class Result:
         """
         from dialsim.results.summary import sum_up
 
-        return sum_up(self.part)
+        return sum_up(self.reading)
 
     @cached_property
     def plot(self) -> Plots:

@@ -1,13 +1,16 @@
-"""Reading of a finished trace: calls, timelines, names and time use, by campaign.
+"""Reading of a finished trace: calls, timelines, names, counts and time use, by campaign.
 
-Tables, figures, stories and pages share it. Each part is read on first use, and kept.
+Tables, figures, stories, plots and pages share it. Everything is read on first use, and kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
+from math import inf
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +21,52 @@ from dialsim.engine.trace import Trace
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import DialsimError
 from dialsim.interface.payload import UNKNOWN
+from dialsim.results.bottleneck import Bottleneck, CampaignBounds, held_back
 from dialsim.results.campaigns import (
     LOST,
     PERSON_STATES,
     CampaignTimeline,
+    PeopleCount,
     PersonState,
     Position,
+    Spans,
     finish_of,
     listed,
+    open_time,
     person_states,
     read_lives,
 )
 from dialsim.results.compliance import Breaches, find_breaches
-from dialsim.results.counts import fixed_shares, line_shares
-from dialsim.results.time_use import LineUse, StepFunction, TimeUse, counted, limit, paced, time_use
+from dialsim.results.counts import (
+    AnalysisCounts,
+    CallCounts,
+    Charges,
+    Counts,
+    DeliveryCounts,
+    Durations,
+    attempts_of_exhausted,
+    fixed_shares,
+    line_shares,
+    value_by_day,
+)
+from dialsim.results.expected_talk import ExpectedTalk
+from dialsim.results.time_use import (
+    LineUse,
+    Occupancy,
+    StepFunction,
+    TimeUse,
+    counted,
+    limit,
+    paced,
+    time_use,
+)
 from dialsim.scenario.organization import Agent
+from dialsim.scenario.service import Costs
 from dialsim.webhooks.analysis import Analyses, Analyst, conversations, talked
 from dialsim.webhooks.deliveries import CampaignStream, Stream
 from dialsim.webhooks.messages import Verdicts, funnel_steps, horizon, verdicts, with_analyses
+
+Counted = TypeVar("Counted", bound=Counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +131,7 @@ class CampaignResult:
         self.run = run
         self.life = life
         self.part = run.trace.campaign(*life.position)
+        self._counts: dict[type[Counts], Counts] = {}
 
     @property
     def block(self) -> CampaignBlock:
@@ -158,6 +190,47 @@ class CampaignResult:
         """The campaign's time, divided by cause."""
         return time_use(self.engine_calls, self.life, self.states, self.lines)
 
+    @cached_property
+    def held_back(self) -> Bottleneck:
+        """Cause with the largest share of the campaign's time."""
+        exhausted = attempts_of_exhausted(self.engine_calls, self.states)
+        bounds = self._bounds(self.time_use)
+        return held_back(self.life, self.time_use, self.people, exhausted, bounds)
+
+    def _bounds(self, use: TimeUse) -> CampaignBounds:
+        """Return the limits of the campaign while it ran."""
+        life, allowed = self.life, self.lines.allowed
+        start = life.end if life.start is None else min(life.start, life.end)
+        # Changes of the limit while the campaign ran; the limit at its start is added below.
+        inside = allowed.at[(allowed.at > start) & (allowed.at < life.end)]
+        limits = allowed(np.append(inside, start))
+        of_all = self.lines.busy.integral(use.line_spans)
+        return CampaignBounds(
+            least_limit=int(limits.min()),
+            most_limit=int(limits.max()),
+            last_limit=int(allowed(np.array([life.end]))[0]),
+            mostly_others=2 * self.busy.integral(use.line_spans) < of_all,
+            engine=self.run.world.scenario.engine,
+        )
+
+    # Counts, each made on first use: experiments make many runs for a few figures of each.
+
+    @cached_property
+    def people(self) -> PeopleCount:
+        """People by state."""
+        return PeopleCount.of(self.states)
+
+    def counted(self, kind: type[Counted]) -> Counted:
+        """Return counts of a kind."""
+        if kind not in self._counts:
+            self._counts[kind] = kind.of(self)
+        return cast("Counted", self._counts[kind])
+
+    @cached_property
+    def value_by_day(self) -> NDArray[np.float64] | None:
+        """Value of the results by day; None if the scenario gives no values."""
+        return value_by_day(self)
+
 
 class RunView:
     """Data of a finished trace."""
@@ -181,6 +254,22 @@ class RunView:
     def lives(self) -> list[CampaignTimeline]:
         """Timeline of every campaign."""
         return [campaign.life for campaign in self.campaigns.values()]
+
+    @property
+    def costs(self) -> Costs | None:
+        """The scenario's costs."""
+        return self.world.scenario.costs
+
+    @cached_property
+    def parts(self) -> list[RunPart]:
+        """The run, then each organization followed by its campaigns."""
+        made = [RunPart(self, PartName("run"), [*self.campaigns.values()])]
+        for block in self.world.organizations:
+            own = self.of_organization(block.position)
+            made.append(RunPart(self, PartName("organization", block.name), own))
+            made += [RunPart(self, PartName("campaign", block.name, each.life.name), [each])
+                     for each in own]  # fmt: skip
+        return made
 
     def of_organization(self, organization: int) -> list[CampaignResult]:
         """Return the campaigns of an organization, given by position."""
@@ -213,7 +302,7 @@ class RunView:
     @cached_property
     def fixed_costs(self) -> dict[Position, float]:
         """Share of each campaign in the fixed cost of the run."""
-        costs = self.world.scenario.costs
+        costs = self.costs
         if costs is None:
             return dict.fromkeys(self.campaigns, 0.0)
         # Removed duplicates are not called, and bear no costs.
@@ -226,7 +315,7 @@ class RunView:
     @cached_property
     def line_costs(self) -> dict[Position, float]:
         """Share of each campaign in the cost of its organization's lines."""
-        costs = self.world.scenario.costs
+        costs = self.costs
         shared = dict.fromkeys(self.campaigns, 0.0)
         # Shares of lines need the occupancy over time, which most scenarios can do without.
         if costs is None or not costs.per_line_day:
@@ -278,6 +367,211 @@ class RunView:
             raise DialsimError(f"there is no campaign {campaign}; there are: {', '.join(known)}")
         which = "say which campaign" if campaign is None else f"campaign {campaign} is ambiguous"
         raise DialsimError(f"{which}: {', '.join(own.life.full_name for own in found)}")
+
+    def part(self, campaign: str | None = None, organization: str | None = None) -> RunPart:
+        """Return a campaign or an organization by name, or the whole run.
+
+        Raises DialsimError for an unknown name.
+        """
+        if campaign is not None:
+            life = self.find(campaign).life
+            name = PartName("campaign", life.organization, life.name)
+        elif organization is not None:
+            name = PartName("organization", organization)
+        else:
+            name = PartName("run")
+        found = next((part for part in self.parts if part.name == name), None)
+        if found is None:
+            known = ", ".join(block.name for block in self.world.organizations)
+            raise DialsimError(f"there is no organization {organization}; there are: {known}")
+        return found
+
+
+class PartName(NamedTuple):
+    """Name of a part: the run, an organization, or a campaign."""
+
+    scope: str
+    organization: str | None = None
+    campaign: str | None = None
+
+
+class RunPart:
+    """Part of a run: a campaign, the campaigns of an organization, or all of them.
+
+    Figures and plots are made from it. Its counts are the sums of those of its campaigns.
+    """
+
+    def __init__(
+        self, reading: RunView, name: PartName, campaigns: Sequence[CampaignResult]
+    ) -> None:
+        self.reading = reading
+        self.name = name
+        self.campaigns = campaigns
+
+    def title(self, text: str) -> str:
+        """Return a title, with the name of the campaign or organization if any."""
+        name = self.name.campaign or self.name.organization
+        return f"{text}: {name}" if name else text
+
+    @property
+    def lives(self) -> list[CampaignTimeline]:
+        """Timeline of every campaign."""
+        return [own.life for own in self.campaigns]
+
+    @property
+    def costs(self) -> Costs | None:
+        """The scenario's costs."""
+        return self.reading.costs
+
+    @property
+    def is_scheduled(self) -> bool:
+        """True if any campaign was scheduled."""
+        return any(life.request is not None for life in self.lives)
+
+    @property
+    def start(self) -> int:
+        """First startAt; the start of the clock if nothing was scheduled."""
+        starts = [life.start for life in self.lives if life.start is not None]
+        return min(starts, default=self.reading.world.scenario.clock.start)
+
+    @property
+    def end(self) -> int:
+        """Last finish, or the end of the run for a campaign that is not final."""
+        ends = [life.end for life in self.lives if life.start is not None]
+        return max([self.start + 1000, *ends])
+
+    @property
+    def finish(self) -> float:
+        """Last finish (ms); infinite if a campaign has none, -infinite if none was scheduled."""
+        return max((_last(own, own.finish) for own in self.campaigns), default=-inf)
+
+    @property
+    def final_at(self) -> float:
+        """Instant of the last final status (ms); infinite or -infinite like `finish`."""
+        return max((_last(own, own.life.final_at) for own in self.campaigns), default=-inf)
+
+    @cached_property
+    def people(self) -> PeopleCount:
+        """People by state."""
+        return PeopleCount.total(own.people for own in self.campaigns)
+
+    @cached_property
+    def calls(self) -> CallCounts:
+        """Calls by their ends."""
+        return self._sum(CallCounts)
+
+    @cached_property
+    def charges(self) -> Charges:
+        """Quantities that calls are charged for."""
+        return self._sum(Charges)
+
+    @cached_property
+    def expected(self) -> ExpectedTalk:
+        """Charges that the answered calls were expected to take."""
+        return self._sum(ExpectedTalk)
+
+    @cached_property
+    def waits(self) -> Durations:
+        """Waits from a release to the dial or queue timeout that ended it."""
+        return self._sum(Durations)
+
+    @cached_property
+    def analyses(self) -> AnalysisCounts:
+        """Conversations by their analyses."""
+        return self._sum(AnalysisCounts)
+
+    @cached_property
+    def deliveries(self) -> DeliveryCounts:
+        """Results by their delivery."""
+        return self._sum(DeliveryCounts)
+
+    def _sum(self, kind: type[Counted]) -> Counted:
+        return kind.total(own.counted(kind) for own in self.campaigns)
+
+    @property
+    def attempts(self) -> NDArray[np.int64]:
+        """Number of attempts 1, 2, … made in this run; empty for several campaigns together."""
+        if self.name.scope != "campaign":
+            return np.empty(0, dtype=np.int64)
+        calls = self.campaigns[0].engine_calls
+        return np.bincount(calls.attempts_before.compress(calls.counted))
+
+    @property
+    def organizations(self) -> list[int]:
+        """Positions of the organizations of the campaigns."""
+        return [*dict.fromkeys(own.block.organization for own in self.campaigns)]
+
+    @property
+    def open(self) -> Spans:
+        """Time in which at least one of the campaigns could call; closed days are left out."""
+        return open_time(self.lives)
+
+    def lines(self) -> LineUse:
+        """Return the use of lines of all its organizations together."""
+        uses = [self.reading.lines[owner] for owner in self.organizations]
+        return LineUse(
+            busy=StepFunction.total(use.busy for use in uses),
+            allowed=StepFunction.total(use.allowed for use in uses),
+            paced=StepFunction.total(use.paced for use in uses),
+            calls=tuple(calls for use in uses for calls in use.calls),
+        )
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """Use of lines while a window was open."""
+        if self.name.scope == "campaign":
+            (own,) = self.campaigns
+            return Occupancy.of(own.busy, own.lines.allowed, own.life.callable)
+        # Not a sum over campaigns: those of an organization share lines, and their windows overlap.
+        parts = []
+        for owner in self.organizations:
+            use = self.reading.lines[owner]
+            lives = (own.life for own in self.campaigns if own.block.organization == owner)
+            parts.append(Occupancy.of(use.busy, use.allowed, open_time(lives)))
+        return Occupancy.total(parts)
+
+    @property
+    def held_back(self) -> Bottleneck | None:
+        """Cause that held back the campaign that finished last; None without campaigns."""
+        scheduled = [own for own in self.campaigns if own.life.request is not None]
+        # Several campaigns may finish at one instant, or never; then the last final status decides.
+        last = max(
+            scheduled or self.campaigns,
+            key=lambda own: (_last(own, own.finish), _last(own, own.life.final_at)),
+            default=None,
+        )
+        return last.held_back if last else None
+
+    @property
+    def line_cost(self) -> float:
+        """Share of the cost of lines."""
+        return sum(self.reading.line_costs[life.position] for life in self.lives)
+
+    @property
+    def fixed_cost(self) -> float:
+        """Share of the fixed cost of the run."""
+        return sum(self.reading.fixed_costs[life.position] for life in self.lives)
+
+    @cached_property
+    def value_by_day(self) -> NDArray[np.float64] | None:
+        """Value of the results of each Thai date from the first day of calling on; None if the
+        scenario gives no values.
+        """
+        known = [own.value_by_day for own in self.campaigns if own.value_by_day is not None]
+        days = zip_longest(*known, fillvalue=0.0)
+        return np.array([*map(sum, days)], dtype=np.float64) if known else None
+
+    @property
+    def value(self) -> float | None:
+        """Value of the results; None if the scenario gives no values."""
+        return None if self.value_by_day is None else float(self.value_by_day.sum())
+
+
+def _last(own: CampaignResult, instant: int | None) -> float:
+    """Return an instant so that the maximum of several campaigns is the last one."""
+    if instant is not None:
+        return instant
+    return -inf if own.life.request is None else inf
 
 
 _DONE_BY_CALL = [PERSON_STATES.index(s) for s in (PersonState.REACHED, PersonState.EXHAUSTED)]

@@ -17,7 +17,13 @@ from dialsim.engine.world import World
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import date_text, duration_text, minute_text, time_text
 from dialsim.interface.phrases import counted
-from dialsim.results.campaigns import PERSON_STATES, PersonState, Position, listed
+from dialsim.results.campaigns import (
+    PERSON_STATES,
+    CampaignTimeline,
+    PersonState,
+    Position,
+    listed,
+)
 from dialsim.results.run_view import CampaignResult, RunView
 from dialsim.scenario.campaign import Past
 
@@ -135,7 +141,14 @@ def tell(reading: RunView, recipient: int, campaign: str | None = None) -> Story
     Raises DialsimError unless exactly one campaign matches, and for an unknown recipient.
     """
     own = reading.find(campaign)
-    life = own.life
+    check_recipient(own.life, recipient)
+    events = in_order([*_calls(own, recipient), *campaign_events(reading.trace, own.life.position)])
+    lines = [*_heading(own, recipient), *_days(events), "", _end(own, recipient)]
+    return Story("\n".join(lines))
+
+
+def check_recipient(life: CampaignTimeline, recipient: int) -> None:
+    """Raise DialsimError unless a campaign has a recipient at this position."""
     # Integral includes NumPy's integers, which tables yield. In Python a bool is an int.
     if isinstance(recipient, bool) or not isinstance(recipient, Integral):
         raise DialsimError(
@@ -147,9 +160,6 @@ def tell(reading: RunView, recipient: int, campaign: str | None = None) -> Story
             f"campaign {life.full_name} has {life.people} recipients, counted from 0; "
             f"there is no recipient {recipient}"
         )
-    events = in_order([*_calls(own, recipient), *campaign_events(reading.trace, life.position)])
-    lines = [*_heading(own, recipient), *_days(events), "", _end(own, recipient)]
-    return Story("\n".join(lines))
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:

@@ -20,8 +20,7 @@ from dialsim.results.figures import (
     follows_calls,
     number_values,
 )
-from dialsim.results.parts import CampaignPart, OrganizationPart, PartName, RunPart
-from dialsim.results.run_view import RunView
+from dialsim.results.run_view import PartName, RunPart, RunView
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,13 +188,19 @@ def _text(instant: datetime) -> str:
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def sum_up(whole: RunPart) -> Summary:
+def sum_up(reading: RunView) -> Summary:
     """Build the summary of a run."""
-    reading, trace = whole.reading, whole.reading.trace
+    trace, whole = reading.trace, reading.part()
     # First what takes the most memory for a moment.
     _ = whole.held_back, whole.waits
     _return_freed_memory()
     _ = whole.deliveries
+    organizations: list[tuple[RunPart, list[CampaignSummary]]] = []
+    for part in reading.parts[1:]:
+        if part.name.scope == "organization":
+            organizations.append((part, []))
+        else:
+            organizations[-1][1].append(_campaign(part))
     return Summary(
         part=whole,
         scenario=reading.world.scenario.name,
@@ -208,7 +213,19 @@ def sum_up(whole: RunPart) -> Summary:
         refused=_refused(reading),
         compliance=compliance(reading),
         warnings=reading.world.warnings,
-        organizations=tuple(map(_organization, whole.organizations)),
+        organizations=tuple(
+            OrganizationSummary(
+                part=part,
+                name=block.name,
+                limits=tuple(
+                    Limit(utc(row.at), row.limit) for row in trace.limits_of(block.position)
+                ),
+                campaigns=tuple(campaigns),
+            )
+            for block, (part, campaigns) in zip(
+                reading.world.organizations, organizations, strict=True
+            )
+        ),
     )
 
 
@@ -218,18 +235,8 @@ def _return_freed_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _organization(part: OrganizationPart) -> OrganizationSummary:
-    limits = part.reading.trace.limits_of(part.block.position)
-    return OrganizationSummary(
-        part=part,
-        name=part.block.name,
-        limits=tuple(Limit(utc(row.at), row.limit) for row in limits),
-        campaigns=tuple(map(_campaign, part.campaigns)),
-    )
-
-
-def _campaign(part: CampaignPart) -> CampaignSummary:
-    life = part.campaign.life
+def _campaign(part: RunPart) -> CampaignSummary:
+    (life,) = part.lives
     return CampaignSummary(
         part=part,
         organization=life.organization,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import as_file, files
 from io import BytesIO
@@ -29,8 +28,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from dialsim.engine.log_reader import Calls
-from dialsim.errors import DialsimError
 from dialsim.interface.instants import (
     DAY,
     HOUR,
@@ -41,9 +38,8 @@ from dialsim.interface.instants import (
     short_text,
     thai,
 )
-from dialsim.results.campaigns import Position, Spans, open_time
-from dialsim.results.run_view import CampaignResult, RunView
-from dialsim.results.time_use import LineUse, StepFunction
+from dialsim.results.campaigns import Spans
+from dialsim.results.time_use import StepFunction
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -459,83 +455,6 @@ def svg(figure: Figure) -> str:
     with mpl.rc_context({"svg.hashsalt": "dialsim", "svg.fonttype": "path"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue().decode()
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Campaigns of a run, and their name for titles (empty for the whole run).
-
-    `start` and `end` (ms) reach from the first startAt to the last finish, or the end of the run.
-    """
-
-    reading: RunView
-    campaigns: Sequence[CampaignResult]
-    name: str
-
-    @classmethod
-    def of_campaign(cls, reading: RunView, campaign: str | None) -> Scope:
-        """Select one campaign by name, or the whole run. Raises DialsimError for an unknown
-        name.
-        """
-        if campaign is None:
-            return cls(reading, [*reading.campaigns.values()], "")
-        own = reading.find(campaign)
-        return cls(reading, [own], own.life.name)
-
-    @classmethod
-    def of_organization(cls, reading: RunView, organization: str | None) -> Scope:
-        """Select one organization by name, or the whole run.
-
-        Raises DialsimError for an unknown name.
-        """
-        if organization is None:
-            return cls(reading, [*reading.campaigns.values()], "")
-        known = [block.name for block in reading.world.organizations]
-        if organization not in known:
-            names = ", ".join(known)
-            raise DialsimError(f"there is no organization {organization}; there are: {names}")
-        return cls(reading, reading.of_organization(known.index(organization)), organization)
-
-    @property
-    def positions(self) -> tuple[Position, ...]:
-        """Positions of the campaigns in the scenario."""
-        return tuple(own.life.position for own in self.campaigns)
-
-    @property
-    def calls(self) -> list[Calls]:
-        """Calls of each campaign."""
-        return [own.calls for own in self.campaigns]
-
-    @property
-    def start(self) -> int:
-        """First startAt; the start of the clock if nothing was scheduled."""
-        starts = [own.life.start for own in self.campaigns if own.life.start is not None]
-        return min(starts, default=self.reading.world.scenario.clock.start)
-
-    @property
-    def end(self) -> int:
-        """Last finish, or the end of the run for a campaign that is not final."""
-        ends = [own.life.end for own in self.campaigns if own.life.start is not None]
-        return max([self.start + 1000, *ends])
-
-    @property
-    def open(self) -> Spans:
-        """Time in which at least one of the campaigns could call; closed days are left out."""
-        return open_time(own.life for own in self.campaigns)
-
-    def lines(self) -> LineUse:
-        """Return the use of lines of all organizations together."""
-        uses = [self.reading.lines[o] for o in dict.fromkeys(o for o, _ in self.positions)]
-        return LineUse(
-            busy=StepFunction.total(use.busy for use in uses),
-            allowed=StepFunction.total(use.allowed for use in uses),
-            paced=StepFunction.total(use.paced for use in uses),
-            calls=tuple(calls for use in uses for calls in use.calls),
-        )
-
-    def title(self, text: str) -> str:
-        """Return a title, with the name of the campaign or organization if any."""
-        return f"{text}: {self.name}" if self.name else text
 
 
 _NEAR = 7.0

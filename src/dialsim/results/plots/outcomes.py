@@ -16,8 +16,6 @@ from dialsim.engine.trace import ENDED
 from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEKDAYS, duration_text, hour_text
 from dialsim.interface.phrases import percent
 from dialsim.interface.status import CallStatus
-from dialsim.results.campaigns import listed
-from dialsim.results.counts import reached_by_attempt
 from dialsim.results.plots.drawing import (
     BLUE,
     EMPTY,
@@ -34,7 +32,6 @@ from dialsim.results.plots.drawing import (
     TEXT,
     VERMILION,
     Extent,
-    Scope,
     canvas,
     count_axis,
     days,
@@ -48,6 +45,7 @@ from dialsim.results.plots.drawing import (
     tell,
     time_axis,
 )
+from dialsim.results.run_view import RunPart
 from dialsim.results.summary import CampaignSummary
 
 _GAP = 0.9
@@ -124,20 +122,16 @@ def _write(ax: Axes, x: float, y: float, text: str, weight: str = "normal") -> N
 _MOST_LABELS = 10
 
 
-def reach_shares(scope: Scope) -> NDArray[np.float64]:
-    """Return the share of people reached by attempt 1, 2, … as in `reach_by_attempt`."""
-    parts = [reached_by_attempt(own.calls, own.states) for own in scope.campaigns]
-    people = sum(int(listed(own.states).sum()) for own in scope.campaigns)
-    reached = np.zeros(max(map(len, parts), default=0), dtype=np.int64)
-    for part in parts:
-        reached[: len(part)] += part
-    return np.cumsum(reached) / max(people, 1)
+def reach_shares(part: RunPart) -> NDArray[np.float64]:
+    """Return the shares of people reached by attempt 1, 2, …"""
+    reached = [part.calls.reached[attempt] for attempt in sorted(part.calls.reached)]
+    return np.cumsum(reached) / max(part.people.people, 1)
 
 
-def draw_reach(scope: Scope, ax: Axes | None) -> Axes:
+def draw_reach(part: RunPart, ax: Axes | None) -> Axes:
     """Draw a bar per attempt: the share reached before it, and its addition."""
     ax = canvas(ax)
-    shares = reach_shares(scope)
+    shares = reach_shares(part)
     attempts = np.arange(1, len(shares) + 1)
     before = np.concatenate([np.zeros(1), shares[:-1]])[: len(shares)]
     ax.bar(attempts, before, 0.7, color=SKY, alpha=0.5, label="reached before")
@@ -157,7 +151,7 @@ def draw_reach(scope: Scope, ax: Axes | None) -> Axes:
     ax.set_ylim(0, min(1.0, float(shares.max(initial=0.5)) * 1.2 + 0.05))
     ax.set_xlim(0.4, max(len(shares), 2) + 0.6)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
-    return dress(ax, scope.title("Reach by attempt"), "attempt", "share of people")
+    return dress(ax, part.title("Reach by attempt"), "attempt", "share of people")
 
 
 _LEAST_HOURS, _MOST_HOURS = 6, 10 * 24
@@ -182,13 +176,13 @@ class OutcomeCounts:
     count: NDArray[np.int64]
 
     @classmethod
-    def of(cls, scope: Scope) -> OutcomeCounts:
-        """Count the calls of the campaigns in a scope."""
-        width = _width(scope.end - scope.start)
-        first = (scope.start + THAI_OFFSET) // width
-        pieces = (scope.end + THAI_OFFSET) // width - first + 1
+    def of(cls, part: RunPart) -> OutcomeCounts:
+        """Count the calls of the campaigns in a part."""
+        width = _width(part.end - part.start)
+        first = (part.start + THAI_OFFSET) // width
+        pieces = (part.end + THAI_OFFSET) // width - first + 1
         count = np.zeros((len(ENDS), pieces), dtype=np.int64)
-        for calls in scope.calls:
+        for calls in [own.calls for own in part.campaigns]:
             instants, ends = _calls(calls)
             piece = (instants + THAI_OFFSET) // width - first
             # Calls under way may end after their campaign was cancelled, beyond the last piece.
@@ -218,10 +212,10 @@ def _calls(calls: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return at[at != NOT_HAPPENED], ends[at != NOT_HAPPENED]
 
 
-def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
+def draw_outcomes(part: RunPart, ax: Axes | None) -> Axes:
     """Draw stacked bars of calls by hour and end."""
     ax = canvas(ax)
-    outcomes = OutcomeCounts.of(scope)
+    outcomes = OutcomeCounts.of(part)
     at, width = outcomes.at, outcomes.width
     gap = width // 12
     layers = dict(zip(ENDS, zip(_COLORS, outcomes.count, strict=True), strict=True))
@@ -230,7 +224,7 @@ def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
     time = time_axis(ax, int(at[0]), int(at[-1]) + width)
     count_axis(ax)
     unit = {HOUR: "hour", DAY: "day"}.get(width, duration_text(width))
-    return dress(ax, scope.title(f"Calls by {unit} and end"), time, f"calls per {unit}")
+    return dress(ax, part.title(f"Calls by {unit} and end"), time, f"calls per {unit}")
 
 
 _LEAST_RANGE = 0.2
@@ -251,12 +245,12 @@ class AnswerCounts:
     answered: NDArray[np.int64]
 
     @classmethod
-    def of(cls, scope: Scope, attempt: int) -> AnswerCounts:
-        """Count the calls of the campaigns in a scope; histories add to the ordinal of an
+    def of(cls, part: RunPart, attempt: int) -> AnswerCounts:
+        """Count the calls of the campaigns of a part of a run; histories add to the ordinal of an
         attempt (P5).
         """
         attempts, answered = np.zeros((2, 7, 24), dtype=np.int64)
-        for calls in scope.calls:
+        for calls in [own.calls for own in part.campaigns]:
             counted = calls.counted & (calls.attempt == attempt)
             thai = calls.initiated_at[counted] + THAI_OFFSET
             cell = (thai // DAY + _MONDAY) % 7, thai % DAY // HOUR
@@ -275,15 +269,15 @@ class AnswerCounts:
         return share
 
 
-def draw_answers(scope: Scope, attempt: int, ax: Axes | None) -> Axes:
+def draw_answers(part: RunPart, attempt: int, ax: Axes | None) -> Axes:
     """Draw a heat map, weekday by hour, without the hours before the first and after the last
     dial.
     """
     ax = canvas(ax)
-    answers = AnswerCounts.of(scope, attempt)
+    answers = AnswerCounts.of(part, attempt)
     hours = np.flatnonzero(answers.attempts.any(axis=0))
     which = "First attempts" if attempt == 1 else f"Attempts no. {attempt}"
-    title = scope.title(f"{which} answered, by weekday and hour")
+    title = part.title(f"{which} answered, by weekday and hour")
     dress(ax, title, "hour of the day, Thai time", "")
     if not len(hours):
         note(ax, "Nobody was dialled for that attempt.")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib.axes import Axes
 
 from dialsim.engine.trace import CHANGES, DIALLED
@@ -20,7 +21,6 @@ from dialsim.results.plots.drawing import (
     ORANGE,
     SKY,
     TEXT,
-    Scope,
     canvas,
     dress,
     letters,
@@ -40,7 +40,8 @@ from dialsim.results.plots.time import (
     draw_queue,
     draw_value,
 )
-from dialsim.results.run_view import CampaignResult, RunView
+from dialsim.results.run_view import CampaignResult, RunPart, RunView
+from dialsim.results.story import PersonChange, check_recipient, person_changes
 
 if TYPE_CHECKING:
     from dialsim.results.result import Result
@@ -78,35 +79,27 @@ class CallStory:
 
 def call_stories(campaign: CampaignResult, recipient: int) -> list[CallStory]:
     """Return the calls of a recipient (position from 0). Raises DialsimError for an unknown one."""
-    life = campaign.life
-    if not 0 <= recipient < life.people:
-        raise DialsimError(f"campaign {life.full_name} has no recipient {recipient}")
-    rows = campaign.calls.rows
-    found = np.flatnonzero(rows.recipient == recipient)
-    by_call: dict[int, list[tuple[int, int]]] = {}
-    for row in found:
-        by_call.setdefault(int(rows.call[row]), []).append((int(rows.at[row]), int(rows.kind[row])))
-    return [
-        _call_story(call, changes, campaign.run.trace.end)
-        for call, changes in sorted(by_call.items())
-    ]
+    check_recipient(campaign.life, recipient)
+    changes = person_changes(campaign.part.log, campaign.calls.rows, recipient)
+    # Stable: changes of one call stay in the order of the log.
+    by_call = groupby(sorted(changes, key=attrgetter("call")), key=attrgetter("call"))
+    return [_call_story(call, [*own], campaign.run.trace.end) for call, own in by_call]
 
 
-def _call_story(call: int, changes: list[tuple[int, int]], now: int) -> CallStory:
+def _call_story(call: int, changes: list[PersonChange], now: int) -> CallStory:
     stretches = []
-    over = [*(at for at, _ in changes[1:]), None]
-    for (since, kind), until in zip(changes, over, strict=True):
-        state = _state(kind)
+    over = [*(change.at for change in changes[1:]), now]
+    for change, until in zip(changes, over, strict=True):
+        state = _state(change.kind)
         if state is not None:
-            stretches.append(Stretch(state, since, now if until is None else until))
-    dials = [at for at, kind in changes if kind == DIALLED]
-    last, kind = changes[-1]
+            stretches.append(Stretch(state, change.at, until))
+    last = changes[-1]
     return CallStory(
         call=call,
         stretches=tuple(stretches),
-        dialled_at=dials[-1] if dials else None,
-        status=CHANGES[kind].to_status,
-        end=last if _state(kind) is None else now,
+        dialled_at=max((change.at for change in changes if change.kind == DIALLED), default=None),
+        status=CHANGES[last.kind].to_status,
+        end=last.at if _state(last.kind) is None else now,
     )
 
 
@@ -197,23 +190,23 @@ class Plots:
 
     def progress(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot people reached and settled over time, up to the finish."""
-        return draw_progress(self._scope(campaign), ax)
+        return draw_progress(self._part(campaign), ax)
 
     def value(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot the value of results by day."""
-        return draw_value(self._scope(campaign), ax)
+        return draw_value(self._part(campaign), ax)
 
     def occupancy(self, organization: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot lines in use against the limit, with open calling windows shaded."""
-        return draw_occupancy(Scope.of_organization(self._result.reading, organization), ax)
+        return draw_occupancy(self._part(organization=organization), ax)
 
     def outcomes(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot calls by the hour of their dial (the day in long runs), and by end."""
-        return draw_outcomes(self._scope(campaign), ax)
+        return draw_outcomes(self._part(campaign), ax)
 
     def queue(self, organization: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot the queue's length, and the waits of calls that leave it."""
-        return draw_queue(Scope.of_organization(self._result.reading, organization), ax)
+        return draw_queue(self._part(organization=organization), ax)
 
     def reach(
         self,
@@ -225,9 +218,7 @@ class Plots:
         """Plot the share of people reached by each attempt, of a campaign, an organization, or
         all.
         """
-        if campaign is not None:
-            return draw_reach(self._scope(campaign), ax)
-        return draw_reach(Scope.of_organization(self._result.reading, organization), ax)
+        return draw_reach(self._part(campaign, organization), ax)
 
     def answers(
         self,
@@ -244,13 +235,10 @@ class Plots:
         named if there are several: differences between their people would look like differences
         between hours.
         """
-        if campaign is not None:
-            return draw_answers(self._scope(campaign), attempt, ax)
         owners = [block.name for block in self._result.reading.world.organizations]
-        if organization is None and len(owners) > 1:
+        if campaign is None and organization is None and len(owners) > 1:
             raise DialsimError(f"say which organization: {', '.join(owners)}")
-        scope = Scope.of_organization(self._result.reading, organization)
-        return draw_answers(scope, attempt, ax)
+        return draw_answers(self._part(campaign, organization), attempt, ax)
 
     def story(self, recipient: int, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot one person's calls (position from 0): in the queue, dialling, ringing, talking."""
@@ -258,21 +246,20 @@ class Plots:
 
     def webhooks(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot results sent to the webhook, by time and outcome."""
-        return draw_deliveries(self._scope(campaign), ax)
+        return draw_deliveries(self._part(campaign), ax)
 
     def funnel(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot people, people reached, and the steps that conversations reached.
 
         For each agent with a funnel, with the people of its campaigns.
         """
-        named = self._scope(campaign).positions
+        name = self._part(campaign).name
         parts = [
             part
-            for o, owner in enumerate(self._result.summary.organizations)
-            for c, part in enumerate(owner.campaigns)
-            if (o, c) in named
+            for part in self._result.summary.campaigns
+            if campaign is None or (part.organization, part.name) == name[1:]
         ]
-        return draw_funnel(funnels(parts), self._scope(campaign).name, ax)
+        return draw_funnel(funnels(parts), name.campaign or "", ax)
 
-    def _scope(self, campaign: str | None) -> Scope:
-        return Scope.of_campaign(self._result.reading, campaign)
+    def _part(self, campaign: str | None = None, organization: str | None = None) -> RunPart:
+        return self._result.reading.part(campaign, organization)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dialsim.interface.instants import DAY, duration_text, minute_text, short_text
 from dialsim.results.campaigns import Spans
-from dialsim.results.counts import Fate, fates, queue_waits
+from dialsim.results.counts import Fate, fates, first_day, queue_waits
 from dialsim.results.plots.drawing import (
     BLACK,
     BLUE,
@@ -23,7 +23,6 @@ from dialsim.results.plots.drawing import (
     SKY,
     TEXT,
     VERMILION,
-    Scope,
     canvas,
     count_axis,
     days,
@@ -41,28 +40,27 @@ from dialsim.results.plots.drawing import (
     time_axis,
     told,
 )
-from dialsim.results.run_view import ProgressCurve
+from dialsim.results.run_view import ProgressCurve, RunPart
 from dialsim.results.time_use import StepFunction
-from dialsim.results.worth import first_day, total_by_day, value_by_day
 
 
-def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
+def draw_occupancy(part: RunPart, ax: Axes | None) -> Axes:
     """Draw calls under way (means of short times if there are many), and maxConcurrentCalls."""
     ax = canvas(ax)
-    use = scope.lines()
-    shade(ax, scope.open)
-    at, busy, width = steps(use.busy, scope.start, scope.end)
+    use = part.lines()
+    shade(ax, part.open)
+    at, busy, width = steps(use.busy, part.start, part.end)
     label = f"lines in use (mean of {duration_text(width)})" if width else "lines in use"
     ax.fill_between(days(at), busy, step="post", color=SKY, alpha=0.45, linewidth=0)
     ax.plot(days(at), busy, drawstyle="steps-post", color=BLUE, linewidth=1.2, label=label)
-    at, allowed, _ = steps(use.allowed, scope.start, scope.end)
+    at, allowed, _ = steps(use.allowed, part.start, part.end)
     ax.plot(
         days(at), allowed, drawstyle="steps-post", color=VERMILION, linewidth=1.6, label="limit"
     )
-    time = time_axis(ax, scope.start, scope.end)
+    time = time_axis(ax, part.start, part.end)
     count_axis(ax)
     ax.set_ylim(0, max(float(allowed.max()), float(busy.max()), 1) * 1.08)
-    pieces = told(scope.start, scope.end)
+    pieces = told(part.start, part.end)
     limits = use.allowed(np.array([since for since, _ in pieces]))
     tell_times(ax, [
         (since, until, f"{piece_text(since, until)}: {busy_mean:.1f} lines "
@@ -70,7 +68,7 @@ def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
         for (since, until), busy_mean, limit
         in zip(pieces, _means(use.busy, pieces), limits, strict=True)
     ])  # fmt: skip
-    return dress(ax, scope.title("Lines in use"), time, "lines")
+    return dress(ax, part.title("Lines in use"), time, "lines")
 
 
 def _means(function: StepFunction, pieces: Sequence[tuple[int, int]]) -> list[float]:
@@ -80,41 +78,41 @@ def _means(function: StepFunction, pieces: Sequence[tuple[int, int]]) -> list[fl
     return means
 
 
-def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
+def draw_progress(part: RunPart, ax: Axes | None) -> Axes:
     """Draw people reached and settled over time."""
-    progress = ProgressCurve(scope.campaigns)
+    progress = ProgressCurve(part.campaigns)
     ax = canvas(ax)
-    shade(ax, scope.open)
+    shade(ax, part.open)
     ax.axhline(progress.people, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="all people")
-    _curve(ax, progress.done, scope, SKY, "done with")
-    _curve(ax, progress.reached, scope, BLUE, "reached")
-    _finish(ax, scope, progress)
-    label = time_axis(ax, scope.start, scope.end)
+    _curve(ax, progress.done, part, SKY, "done with")
+    _curve(ax, progress.reached, part, BLUE, "reached")
+    _finish(ax, part, progress)
+    label = time_axis(ax, part.start, part.end)
     count_axis(ax)
     ax.set_ylim(0, max(progress.people, 1) * 1.12)
     tell_times(ax, [
         (since, until, f"{short_text(until)}: {_until(progress.reached, until)} reached, "
          f"{_until(progress.done, until)} done with, of {progress.people:,} people")
-        for since, until in told(scope.start, scope.end)
+        for since, until in told(part.start, part.end)
     ])  # fmt: skip
-    return dress(ax, scope.title("Progress"), label, "people")
+    return dress(ax, part.title("Progress"), label, "people")
 
 
 def _until(at: NDArray[np.int64], instant: int) -> str:
     return f"{np.searchsorted(at, instant, side='right'):,}"
 
 
-def _curve(ax: Axes, at: NDArray[np.int64], scope: Scope, color: str, label: str) -> None:
+def _curve(ax: Axes, at: NDArray[np.int64], part: RunPart, color: str, label: str) -> None:
     """Draw a count that increases by one at each instant."""
     shown = thinned(len(at))
-    x = np.concatenate([[scope.start], at[shown], [scope.end]])
+    x = np.concatenate([[part.start], at[shown], [part.end]])
     y = np.concatenate([[0], shown + 1, [len(at)]])
     ax.plot(days(x), y, drawstyle="steps-post", color=color, linewidth=2, label=label)
 
 
-def _finish(ax: Axes, scope: Scope, progress: ProgressCurve) -> None:
+def _finish(ax: Axes, part: RunPart, progress: ProgressCurve) -> None:
     """Mark the finish of the last campaign, if all of them have one."""
-    finishes = [own.finish for own in scope.campaigns if own.life.request is not None]
+    finishes = [own.finish for own in part.campaigns if own.life.request is not None]
     if not finishes or None in finishes:
         return
     finish = max(at for at in finishes if at is not None)
@@ -129,10 +127,10 @@ def _finish(ax: Axes, scope: Scope, progress: ProgressCurve) -> None:
     )
 
 
-def draw_value(scope: Scope, ax: Axes | None) -> Axes:
+def draw_value(part: RunPart, ax: Axes | None) -> Axes:
     """Draw the value of results by the day of the conversation."""
-    ax, scenario = canvas(ax), scope.reading.world.scenario
-    value = total_by_day(map(value_by_day, scope.campaigns))
+    ax, scenario = canvas(ax), part.reading.world.scenario
+    value = part.value_by_day
     worth = np.zeros(1) if value is None else value
     at = first_day(scenario) + DAY * np.arange(len(worth))
     currency = scenario.costs.currency if scenario.costs else "value"
@@ -143,7 +141,7 @@ def draw_value(scope: Scope, ax: Axes | None) -> Axes:
     ax.set_ylim(bottom=min(0.0, 1.1 * float(worth.min())))
     if value is None:
         note(ax, "The scenario names no value.")
-    return dress(ax, scope.title("Value of results by day"), label, f"{currency} per day")
+    return dress(ax, part.title("Value of results by day"), label, f"{currency} per day")
 
 
 _QUEUE_PIECES = 60
@@ -161,14 +159,12 @@ class QueueWaits:
     p95_s: NDArray[np.float64]
 
     @classmethod
-    def of(cls, scope: Scope) -> QueueWaits:
-        """Collect the waits of the campaigns in a scope; interrupted waits do not count, as in
-        the summary.
-        """
-        parts = [queue_waits(calls) for calls in scope.calls]
+    def of(cls, part: RunPart) -> QueueWaits:
+        """Collect the waits of campaigns; interrupted ones do not count, as in the summary."""
+        parts = [queue_waits(calls) for calls in [own.calls for own in part.campaigns]]
         at = np.concatenate([np.empty(0, np.int64), *(left for left, _ in parts)])
         waits = np.concatenate([np.empty(0, np.int64), *(wait for _, wait in parts)])
-        cut = edges(scope.start, scope.end, _QUEUE_PIECES)
+        cut = edges(part.start, part.end, _QUEUE_PIECES)
         order = np.argsort(at, kind="stable")
         groups = np.split(waits[order], np.searchsorted(at[order], cut[1:-1]))
         filled = [k for k, group in enumerate(groups) if len(group)]
@@ -177,29 +173,29 @@ class QueueWaits:
         return cls((cut[:-1] + np.diff(cut) // 2)[filled], median, p95)
 
 
-def draw_queue(scope: Scope, ax: Axes | None) -> Axes:
+def draw_queue(part: RunPart, ax: Axes | None) -> Axes:
     """Draw the queue's length as an area, and on the right the waits of calls that left it."""
     ax = canvas(ax)
-    shade(ax, scope.open)
-    at, length, _ = steps(scope.lines().queued, scope.start, scope.end)
+    shade(ax, part.open)
+    at, length, _ = steps(part.lines().queued, part.start, part.end)
     ax.fill_between(
         days(at), length, step="post", color=ORANGE, alpha=0.55, linewidth=0, label="queue length"
     )
-    waits = QueueWaits.of(scope)
+    waits = QueueWaits.of(part)
     right = _draw_waits(ax, waits)
-    pieces = told(scope.start, scope.end)
-    means = _means(scope.lines().queued, pieces)
+    pieces = told(part.start, part.end)
+    means = _means(part.lines().queued, pieces)
     # The axes of the waits lie above those of the queue and receive the pointer.
     tell_times(right, [
         (since, until, f"{piece_text(since, until)}: {mean:.1f} calls in the "
          f"queue on average{_waits_text(waits, since, until)}")
         for (since, until), mean in zip(pieces, means, strict=True)
     ])  # fmt: skip
-    time = time_axis(ax, scope.start, scope.end)
+    time = time_axis(ax, part.start, part.end)
     count_axis(ax)
     ax.set_ylim(0, max(float(length.max()), 1) * 1.15)
     right.tick_params(labelfontfamily=list(families()), labelsize=8.5, labelcolor=BLUE)
-    return dress(ax, scope.title("The queue"), time, "calls in the queue")
+    return dress(ax, part.title("The queue"), time, "calls in the queue")
 
 
 def _waits_text(waits: QueueWaits, since: int, until: int) -> str:
@@ -253,12 +249,12 @@ class Deliveries:
     count: NDArray[np.int64]
 
     @classmethod
-    def of(cls, scope: Scope) -> Deliveries:
-        """Count the results of the campaigns in a scope."""
-        streams = [own.stream for own in scope.campaigns]
+    def of(cls, part: RunPart) -> Deliveries:
+        """Count the results of the campaigns in a part."""
+        streams = [own.stream for own in part.campaigns]
         sent = [stream.messages.sent_at for stream in streams]
-        last = max([scope.end, *(int(at.max()) for at in sent if len(at))])
-        cut = edges(scope.start, last + 1, _DELIVERY_PIECES)
+        last = max([part.end, *(int(at.max()) for at in sent if len(at))])
+        cut = edges(part.start, last + 1, _DELIVERY_PIECES)
         count = np.zeros((len(Fate), len(cut) - 1), dtype=np.int64)
         for stream, at in zip(streams, sent, strict=True):
             # A campaign cancelled before the first startAt may still send results.
@@ -267,27 +263,27 @@ class Deliveries:
         return cls(cut, count)
 
 
-def draw_deliveries(scope: Scope, ax: Axes | None) -> Axes:
+def draw_deliveries(part: RunPart, ax: Axes | None) -> Axes:
     """Draw stacked bars of results by the time of their first POST, with outages shaded."""
     ax = canvas(ax)
-    deliveries = Deliveries.of(scope)
+    deliveries = Deliveries.of(part)
     cut, width = deliveries.edges, int(deliveries.edges[1] - deliveries.edges[0])
-    for organization in dict.fromkeys(o for o, _ in scope.positions):
-        shade(ax, _outages(scope, organization), "outage of the receiver", OUTAGE)
+    for organization in part.organizations:
+        shade(ax, _outages(part, organization), "outage of the receiver", OUTAGE)
     layers = {label: (color, deliveries.count[fate]) for fate, (label, color) in _LOOKS.items()}
     stacked_bars(ax, cut[:-1], width, (days(cut[:-1]), float(days(width)) * 0.9), layers)
-    time = time_axis(ax, scope.start, int(cut[-1]))
+    time = time_axis(ax, part.start, int(cut[-1]))
     count_axis(ax)
     if not deliveries.count.any():
         note(ax, "There was no result to tell of.")
     per_piece = f"results per {duration_text(width)}"
-    return dress(ax, scope.title("Results to the webhook"), time, per_piece)
+    return dress(ax, part.title("Results to the webhook"), time, per_piece)
 
 
-def _outages(scope: Scope, organization: int) -> Spans:
+def _outages(part: RunPart, organization: int) -> Spans:
     """Return the outages of the simulated receiver, if any (W5)."""
-    if scope.reading.trace.posts is not None:
+    if part.reading.trace.posts is not None:
         return np.empty((0, 2), np.int64)
-    webhook = scope.reading.world.organizations[organization].settings.webhook
+    webhook = part.reading.world.organizations[organization].settings.webhook
     outages = webhook.receiver.outages if webhook is not None else ()
     return np.array([(outage.from_, outage.to) for outage in outages], np.int64).reshape(-1, 2)
