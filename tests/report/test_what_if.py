@@ -125,7 +125,7 @@ def test_the_queue_the_pace_and_the_end_are_levers_where_they_hold_a_run_back() 
     end = {"end": "Mon 09:20"}
     held = acme(january=end, queue_limit="unlimited", calls_per_second=0.05)
     found = changes(run(held))
-    assert found["queue of 5 calls"] == {"engine.queueLimit": "5"}
+    assert found["queue of 2 calls"] == {"engine.queueLimit": "2"}
     assert found["0.1 dials a second"] == {"engine.callsPerSecond": "0.1"}
     assert list(found["endDateTime a day later"].values()) == ['"2026-01-06T02:20:00.000Z"']
     measured = measure(run(held), 2)
@@ -186,7 +186,7 @@ def test_windows_that_last_till_midnight_are_not_made_longer() -> None:
     [
         ("daily 09:00-18:00", "08:00-20:00", "(18:00-19:00)"),
         ("daily 09:00-20:00", "08:00-20:00", "(08:00-09:00)"),
-        ("Mon-Fri 08:00-20:00; Sat 09:00-20:00", "08:00-20:00", "(Sat 08:00-09:00)"),
+        ("Mon-Fri 08:00-20:00; Sat 09:00-20:00", "08:00-20:00", "(08:00-09:00)"),
         ("daily 08:30-19:30", "08:00-20:00", None),
     ],
 )
@@ -325,11 +325,10 @@ def test_a_page_takes_few_runs_of_few_people_and_none_of_many() -> None:
     ) in unasked
 
 
-def test_a_page_on_many_runs_takes_a_quarter_as_many_people_more_at_most() -> None:
-    assert affordable_pairs(5 * 160, known=50, called=100_000) == 25
-    assert affordable_pairs(5 * 160, known=8, called=100_000) == 8
-    assert affordable_pairs(10 * 20_000, known=50, called=4_000_000) == 5
-    assert affordable_pairs(10 * 20_000, known=50, called=1_000_000) == 0
+def test_a_page_on_many_runs_takes_more_pairs_within_the_budget() -> None:
+    assert affordable_pairs(5 * 160, known=50) == 25
+    assert affordable_pairs(5 * 160, known=8) == 8
+    assert affordable_pairs(10 * 20_000, known=50) == 0
 
 
 def test_one_pair_of_runs_gives_no_interval_and_is_refused() -> None:

@@ -249,12 +249,10 @@ def test_nobody_to_call_and_nothing_at_all_have_levers() -> None:
     assert levers(empty.scenario, (3, 0)) == []
 
 
-def test_completion_goes_down_level_by_level_and_shows_what_is_there(first: StudioState) -> None:
-    assert ("engine", "") in complete(first.scenario)
-    assert complete(first.scenario, "engine.queueT") == [("engine.queueTimeout", "10m")]
-    found = dict(complete(first.scenario, f"{JANUARY}.schedule."))
-    assert found[f"{JANUARY}.schedule.maxAttempts"] == "3"
-    assert found[f"{JANUARY}.schedule.startDateTime"] == "2026-01-05T02:00:00.000Z"
+def test_completion_goes_down_level_by_level(first: StudioState) -> None:
+    assert "engine" in complete(first.scenario)
+    assert complete(first.scenario, "engine.queueT") == ["engine.queueTimeout"]
+    assert f"{JANUARY}.schedule.maxAttempts" in complete(first.scenario, f"{JANUARY}.schedule.")
     assert complete(first.scenario, "nothing.of.that") == []
 
 

@@ -6,7 +6,7 @@ They use common random numbers with the runs of the scenario itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from pathlib import Path
@@ -32,7 +32,6 @@ from dialsim.interface.instants import (
     DAY,
     HOUR,
     LAST_INSTANT,
-    WEEKDAYS,
     clock_text,
     duration_text,
     format_instant,
@@ -161,64 +160,52 @@ def _lines(bound: _Bound) -> Iterator[_Lever]:
 def _windows(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
     """Lever: an hour more a day behind the windows, or else before them, as the rules allow."""
     for later in (True, False):
-        changes: list[SettingChange] = []
-        hours: list[tuple[str, Range | None]] = []
+        changes, hours = list[SettingChange](), dict[str, None]()
+
+        def longer(
+            spans: Sequence[Range], days: Sequence[int], later: bool = later,
+            hours: dict[str, None] = hours,
+        ) -> tuple[Range, ...]:  # fmt: skip
+            hour = _hour(spans, scenario, days, later)
+            hours |= {range_text(hour): None} if hour else {}
+            return union([*spans, hour]) if hour else tuple(spans)
+
         for place, campaign in enumerate(bound.settings.campaigns):
             path = f"{bound.path}.campaigns.{place}"
             if campaign.calling_hours is not None:
                 # callingHours stand in place of timeWindows, which can not be changed beside them.
                 for name, spans in campaign.calling_hours:
-                    label, days = _DAYS_OF[name]
-                    longer = _longer(spans or (), scenario, label, days, later, hours)
-                    if longer != (spans or ()):
-                        text = json.dumps([*map(range_text, longer)])
+                    new = longer(spans or (), _DAYS_OF[name])
+                    if new != (spans or ()):
+                        text = json.dumps([*map(range_text, new)])
                         changes.append(SettingChange(f"{path}.callingHours.{name}", text))
             elif campaign.schedule is not None:
-                windows = campaign.schedule.time_windows
-                week = [
-                    _plain_day(day, _longer(_spans(day), scenario, WEEKDAYS[day.day_of_week - 1],
-                                            (day.day_of_week,), later, hours))
-                    for day in windows
-                ]  # fmt: skip
-                if week != [_plain_day(day, _spans(day)) for day in windows]:
-                    changes.append(SettingChange(f"{path}.schedule.timeWindows", json.dumps(week)))
+                week = campaign.schedule.time_windows
+                new_week = [_plain_day(day, longer(_spans(day), (day.day_of_week,)))
+                            for day in week]  # fmt: skip
+                if new_week != [_plain_day(day, _spans(day)) for day in week]:
+                    text = json.dumps(new_week)
+                    changes.append(SettingChange(f"{path}.schedule.timeWindows", text))
         if changes:
-            yield f"an hour more a day ({_hours_text(hours)})", changes
+            yield f"an hour more a day ({', '.join(hours)})", changes
             return
 
 
-_DAYS_OF = {
-    "weekday": ("Mon-Fri", (1,)),
-    "saturday": ("Sat", (6,)),
-    "sunday": ("Sun", (7,)),
-    "holiday": ("holidays", (1, 6, 7)),
-}
+_DAYS_OF = {"weekday": (1,), "saturday": (6,), "sunday": (7,), "holiday": (1, 6, 7)}
 
 
-def _longer(
-    spans: Sequence[Range], scenario: Scenario, label: str, days: Sequence[int], later: bool,
-    hours: list[tuple[str, Range | None]],
-) -> tuple[Range, ...]:  # fmt: skip
-    """Return the ranges of a day with an hour more, noted in `hours`; as they are if forbidden."""
+def _hour(
+    spans: Sequence[Range], scenario: Scenario, days: Sequence[int], later: bool
+) -> Range | None:
+    """Return the hour behind or before the ranges of a day; None if the rules forbid it."""
     if not spans:
-        return ()
+        return None
     first, last = min(spans)[0], max(spans)[1]
     hour = (last, min(last + 60, _LAST_MINUTE)) if later else (max(first - 60, 0), first)
     contacts = [rule.contact.of_weekday(day) for rule in scenario.compliance
                 if rule.contact is not None for day in days]  # fmt: skip
     allowed = all(any(a <= hour[0] and hour[1] <= b for a, b in times) for times in contacts)
-    is_longer = allowed and hour[0] < hour[1]
-    hours.append((label, hour if is_longer else None))
-    return union([*spans, hour]) if is_longer else tuple(spans)
-
-
-def _hours_text(hours: Sequence[tuple[str, Range | None]]) -> str:
-    """Return the hours added, with their days unless all open days have one."""
-    added = dict.fromkeys(hour for _, hour in hours if hour is not None)
-    if all(hour is not None for _, hour in hours):
-        return ", ".join(map(range_text, added))
-    days = {hour: dict.fromkeys(day for day, own in hours if own == hour) for hour in added}
-    return ", ".join(f"{' '.join(named)} {range_text(hour)}" for hour, named in days.items())
+    return hour if allowed and hour[0] < hour[1] else None
 
 
 def _spans(day: DayWindows) -> tuple[Range, ...]:
@@ -260,17 +247,11 @@ def _retries(bound: _Bound) -> Iterator[_Lever]:
 
 
 def _queue(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
-    """Lever, if calls timed out in the queue: a queue no longer than the number of lines."""
-    limit = bound.settings.max_concurrent_calls
-    if not bound.figures.values["queue_timeouts"] or not limit:
-        return
+    """Lever, if calls timed out in the queue: a queue no longer than half the number of lines."""
+    limit = max(1, bound.settings.max_concurrent_calls // 2)
     # A shorter queue loses fewer calls to the timeout: people stay due instead of waiting in line.
-    queue = scenario.engine.queue_limit
-    if queue == "unlimited" or (queue is not None and queue > limit):
+    if bound.figures.values["queue_timeouts"] and scenario.engine.queue_limit != limit:
         yield f"queue of {limit} calls", [SettingChange("engine.queueLimit", str(limit))]
-    else:
-        shorter = max(1, limit // 2)
-        yield f"queue of {shorter} calls", [SettingChange("engine.queueLimit", str(shorter))]
 
 
 def _pace(scenario: Scenario) -> Iterator[_Lever]:
@@ -301,8 +282,6 @@ MOST_PAIRS_OF_MANY = 25
 """Pairs, at most, if as many runs are known."""
 BUDGET = 300_000
 """People called in all runs together, at most, unless the user sets the number of pairs."""
-_SHARE = 4
-"""Or 1/4 of the people called in an experiment's own runs, if that is more."""
 _IN_THIS_PROCESS = 150_000
 
 
@@ -423,13 +402,11 @@ def what_would_help(
     seed: int | None,
     studied: Sequence[StudiedVariant],
     further: FurtherRuns,
-    called: int = 0,
 ) -> list[Help]:
     """Measure the levers of several variants at once.
 
-    `seed` applies to all runs, None for the scenario's. `called` is the number of people called in
-    all runs of an experiment. Levers that are invalid for the scenario are omitted. Raises
-    ExperimentError if a CSV of the scenario was changed since it was loaded.
+    `seed` applies to all runs, None for the scenario's. Levers that are invalid for the scenario
+    are omitted. Raises ExperimentError if a CSV of the scenario was changed since it was loaded.
     """
     if further.pairs == 0:
         return [_NOT_ASKED if _could_help(scenario, place) else None for place in studied]
@@ -440,17 +417,17 @@ def what_would_help(
         if listed
         for variant in (place.variant, *(_both(place.variant, lever) for lever, _ in listed))
     ]
-    people = sum(people_called(place.runs[:1]) * (len(listed) + 1)
+    people = sum(round(place.runs[0].scopes[0].values["people"]) * (len(listed) + 1)
                  for place, listed in zip(studied, possible, strict=True))  # fmt: skip
     if not variants:
         return [None for _ in studied]
     pairs = further.pairs
     if pairs is None:
-        pairs = affordable_pairs(people, min(len(place.runs) for place in studied), called)
+        pairs = affordable_pairs(people, min(len(place.runs) for place in studied))
     if not pairs:
         reason = NotMeasured(
             f"It takes {FEWEST} runs or more of each of {len(variants)} variants, which call "
-            f"{FEWEST * people:,} people; without being asked a page calls {_budget(called):,}",
+            f"{FEWEST * people:,} people; without being asked a page calls {BUDGET:,}",
             _COMMAND,
         )
         return [reason if listed else None for listed in possible]
@@ -479,24 +456,15 @@ def _could_help(scenario: Scenario, place: StudiedVariant) -> bool:
     return scenario.origin is not None and not all(map(isnan, finishes))
 
 
-def people_called(runs: Iterable[RunFigures]) -> int:
-    """Return the number of people called by runs together."""
-    return int(sum(run.scopes[0].values["people"] for run in runs))
-
-
-def affordable_pairs(people: int, known: int = 1, called: int = 0) -> int:
+def affordable_pairs(people: int, known: int = 1) -> int:
     """Return how many pairs of runs fit into the default budget; 0 if even the fewest don't.
 
     `people` is the number called in one pair of each lever, `known` the number of runs without a
-    lever that exist, `called` as in `what_would_help`.
+    lever that exist.
     """
-    pairs = _budget(called) // max(1, people)
+    pairs = BUDGET // max(1, people)
     most = max(MOST_PAIRS, min(known, MOST_PAIRS_OF_MANY))
     return min(pairs, most) if pairs >= FEWEST else 0
-
-
-def _budget(called: int) -> int:
-    return max(BUDGET, called // _SHARE)
 
 
 def _possible(scenario: Scenario, place: StudiedVariant) -> list[tuple[Variant, bool]]:

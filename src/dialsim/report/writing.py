@@ -39,7 +39,6 @@ from dialsim.report.what_if import (
     NotMeasured,
     StudiedVariant,
     WhatIf,
-    people_called,
     what_would_help,
 )
 from dialsim.results.excel import NAME as WORKBOOK
@@ -146,8 +145,7 @@ def forecast_report(found: Forecast, further: FurtherRuns = _NONE_OF_ITS_OWN) ->
 
 def _first_and_help(runs: Replications, further: FurtherRuns) -> tuple[Result, Help]:
     studied = [StudiedVariant(AS_IT_IS, runs.figures)]
-    called = people_called(runs.figures)
-    (what_if,) = what_would_help(runs.scenario, runs.seed, studied, further, called)
+    (what_if,) = what_would_help(runs.scenario, runs.seed, studied, further)
     return run(runs.scenario, seed=runs.seed, replication=0), what_if
 
 
@@ -168,8 +166,7 @@ def sweep_report(
     runs = {variant.name: (variant, figures)
             for variant, figures in zip(found.variants, found.figures, strict=True)}  # fmt: skip
     studied = [StudiedVariant(*runs[name]) for name in named]
-    called = sum(people_called(figures) for figures in found.figures)
-    listed = what_would_help(found.scenario, seed, studied, further, called)
+    listed = what_would_help(found.scenario, seed, studied, further)
     measured = dict(zip(named, listed, strict=True))
     used = found.scenario.seed if seed is None else seed
     return sweep_page(found, compared, baseline, used, measured).html()
@@ -186,8 +183,7 @@ def plan_report(
     varied = value.of(scenario)
     answer = _with_all_figures(answer, varied, seed, further)
     studied = [StudiedVariant(value, answer.estimate.runs, asked_of(answer)[0])]
-    called = sum(people_called(part.runs) for part in answer.tried)
-    (what_if,) = what_would_help(scenario, seed, studied, further, called)
+    (what_if,) = what_would_help(scenario, seed, studied, further)
     measured = against_goal(answer, what_if) if isinstance(what_if, WhatIf) else what_if
     return plan_page(answer, run(varied, seed=seed), measured).html()
 

@@ -685,7 +685,7 @@ class Studio:
         self.page.tell(
             {
                 "kind": "paths",
-                "paths": [path for path, _ in complete(self._now().scenario, str(message["text"]))],
+                "paths": complete(self._now().scenario, str(message["text"])),
             }
         )
 

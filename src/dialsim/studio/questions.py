@@ -162,15 +162,13 @@ Say = Callable[[object], object]
 
 def answered(question: Question, progress: Callable[[int, int], object], known: Say) -> Reply:
     """Answer a question in this process. Raises DialsimError."""
-    scenario = question.scenario
-    more: dict[str, Any] = {"jobs": 1, "progress": progress}
-    match question.kind:
-        case "plan":
-            return _reply_of_plan(plan(scenario, known=known, **question.arguments, **more))
-        case "optimum":
-            return _reply_of_optimum(optimize(scenario, known=known, **question.arguments, **more))
-        case "help":
-            return _reply_of_help(scenario, question.arguments["organization"], progress)
+    scenario, given = question.scenario, question.arguments
+    if question.kind == "help":
+        return _reply_of_help(scenario, given["organization"], progress)
+    if question.kind == "plan":
+        return _reply_of_plan(plan(scenario, known=known, **given, jobs=1, progress=progress))
+    found = optimize(scenario, known=known, **given, jobs=1, progress=progress)
+    return _reply_of_optimum(found)
 
 
 def _reply_of_plan(found: Plan) -> Reply:

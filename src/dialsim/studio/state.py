@@ -756,8 +756,8 @@ def params_line(scenario: Scenario, campaign: Position, types: Mapping[str, str]
 MOST_FOUND = 200
 
 
-def complete(scenario: Scenario, prefix: str = "") -> list[tuple[str, str]]:
-    """Return paths that complete a prefix by one level, with their current values.
+def complete(scenario: Scenario, prefix: str = "") -> list[str]:
+    """Return paths that complete a prefix by one level.
 
     Of a list with thousands of items at most `MOST_FOUND` matches are returned.
     """
@@ -770,17 +770,14 @@ def complete(scenario: Scenario, prefix: str = "") -> list[tuple[str, str]]:
         if step is None:
             return []
         value, at = step
-    found = (
-        (f"{above}.{name}" if above else name, _shown(below))
-        for name, below in _below(value)
-        if name.lower().startswith(begun.lower())
-    )
+    found = (f"{above}.{name}" if above else name
+             for name in _below(value) if name.lower().startswith(begun.lower()))  # fmt: skip
     return [*islice(found, MOST_FOUND)]
 
 
 def _step(value: object, parts: Sequence[str], at: int) -> tuple[object, int] | None:
     """Descend by one name, which may contain dots; None if there is none."""
-    names = dict(_below(value))
+    names = _below(value)
     for end in range(len(parts), at, -1):
         name = ".".join(parts[at:end])
         if name in names:
@@ -790,41 +787,17 @@ def _step(value: object, parts: Sequence[str], at: int) -> tuple[object, int] | 
     return None
 
 
-def _below(value: object) -> Iterator[tuple[str, object]]:
-    """Yield what is below a value, by the names in paths."""
+def _below(value: object) -> dict[str, object]:
+    """Return what is below a value, by the names in paths."""
     if isinstance(value, BaseModel):
         fields = type(value).model_fields
-        leaves = {name for name in fields if isinstance(getattr(value, name), str | int | float)}
-        # Instants and durations as files have them
-        written = value.model_dump(mode="json", include=leaves)
-        for name, declared in fields.items():
-            yield declared.alias or name, written.get(name, getattr(value, name))
-    elif isinstance(value, Mapping):
-        yield from ((str(key), below) for key, below in value.items())
-    elif isinstance(value, tuple):
-        for place, item in enumerate(value):
-            called = getattr(item, "name", None)
-            yield (_part("", called, place)[1:] if called else str(place)), item
-
-
-_LONGEST = 60
-
-
-def _shown(value: object) -> str:
-    """Format a value on a line; collections as their size."""
-    if isinstance(value, BaseModel):
-        return ""
-    if isinstance(value, tuple | Mapping) and len(value) > 3:
-        return f"{len(value):,} items"
-    if value is None:
-        return ""
-    is_text = isinstance(value, str)
-    text = str(value) if is_text else json.dumps(value, ensure_ascii=False, default=_name)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _name(item: object) -> str:
-    return str(getattr(item, "name", "…"))
+        return {given.alias or name: getattr(value, name) for name, given in fields.items()}
+    if isinstance(value, Mapping):
+        return {str(key): below for key, below in value.items()}
+    if not isinstance(value, tuple):
+        return {}
+    named = ((place, getattr(item, "name", None), item) for place, item in enumerate(value))
+    return {_part("", name, place)[1:] if name else str(place): item for place, name, item in named}
 
 
 # -- as a file -------------------------------------------------------------------------------------
