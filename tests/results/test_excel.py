@@ -109,13 +109,7 @@ def test_a_place_that_is_none_is_told(hand: Result, tmp_path: Path) -> None:
 
 def test_texts_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
     frame = pd.DataFrame({"name": ["=1+1", "http://example.test", "x" * 40_000]})
-    with (tmp_path / "x.xlsx").open("wb") as file:
-        import xlsxwriter
-
-        options = {"constant_memory": True, "strings_to_formulas": False}
-        book = xlsxwriter.Workbook(file, options)
-        excel._Writer(book).table("names", frame)
-        book.close()
+    excel.write_workbook(tmp_path / "x.xlsx", "=1+1", [], {"names": frame})
     _, *rows = sheets(tmp_path / "x.xlsx")["names"]
     assert [row[0] for row in rows] == ["=1+1", "http://example.test", "x" * 32_767]
 

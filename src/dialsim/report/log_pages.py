@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dialsim.interface.instants import HOUR, at_text, minute_text
-from dialsim.logs.answering import ANSWERED
 from dialsim.logs.backtest import Backtest
 from dialsim.logs.behaviour_text import estimate_rows
 from dialsim.logs.calibrate import draw_factors, draw_times, levels_of
@@ -24,7 +23,6 @@ from dialsim.results.plots.drawing import (
     GREY,
     GRID,
     ORANGE,
-    count_axis,
     days,
     dress,
     share_axis,
@@ -218,21 +216,9 @@ def _side_fact(question: str, side: Side) -> Fact:
 
 def _comparison_sections(found: LogComparison) -> Iterator[Section]:
     logs = _Logs(found.real.profile, found.simulated.profile, found.others[:_SHOWN_RUNS])
-    pictures = [
-        picture(key, partial(draw, logs), caption)
-        for key, draw, caption in (
-            ("outcomes", _draw_outcomes, "How attempts end: solid lines are REAL, dashed ones "
-             "SIMULATED."),
-            ("answered", _draw_answered, "Calls that are answered, by hour of the day."),
-            ("hours", _draw_hours, "Starts and ends of calls in each hour."),
-            ("week", _draw_week, "Starts and ends of calls by hour of the day."),
-            ("talk", _draw_talks, "Calls that talk for so long at most."),
-            ("gaps", _draw_gaps, "Gaps between attempts of a person that last so long "
-             "at most."),
-            ("progress", _draw_progress, "Calls that have been made by then: the end of a "
-             "line is the finish."),
-        )
-    ]  # fmt: skip
+    shown = "How attempts end: solid lines are REAL, dashed ones SIMULATED."
+    pictures = [picture("outcomes", partial(_draw_outcomes, logs), shown)]
+    pictures += [picture(one.key, partial(_draw_curves, one, logs), one.caption) for one in _CURVES]
     said = (
         "REAL is black, SIMULATED orange and dashed; grey are further runs of the model, which "
         "show what chance does."
@@ -271,91 +257,67 @@ def _draw_outcomes(logs: _Logs, ax: Axes) -> Axes:
     return dress(ax, "Outcomes by attempt", "attempt", "calls")
 
 
-def _draw_sides(
-    ax: Axes,
-    curve: Callable[[Profile], Curve],
-    logs: _Logs,
-    drawstyle: str = "default",
-) -> None:
-    """Draw a curve of each log on top of the curves of the extra runs."""
-    for number, run in enumerate(logs.others):
-        label = None if number else "other runs"
-        ax.plot(*curve(run), color=GREY, linewidth=0.5, alpha=0.6, drawstyle=drawstyle, label=label)
-    ax.plot(*curve(logs.real), color=BLACK, linewidth=1.4, drawstyle=drawstyle, label="REAL")
-    ax.plot(
-        *curve(logs.simulated), color=ORANGE, linewidth=1.4, linestyle="--", drawstyle=drawstyle,
-        label="SIMULATED",
-    )  # fmt: skip
+def _answered(side: Profile) -> Curve:
+    calls, answered = side.answering
+    return Curve(np.arange(24.0), np.where(calls > 0, answered / np.maximum(calls, 1), np.nan))
 
 
-def _draw_answered(logs: _Logs, ax: Axes) -> Axes:
-    def curve(side: Profile) -> Curve:
-        calls, answered = side.answering
-        return Curve(np.arange(24.0), np.where(calls > 0, answered / np.maximum(calls, 1), np.nan))
-
-    _draw_sides(ax, curve, logs, "steps-post")
-    share_axis(ax)
-    return dress(ax, f"{OUTCOMES[ANSWERED].capitalize()} by hour", "hour of the day", "calls")
+def _hours(side: Profile) -> Curve:
+    counts = side.week.sum(axis=0)
+    return Curve(np.arange(24.0), counts / counts.sum())
 
 
-def _draw_hours(logs: _Logs, ax: Axes) -> Axes:
-    first = min(logs.real.first, logs.simulated.first) // HOUR
-    last = max(logs.real.last, logs.simulated.last) // HOUR + 1
-
-    def curve(side: Profile) -> Curve:
-        at, counts = side.hours
-        place = at.astype(np.int64) - first
-        inside = (place >= 0) & (place <= last - first)
-        each = np.zeros(last - first + 1)
-        each[place[inside]] = counts[inside]
-        return Curve(days(np.arange(first, last + 1) * HOUR), each)
-
-    _draw_sides(ax, curve, logs, "steps-post")
-    count_axis(ax)
-    return dress(ax, "Calls hour by hour", time_axis(ax, first * HOUR, last * HOUR), "an hour")
-
-
-def _draw_week(logs: _Logs, ax: Axes) -> Axes:
-    def curve(side: Profile) -> Curve:
-        counts = side.week.sum(axis=0)
-        return Curve(np.arange(24.0), counts / counts.sum())
-
-    _draw_sides(ax, curve, logs, "steps-post")
-    share_axis(
-        ax, 1.1 * max(curve(side).y.max() for side in (logs.real, logs.simulated, *logs.others))
-    )
-    return dress(ax, "Hour of the day", "hour of the day", "starts and ends")
-
-
-def _draw_talks(logs: _Logs, ax: Axes) -> Axes:
-    _draw_distribution(ax, lambda side: side.talks / 1_000.0, logs)
-    return dress(ax, "Talk time", "seconds", "answered calls")
-
-
-def _draw_gaps(logs: _Logs, ax: Axes) -> Axes:
-    _draw_distribution(ax, lambda side: side.gaps / HOUR, logs)
-    return dress(ax, "Gaps between attempts", "hours", "gaps")
-
-
-def _draw_distribution(ax: Axes, values: Callable[[Profile], Values], logs: _Logs) -> None:
-    """Draw empirical distribution functions by their percentiles."""
+def _quantiles(values: Values) -> Curve:
+    """Return the empirical distribution function by its percentiles."""
     parts = np.linspace(0.0, 1.0, 201)
-
-    def curve(side: Profile) -> Curve:
-        of = values(side)
-        return Curve(np.quantile(of, parts), parts) if len(of) else Curve(of, of)
-
-    _draw_sides(ax, curve, logs)
-    share_axis(ax)
+    return Curve(np.quantile(values, parts), parts) if len(values) else Curve(values, values)
 
 
-def _draw_progress(logs: _Logs, ax: Axes) -> Axes:
-    def curve(side: Profile) -> Curve:
-        at = np.array([side.first, *side.moments, side.last], dtype=np.float64)
-        return Curve(days(at), np.linspace(0.0, 1.0, len(at)))
+def _progress(side: Profile) -> Curve:
+    at = np.array([side.first, *side.moments, side.last], dtype=np.float64)
+    return Curve(days(at), np.linspace(0.0, 1.0, len(at)))
 
-    _draw_sides(ax, curve, logs)
-    share_axis(ax)
+
+class _Curves(NamedTuple):
+    """Picture with a curve of shares of each log; without an `x` the axis is the Thai time."""
+
+    key: str
+    title: str
+    x: str
+    y: str
+    caption: str
+    curve: Callable[[Profile], Curve]
+    drawstyle: str = "default"
+
+
+_CURVES = (
+    _Curves("answered", "Answered by hour", "hour of the day", "calls",
+            "Calls that are answered, by hour of the day.", _answered, "steps-post"),
+    _Curves("week", "Hour of the day", "hour of the day", "starts and ends",
+            "Starts and ends of calls by hour of the day.", _hours, "steps-post"),
+    _Curves("talk", "Talk time", "seconds", "answered calls",
+            "Calls that talk for so long at most.", lambda side: _quantiles(side.talks / 1_000.0)),
+    _Curves("gaps", "Gaps between attempts", "hours", "gaps",
+            "Gaps between attempts of a person that last so long at most.",
+            lambda side: _quantiles(side.gaps / HOUR)),
+    _Curves("progress", "Progress", "", "calls made",
+            "Calls that have been made by then: the end of a line is the finish.", _progress),
+)  # fmt: skip
+
+
+def _draw_curves(one: _Curves, logs: _Logs, ax: Axes) -> Axes:
+    """Draw a curve of each log on top of the curves of the extra runs."""
+    other = {"color": GREY, "linewidth": 0.5, "alpha": 0.6}
+    real = {"color": BLACK, "linewidth": 1.4, "label": "REAL"}
+    simulated = {"color": ORANGE, "linewidth": 1.4, "linestyle": "--", "label": "SIMULATED"}
+    shown: list[tuple[Profile, dict[str, Any]]] = [(run, other) for run in logs.others]
+    shown += [(logs.real, real), (logs.simulated, simulated)]
+    most = 0.0
+    for side, look in shown:
+        curve = one.curve(side)
+        ax.plot(*curve, drawstyle=one.drawstyle, **look)
+        most = max(most, float(np.nanmax(curve.y, initial=0.0)))
+    share_axis(ax, min(1.0, 1.1 * most) or 1.0)
     start = min(logs.real.first, logs.simulated.first)
     end = max(logs.real.last, logs.simulated.last)
-    return dress(ax, "Progress", time_axis(ax, start, end), "calls made")
+    return dress(ax, one.title, one.x or time_axis(ax, start, end), one.y)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -31,8 +29,6 @@ from dialsim.scenario.sheet import frame_of
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
-    from xlsxwriter.format import Format
-    from xlsxwriter.worksheet import Worksheet
 
     from dialsim.results.result import Result
 
@@ -139,10 +135,14 @@ def write_workbook(
         book = Workbook(file, options)
         # The time of writing would make equal results differ.
         book.set_properties({"created": datetime(2000, 1, 1), "title": "dialsim"})  # noqa: DTZ001
-        writer = _Writer(book, units)
-        writer.rows("summary", ("what", "value"), rows, (18, 100))
+        summary = pd.DataFrame(rows, columns=["what", "value"], dtype=object)
+        _write_sheet(book, "summary", summary, [(18, _COUNT), (100, _COUNT)])
         for name, frame in sheets.items():
-            writer.table(name, for_excel(frame))
+            table = for_excel(frame)
+            columns = [_column(str(column), table[column].dtype, units) for column in table]
+            for part, first in enumerate(range(0, max(len(table), 1), MOST_ROWS), 1):
+                title = name if part == 1 else f"{name} {part}"
+                _write_sheet(book, title, table.iloc[first : first + MOST_ROWS], columns)
         book.close()
 
     replace_file(path, write)
@@ -193,82 +193,29 @@ def value_table(result: Result) -> pd.DataFrame:
     return table.assign(value_so_far=table.groupby(keys, sort=False)["value"].cumsum())
 
 
-@dataclass(slots=True)
-class _Writer:
-    """Writer of tables to the sheets of a workbook."""
+def _column(name: str, dtype: Any, units: Mapping[str, Unit]) -> tuple[int, str]:
+    """Return the width and the number format of a column."""
+    if dtype.kind == "M":
+        return 20, _INSTANT
+    is_figure = name in NUMBERS or name.startswith(CUMULATIVE)
+    unit = unit_of(name) if is_figure else units.get(name)
+    form = _UNIT_FORMATS.get(unit) or _KIND_FORMATS.get(dtype.kind, "General")
+    return max(10, min(len(name) + 2, 40)), form
 
-    book: Workbook
-    units: Mapping[str, Unit] = field(default_factory=dict)
-    _formats: dict[str, Format] = field(default_factory=dict)
 
-    def rows(
-        self,
-        name: str,
-        header: tuple[str, ...],
-        rows: Sequence[tuple[object, ...]],
-        widths: tuple[int, ...],
-    ) -> None:
-        """Write a sheet of texts and counts."""
-        sheet = self._sheet(name, header, widths, len(rows))
-        for number, cells in enumerate(rows, 1):
-            for index, cell in enumerate(cells):
-                self._cell(sheet, _COUNT)(number, index, cell)
-
-    def table(self, name: str, frame: pd.DataFrame) -> None:
-        """Write a table prepared for Excel, to as many sheets as needed."""
-        forms = [self._form(str(column), frame[column].dtype) for column in frame]
-        widths = tuple(
-            20 if form == _INSTANT else max(10, min(len(str(column)) + 2, 40))
-            for column, form in zip(frame, forms, strict=True)
-        )
-        for part, first in enumerate(range(0, max(len(frame), 1), MOST_ROWS), 1):
-            shown = frame.iloc[first : first + MOST_ROWS]
-            title = name if part == 1 else f"{name} {part}"
-            sheet = self._sheet(title, tuple(map(str, frame.columns)), widths, len(shown))
-            writers = [self._cell(sheet, form) for form in forms]
-            # Row by row: with `constant_memory` earlier rows can no longer be written.
-            for number, cells in enumerate(_rows(shown), 1):
-                for index, cell in enumerate(cells):
-                    writers[index](number, index, cell)
-
-    def _form(self, column: str, dtype: Any) -> str:
-        """Return the number format of a column."""
-        if dtype.kind == "M":
-            return _INSTANT
-        is_figure = column in NUMBERS or column.startswith(CUMULATIVE)
-        unit = unit_of(column) if is_figure else self.units.get(column)
-        return _UNIT_FORMATS.get(unit) or _KIND_FORMATS.get(dtype.kind, "General")
-
-    def _sheet(
-        self, name: str, header: tuple[str, ...], widths: tuple[int, ...], rows: int
-    ) -> Worksheet:
-        sheet: Worksheet = self.book.add_worksheet(name)
-        sheet.freeze_panes(1, 0)
-        sheet.autofilter(0, 0, rows, len(header) - 1)
-        for index, width in enumerate(widths):
-            sheet.set_column(index, index, width)
-        head = self.book.add_format({"bold": True, "bottom": 1})
-        for index, title in enumerate(header):
-            sheet.write_string(0, index, title, head)
-        return sheet
-
-    def _cell(self, sheet: Worksheet, form: str) -> Callable[[int, int, Any], None]:
-        """Return a function that writes a value of a column; nulls stay empty."""
-        if form not in self._formats:
-            self._formats[form] = self.book.add_format({"num_format": form})
-        shown = self._formats[form]
-
-        def write(row: int, column: int, value: Any) -> None:
-            if isinstance(value, str):
-                sheet.write_string(row, column, value[:_LONGEST_TEXT])
-            elif isinstance(value, bool):
-                sheet.write_boolean(row, column, value)
-            elif isinstance(value, datetime):
-                sheet.write_datetime(row, column, value, shown)
-            elif value is not None and isfinite(value):
-                sheet.write_number(row, column, value, shown)
-
-        return write
+def _write_sheet(
+    book: Workbook, name: str, frame: pd.DataFrame, columns: Sequence[tuple[int, str]]
+) -> None:
+    sheet = book.add_worksheet(name)
+    sheet.freeze_panes(1, 0)
+    sheet.autofilter(0, 0, len(frame), len(columns) - 1)
+    # xlsxwriter gives cells without a format that of their column.
+    for index, (width, form) in enumerate(columns):
+        sheet.set_column(index, index, width, book.add_format({"num_format": form}))
+    sheet.write_row(0, 0, [*map(str, frame)], book.add_format({"bold": True, "bottom": 1}))
+    # Row by row: with `constant_memory` earlier rows can no longer be written.
+    for number, cells in enumerate(_rows(frame), 1):
+        sheet.write_row(number, 0, cells)
 
 
 def _rows(frame: pd.DataFrame) -> Iterator[tuple[object, ...]]:
@@ -287,4 +234,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, pd.Timestamp):
         # This drops nanoseconds, but instants are whole milliseconds.
         return value.to_pydatetime(warn=False)
+    if isinstance(value, str):
+        return value[:_LONGEST_TEXT]
     return value.item() if isinstance(value, np.generic) else value
