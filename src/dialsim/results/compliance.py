@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,6 @@ def compliance_figure(rule: str, count: str) -> str:
     return f"{COMPLIANCE}{rule}_{count}"
 
 
-Flags = NDArray[np.bool_]
-Integers = NDArray[np.int64]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compliance:
     """Compliance of one campaign with one rule.
@@ -58,44 +54,27 @@ class Compliance:
     repeated_answered: int
 
 
-class _Dials(NamedTuple):
-    """Dials of an organization's campaigns, in order of time."""
-
-    campaign: Integers
-    recipient: Integers
-    call: Integers
-    at: Integers
-    answered: Flags
-    person: Integers
-
-    @property
-    def day(self) -> Integers:
-        """Thai days since 1970."""
-        return (self.at + THAI_OFFSET) // DAY
-
-
 class Breaches(NamedTuple):
-    """Dials of an organization outside a rule, by kind of breach."""
+    """Dials of an organization by a rule, in order of time, with flags for each kind of breach.
+
+    The columns of `dials` are campaign (position), recipient, call, at (ms), answered, person, day
+    (Thai days since 1970), outside, repeated, and repeated_answered.
+    """
 
     rule: str
     organization: int
-    dials: _Dials
-    outside: Flags
-    repeated: Flags
-    repeated_answered: Flags
+    dials: pd.DataFrame
 
     def counts(self, campaigns: Sequence[int]) -> dict[str, int]:
         """Return the counts of some campaigns of the organization."""
-        own = np.isin(self.dials.campaign, campaigns)
-        outside, repeated = own & self.outside, own & self.repeated
-        person = self.dials.person
+        own = self.dials[self.dials["campaign"].isin(campaigns)]
         return {
-            "dials": int(own.sum()),
-            "outside": int(outside.sum()),
-            "people_outside": len(np.unique(person[outside])),
-            "repeated": int(repeated.sum()),
-            "people_repeated": len(np.unique(person[repeated])),
-            "repeated_answered": int((own & self.repeated_answered).sum()),
+            "dials": len(own),
+            "outside": int(own["outside"].sum()),
+            "people_outside": own.loc[own["outside"], "person"].nunique(),
+            "repeated": int(own["repeated"].sum()),
+            "people_repeated": own.loc[own["repeated"], "person"].nunique(),
+            "repeated_answered": int(own["repeated_answered"].sum()),
         }
 
 
@@ -133,28 +112,20 @@ def compliance_table(reading: RunView) -> pd.DataFrame:
     """Return a table with a row for each dial outside a rule."""
     import pandas as pd
 
-    frames = []
-    for breaches in reading.breaches:
-        chosen = np.flatnonzero(breaches.outside | breaches.repeated)
-        owner, dials = reading.world.organizations[breaches.organization], breaches.dials
-        names = np.array([campaign.name for campaign in owner.campaigns], dtype=object)
-        frames.append(
-            pd.DataFrame(
-                {
-                    "rule": breaches.rule,
-                    "organization": owner.name,
-                    "campaign": names[dials.campaign[chosen]],
-                    "recipient": dials.recipient[chosen],
-                    "call": dials.call[chosen],
-                    "initiated_at": pd.to_datetime(dials.at[chosen], unit="ms", utc=True),
-                    "outside": breaches.outside[chosen],
-                    "repeated": breaches.repeated[chosen],
-                    "repeated_answered": breaches.repeated_answered[chosen],
-                }
-            )
-        )
     columns = ["rule", "organization", "campaign", "recipient", "call", "initiated_at"]
     columns += ["outside", "repeated", "repeated_answered"]
+    frames = []
+    for breaches in reading.breaches:
+        owner = reading.world.organizations[breaches.organization]
+        names = np.array([campaign.name for campaign in owner.campaigns], dtype=object)
+        chosen = breaches.dials[breaches.dials["outside"] | breaches.dials["repeated"]]
+        frame = chosen.assign(
+            rule=breaches.rule,
+            organization=owner.name,
+            campaign=names[chosen["campaign"]],
+            initiated_at=pd.to_datetime(chosen["at"], unit="ms", utc=True),
+        )
+        frames.append(frame[columns])
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
@@ -166,41 +137,54 @@ def find_breaches(reading: RunView) -> Iterator[Breaches]:
     days = Days(reading.world.scenario.calendar)
     for owner in reading.world.organizations:
         dials = _dials(reading.of_organization(owner.position))
+        answered = dials[dials["answered"]]
         for rule in rules:
-            nothing = np.zeros(len(dials.at), dtype=np.bool_)
-            outside = nothing if rule.contact is None else ~_inside(rule.contact, dials, days)
-            repeated = repeated_answered = nothing
-            if rule.per_day is not None:
-                repeated = _beyond(dials, np.ones_like(nothing), rule.per_day)
-                repeated_answered = _beyond(dials, dials.answered, rule.per_day)
-            yield Breaches(rule.name, owner.position, dials, outside, repeated, repeated_answered)
+            contact, most = rule.contact, len(dials) if rule.per_day is None else rule.per_day
+            found = dials.assign(
+                outside=False if contact is None else ~_inside(contact, dials, days),
+                repeated=_nth_of_day(dials) >= most,
+                repeated_answered=False,
+            )
+            found.loc[answered.index[_nth_of_day(answered) >= most], "repeated_answered"] = True
+            yield Breaches(rule.name, owner.position, found)
 
 
-def _dials(campaigns: Sequence[CampaignResult]) -> _Dials:
-    parts = []
+def _nth_of_day(dials: pd.DataFrame) -> pd.Series[int]:
+    """Return the position of each dial among those to its person on its day, from 0."""
+    return dials.groupby(["person", "day"], sort=False).cumcount()
+
+
+def _dials(campaigns: Sequence[CampaignResult]) -> pd.DataFrame:
+    """Return the dials of an organization's campaigns, in order of time."""
+    import pandas as pd
+
+    frames = [_NO_DIALS]
     for own, people in zip(campaigns, _people(campaigns), strict=True):
         calls = own.engine_calls
         dialled = calls.initiated_at != NOT_HAPPENED
-        recipient = calls.recipient[dialled].astype(np.int64)
-        parts.append(
-            (
-                np.full(len(recipient), own.block.position, dtype=np.int64),
-                recipient,
-                calls.call[dialled].astype(np.int64),
-                calls.initiated_at[dialled],
-                calls.started_at[dialled] != NOT_HAPPENED,
-                people[recipient],
-            )
-        )
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
-    if not columns:
-        columns = [np.empty(0, dtype=np.int64)] * 6
-    # The last key of `lexsort` counts most: by instant, then campaign, then recipient.
-    order = np.lexsort((columns[1], columns[0], columns[3]))
-    return _Dials(*(column[order] for column in columns))
+        recipient = calls.recipient[dialled]
+        at = calls.initiated_at[dialled]
+        frames.append({
+            "campaign": np.full(len(at), own.block.position),
+            "recipient": recipient.astype(np.int64),
+            "call": calls.call[dialled].astype(np.int64),
+            "at": at,
+            "answered": calls.started_at[dialled] != NOT_HAPPENED,
+            "person": people[recipient],
+            "day": (at + THAI_OFFSET) // DAY,
+        })  # fmt: skip
+    columns = {name: np.concatenate([frame[name] for frame in frames]) for name in _NO_DIALS}
+    order = ["at", "campaign", "recipient"]
+    return pd.DataFrame(columns).sort_values(order, kind="stable", ignore_index=True)
 
 
-def _people(campaigns: Sequence[CampaignResult]) -> list[Integers]:
+_NO_DIALS: dict[str, NDArray[Any]] = {
+    name: np.empty(0, np.bool_ if name == "answered" else np.int64)
+    for name in ("campaign", "recipient", "call", "at", "answered", "person", "day")
+}
+
+
+def _people(campaigns: Sequence[CampaignResult]) -> list[NDArray[np.int64]]:
     """Return, by campaign, a number for each recipient, equal for equal phone numbers."""
     import pandas as pd
 
@@ -215,34 +199,17 @@ def _people(campaigns: Sequence[CampaignResult]) -> list[Integers]:
             for listed, end in zip(tels, ends, strict=True)]  # fmt: skip
 
 
-def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:
+def _inside(contact: DayClasses, dials: pd.DataFrame, days: Days) -> NDArray[np.bool_]:
     """Return True for dials in a contact time, whose end is excluded (T3)."""
     # Each day is classified once, not each dial.
-    numbers, of_day = np.unique(dials.day, return_inverse=True)
     alike = defaultdict(list)
-    for index, number in enumerate(numbers.tolist()):
+    for day in dials["day"].unique().tolist():
         # Days of one class share their contact times, so one comparison serves all of them.
-        alike[contact.of(thai_date(number * DAY - THAI_OFFSET), days)].append(index)
-    time = (dials.at + THAI_OFFSET) % DAY
-    inside = np.zeros(len(dials.at), dtype=np.bool_)
-    for spans, indexes in alike.items():
-        on_these = np.isin(of_day, indexes)
+        alike[contact.of(thai_date(day * DAY - THAI_OFFSET), days)].append(day)
+    time = (dials["at"].to_numpy() + THAI_OFFSET) % DAY
+    inside = np.zeros(len(dials), dtype=np.bool_)
+    for spans, numbers in alike.items():
+        on_these = dials["day"].isin(numbers).to_numpy()
         for start, end in spans:
             inside |= on_these & (time >= start * MINUTE) & (time < end * MINUTE)
     return inside
-
-
-def _beyond(dials: _Dials, counts: Flags, most: int) -> Flags:
-    """Return True for dials beyond the number that a person may get on a day, in order of time."""
-    rows = np.flatnonzero(counts)
-    # Sorted by person, then day; `rows` are in order of time.
-    order = rows[np.lexsort((rows, dials.day[rows], dials.person[rows]))]
-    person, day = dials.person[order], dials.day[order]
-    first = np.ones(len(order), dtype=np.bool_)
-    first[1:] = (person[1:] != person[:-1]) | (day[1:] != day[:-1])
-    begins = np.flatnonzero(first)
-    # Position of each dial among the person's dials of that day, from 0.
-    rank = np.arange(len(order)) - np.repeat(begins, np.diff([*begins, len(order)]))
-    beyond = np.zeros(len(dials.at), dtype=np.bool_)
-    beyond[order[rank >= most]] = True
-    return beyond
