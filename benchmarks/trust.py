@@ -40,9 +40,8 @@ import pandas as pd
 import dialsim
 from dialsim.experiments.variants import read_variants
 from dialsim.interface.instants import parse_instant
-from dialsim.logs.backtest import backtest
+from dialsim.logs.backtest import PastForecast, backtest, forecast_held_out
 from dialsim.logs.engine_settings import estimate
-from dialsim.logs.held_out_campaigns import HeldOutCampaign, forecast_held_out
 from dialsim.logs.log import Log, read_log
 from dialsim.logs.pull import pull
 from dialsim.logs.pulled import DRAWS
@@ -264,9 +263,9 @@ def after_outage(log: Log, made: Service) -> float:
     return min(0.5, float((log.calls["ended_at"] > third).mean()))
 
 
-def row_of(number: int, kind: str, one: HeldOutCampaign) -> Row:
+def row_of(number: int, kind: str, one: PastForecast) -> Row:
     """The row of a forecast that is held against the rest of its log."""
-    finish, reach = one.comparisons
+    finish, reach = one.figures
     return Row(
         number, kind,
         finish.held, (finish.span.half - finish.truth) / HOUR_MS,

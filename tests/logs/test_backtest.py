@@ -16,8 +16,7 @@ from dialsim.engine.windows import Windows
 from dialsim.errors import DialsimError
 from dialsim.experiments.forecast import Span, Widening
 from dialsim.interface.instants import HOUR
-from dialsim.logs.backtest import Backtest, backtest, factor
-from dialsim.logs.held_out_campaigns import PastForecast
+from dialsim.logs.backtest import Backtest, PastFigure, PastForecast, backtest, factor
 from dialsim.logs.log import read_log
 from logs.other_service import MONDAY, Service
 
@@ -67,8 +66,10 @@ def test_a_reach_is_not_widened_beyond_the_list() -> None:
 
 def test_sentences_count_what_held() -> None:
     narrow = Span(90.0, 100.0, 110.0)
-    made = [PastForecast(0, "January", narrow, 105, narrow, 100 + 5 * n) for n in range(8)]
-    found = Backtest(tuple(made), ())
+    calls = PastFigure("calls made", narrow, 105, narrow.score(105))
+    reached = [100 + 5 * n for n in range(8)]
+    reach = [PastFigure("people reached", narrow, one, narrow.score(one)) for one in reached]
+    found = Backtest([PastForecast("January", (calls, one)) for one in reach])
     assert [*found.lines()] == [
         "Of 8 earlier forecasts 8 held for calls made, 3 for people reached",
         "The interval of the reach is 3.5 times as wide as its runs for it",
@@ -86,9 +87,10 @@ def test_a_log_is_forecast_from_earlier_instants(tmp_path: Path) -> None:
     assert len(found.forecasts) == 3
     assert found.missing == ()
     for one in found.forecasts:
-        assert one.calls_made > 0
-        assert one.calls.low < one.calls.high
-        assert one.calls.score(one.calls_made) < 4
+        calls, _ = one.figures
+        assert calls.truth > 0
+        assert calls.span.low < calls.span.high
+        assert calls.score == calls.span.score(calls.truth) < 4
     with pytest.raises(DialsimError, match="a backtest needs 100 or more"):
         backtest(replace(log, calls=log.calls.head(20)), None, plan)
 

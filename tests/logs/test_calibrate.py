@@ -80,12 +80,11 @@ def checked(found: Calibrated) -> dict[str, tuple[PointEstimate, float]]:
     who = found.answering
     pairs = {f"outcomes.{end}": (who.outcomes[end], truth) for end, truth in OUTCOMES.items()}
     pairs |= {
-        f"byHour.{hour}": (level.effect, np.log(HOURS.get(hour, 1.0)))
-        for hour, level in who.hours.items()
+        f"byHour.{hour}": (level, np.log(HOURS.get(hour, 1.0))) for hour, level in who.hours.items()
     }
-    pairs |= {f"byDay.{day}": (level.effect, 0.0) for day, level in who.days.items()}
-    pairs |= {f"byAttempt.{n}": (level.effect, 0.0) for n, level in enumerate(who.attempts)}
-    pairs["bySegment.gold"] = who.segments["gold"].effect, np.log(1.5)
+    pairs |= {f"byDay.{day}": (level, 0.0) for day, level in who.days.items()}
+    pairs |= {f"byAttempt.{n}": (level, 0.0) for n, level in enumerate(who.attempts)}
+    pairs["bySegment.gold"] = who.segments["gold"], np.log(1.5)
     pairs["reachable"] = who.reachable, 0.85
     pairs["deadNumbers"] = who.dead_numbers, 0.05
     pairs["concentration"] = who.concentration, 3.0
@@ -189,7 +188,7 @@ def test_bodies_alone_tell_as_much_of_who_answers(bodies: Log) -> None:
     # Segments are in no body: people differ by them too, so that only these are compared
     for name, estimate, truth in (
         ("deadNumbers", found.answering.dead_numbers, 0.05),
-        ("noon", found.answering.hours[12].effect, np.log(0.7)),
+        ("noon", found.answering.hours[12], np.log(0.7)),
     ):
         assert abs(estimate.value - truth) < 3 * estimate.error, name
 
@@ -249,7 +248,7 @@ def test_an_hour_of_three_calls_gets_no_wild_factor(tmp_path: Path) -> None:
     )  # 21 hours in Thailand: three calls, all of them answered
     calls.to_parquet(tmp_path / "calls.parquet")
     level = calibrate(read_log(tmp_path)).behaviours["default"].answering.hours[21]
-    assert level.effect.count == 3
+    assert level.count == 3
     assert 0.8 < level.factor.value < 1.6
 
 

@@ -38,9 +38,9 @@ def test_it_writes_a_behaviour_and_a_page(log: Path, tmp_path: Path) -> None:
     out, page = tmp_path / "behaviour.yaml", tmp_path / "page.html"
     status, said = called(log, "--out", out, "--page", page, "--hold-out", "0.3", "--jobs", 1)
     assert status == 0
-    assert "answered at a first attempt: " in said
+    assert "outcomes.answered: " in said
     assert "hold-out: " in said
-    assert "\n  January: done Mon 5 Jan " in said
+    assert "\n  January, the finish: Mon 5 Jan " in said
     scenario = with_behaviours(JANUARY, out.read_text(encoding="utf-8"))
     assert scenario.behaviours["default"].people
     html = page.read_text(encoding="utf-8")

@@ -60,7 +60,7 @@ def off(found: Calibrated, per1000: float = 0.2, recovery: float = 3 * HOUR) -> 
     """Return the errors of the fatigue estimates in standard errors."""
     wear = found.answering.wear
     assert wear is not None
-    slope, recovered = wear.per1000.effect, wear.recovery.effect
+    slope, recovered = wear.per1000, wear.recovery
     return [
         np.log(slope.value / np.log(per1000)) / (slope.error / -slope.value),
         (recovered.value - np.log(recovery)) / recovered.error,
@@ -77,8 +77,8 @@ def test_wear_and_recovery_are_within_three_standard_errors(worn: Calibration) -
     assert max(map(abs, off(found))) < 3
     wear = found.answering.wear
     assert wear is not None
-    assert wear.per1000.effect.count == found.calls
-    assert wear.per1000.effect.value < -3 * wear.per1000.effect.error
+    assert wear.per1000.count == found.calls
+    assert wear.per1000.value < -3 * wear.per1000.error
     share = found.answering.outcomes["answered"]
     assert abs(share.value - 0.42) < 3 * share.error
     assert not any(text.startswith("answeredOdds.byCallerIdUse") for text in found.undetermined)
@@ -103,8 +103,8 @@ def test_draws_of_wear_spread_as_the_standard_errors_say(worn: Calibration) -> N
     drawn = [wear for _ in range(300) if (wear := who.draw(chance).wear) is not None]
     assert who.wear is not None
     for name in ("per1000", "recovery"):
-        values = np.array([getattr(one, name).effect.value for one in drawn])
-        wanted = getattr(who.wear, name).effect
+        values = np.array([getattr(one, name).value for one in drawn])
+        wanted = getattr(who.wear, name)
         assert np.median(values) == pytest.approx(wanted.value, abs=0.3 * wanted.error)
         assert values.std() == pytest.approx(wanted.error, rel=0.3)
 

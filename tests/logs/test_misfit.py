@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from dialsim.cli import commands
 from dialsim.errors import DialsimError
 from dialsim.logs.answering import PointEstimate
+from dialsim.logs.backtest import _people
 from dialsim.logs.behaviour_text import _held_out
 from dialsim.logs.calibrate import Bin, Calibration, HoldOut, calibrate
 from dialsim.logs.durations import FittedDurations
-from dialsim.logs.held_out_campaigns import _people
 from dialsim.logs.log import Log, read_log
 from dialsim.logs.misfit import _tails
 from dialsim.report.log_pages import calibration_page

@@ -93,11 +93,6 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
     "show either; default: 10.",
 )
 @click.option(
-    "--agent",
-    metavar="NAME",
-    help="The agent that calls, by name or id; default: the only one that fits the recipients.",
-)
-@click.option(
     "--now",
     metavar="INSTANT",
     help="The instant of the data, such as 2026-01-07T09:00+07:00; default: by the service's "
@@ -142,7 +137,6 @@ def pull(
     place: BodiesPlace,
     default_behaviour: bool,
     lines: int | None,
-    agent: str | None,
     now: str | None,
     rate: float,
     retries: int,
@@ -174,7 +168,7 @@ def pull(
     kept = "pages that were read are kept for a quarter of an hour"
     with resumable(kept), client, progress_bar("Reading recipients", "pages") as progress:
         pulled = pulling.pull(
-            client, campaigns, out, schedules=requests, lines=lines, agent=agent, now=at,
+            client, campaigns, out, schedules=requests, lines=lines, now=at,
             log=log, calibrated=not default_behaviour, force=force, progress=progress,
         )  # fmt: skip
     for line in pulled.sentences():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dialsim.logs.findings import Finding
     from dialsim.logs.log import Log
     from dialsim.logs.log_comparison import Compared, LogComparison
-    from dialsim.logs.replay import Mismatch, Replayed
+    from dialsim.logs.replay import FirstMismatch, Replayed
     from dialsim.logs.verify import Verified
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -217,10 +217,9 @@ def calibrate(
     rests on. Comments list what the log leaves open.
     """
     from dialsim.interface.instants import day_number
-    from dialsim.logs.backtest import Backtest
+    from dialsim.logs.backtest import Backtest, forecast_held_out
     from dialsim.logs.behaviour_text import draws_text, summary_lines
     from dialsim.logs.calibrate import calibrate as estimate
-    from dialsim.logs.held_out_campaigns import forecast_held_out
     from dialsim.scenario.loading import load
 
     for file in (out, page, draws):
@@ -582,7 +581,7 @@ _DONE = {"created": "created", "lost": "lost in the queue", "released": "release
          "dialled": "dialled"}  # fmt: skip
 
 
-def _mismatch_text(first: Mismatch, about: str) -> Iterator[str]:
+def _mismatch_text(first: FirstMismatch, about: str) -> Iterator[str]:
     from dialsim.interface.instants import date_text, time_text
 
     who = f"attempt {first.attempt} of {first.tel} in {first.campaign}"

@@ -20,7 +20,7 @@ testing when a nuisance parameter is present only under the alternative", Biomet
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 ANSWERED, NO_ANSWER, BUSY, FAILED = range(4)
 UNSEEN = -1
@@ -95,7 +96,7 @@ class DialHistory:
     Caller IDs are per organization: a number of two organizations tires separately for each.
     """
 
-    def __init__(self, number: NDArray[np.int64], at: NDArray[np.int64]) -> None:
+    def __init__(self, number: Integers, at: Integers) -> None:
         """`number` is a code from 0, `at` in ms; dials of one instant count in their order."""
         self._order = np.lexsort((at, number))
         self._number = number[self._order]
@@ -105,7 +106,7 @@ class DialHistory:
     def __len__(self) -> int:
         return len(self._order)
 
-    def uses(self, recovery: float) -> NDArray[np.float64]:
+    def uses(self, recovery: float) -> Floats:
         """Return the number of earlier dials of each dial's caller ID, decayed by exp(−age ÷
         recovery).
         """
@@ -148,13 +149,13 @@ class Attempts:
     def __len__(self) -> int:
         return len(self.person)
 
-    def __getitem__(self, rows: NDArray[np.bool_] | slice) -> Attempts:
+    def __getitem__(self, rows: Mask | slice) -> Attempts:
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
     @property
-    def seen(self) -> NDArray[np.bool_]:
+    def seen(self) -> Mask:
         """True for attempts in the log."""
-        seen: NDArray[np.bool_] = self.outcome != UNSEEN
+        seen: Mask = self.outcome != UNSEEN
         return seen
 
 
@@ -178,16 +179,20 @@ class PointEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """Factor on the odds, or time (ms); `effect` is the estimate of its logarithm."""
-
-    effect: PointEstimate
+class Level(PointEstimate):
+    """Estimate of the logarithm of a factor on the odds, or of a time (ms)."""
 
     @property
     def factor(self) -> PointEstimate:
         """The factor or time itself; its error by the delta method."""
-        value = exp(self.effect.value)
-        return PointEstimate(value, value * self.effect.error, self.effect.count)
+        value = exp(self.value)
+        return PointEstimate(value, value * self.error, self.count)
+
+
+def slopes(function: Callable[[Floats], Floats], at: Floats, count: int) -> Floats:
+    """Return the derivatives of a function by its first parameters, a column for each."""
+    steps = np.eye(len(at))[:count] * 1e-5
+    return np.stack([(function(at + step) - function(at - step)) / 2e-5 for step in steps], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,27 +241,19 @@ class Answering:
         layout = self.model.layout
         ringing, busy = self.outcomes["noAnswer"].value, self.outcomes["busy"].value
         drawn = _drawn(self.model.parameters, self.covariance, chance)
-        values = [
-            PointEstimate(value, 0.0, 0)
-            for value in _figures(drawn, ringing / max(ringing + busy, 1e-12)).tolist()
-        ]
-        effects = layout.effects @ drawn[_MIXTURE:]
-        levels = [Level(PointEstimate(effect, 0.0, 0)) for effect in effects.tolist()]
-        hour, day, attempt, segment, end = layout.starts
+        figures = _figures(drawn, ringing / max(ringing + busy, 1e-12))
+        levels = layout.effects @ drawn[_MIXTURE:]
+        wear = None if self.wear is None else Wear(
+            Level(-exp(drawn[_WEAR]), 0.0, 0), Level(float(drawn[_RECOVERY]), 0.0, 0)
+        )  # fmt: skip
         return replace(
             self,
-            outcomes=dict(zip(self.outcomes, values[:4], strict=True)),
-            reachable=values[4],
-            dead_numbers=values[5],
-            concentration=values[6],
             determined=frozenset(("reachable", "deadNumbers", "concentration")),
-            hours=dict(zip(self.hours, levels[hour:day], strict=True)),
-            days=dict(zip(self.days, levels[day:attempt], strict=True)),
-            attempts=tuple(levels[attempt:segment]),
-            segments=dict(zip(self.segments, levels[segment:end], strict=True)),
-            wear=None if self.wear is None else Wear(
-                Level(PointEstimate(-exp(drawn[_WEAR]), 0.0, 0)),
-                Level(PointEstimate(float(drawn[_RECOVERY]), 0.0, 0)),
+            **_named(
+                layout,
+                [PointEstimate(value, 0.0, 0) for value in figures.tolist()],
+                [Level(value, 0.0, 0) for value in levels.tolist()],
+                [*self.segments], wear,
             ),
         )  # fmt: skip
 
@@ -272,10 +269,8 @@ class Answering:
         return {day: level for day, level in self.days.items() if day <= DAYS_OF_WEEK}
 
     def contradicted(self, attempts: Attempts) -> str | None:
-        """Describe the first attempt whose answers these figures do not reproduce, if any."""
-        # The figures of the written behaviour, not the fitted parameters: a figure replaced after
-        # the fit would no longer match the others.
-        chances = self._of_figures().chances(attempts)
+        """Describe the first attempt of a log whose answers these estimates do not reproduce."""
+        chances = self.chances(attempts)
         for number in range(1, len(self.attempts) + 1):
             rows = attempts.seen & (attempts.attempt == number)
             calls, answered = int(rows.sum()), int((attempts.outcome[rows] == ANSWERED).sum())
@@ -288,27 +283,6 @@ class Answering:
                     f"in the log in {answered / calls:.1%}"
                 )
         return None
-
-    def _of_figures(self) -> AnsweringModel:
-        """Return the model with these figures, a parameter for each level."""
-        answered, failed = self.outcomes["answered"].value, self.outcomes["failed"].value
-        reachable, dead = self.reachable.value, self.dead_numbers.value
-        # Figures are shares of all people; the model has probabilities of reachable ones.
-        mean = min(answered / reachable, 1.0 - 1e-9)
-        failing = (failed - dead) / max(1.0 - answered - dead, 1e-9)
-        odds = np.array([mean, min(max(failing, 1e-9), 1.0 - 1e-9)])
-        chance, ends = np.log(odds) - np.log1p(-odds)
-        never = max(1.0 - reachable - dead, 1e-12)
-        mixture = [chance, log(never / reachable), log(max(dead, 1e-12) / reachable),
-                   log(self.concentration.value), ends]  # fmt: skip
-        groups = (self.hours.values(), self.days.values(), self.attempts, self.segments.values())
-        levels = [level.effect.value for group in groups for level in group]
-        effects, wear = np.eye(len(levels)), []
-        if self.wear is not None:
-            effects = np.pad(effects, ((0, 0), (0, len(_WEAR_MEAN))))
-            wear = [log(-self.wear.per1000.effect.value), self.wear.recovery.effect.value]
-        layout = replace(self.model.layout, effects=effects)
-        return AnsweringModel(layout, np.array([*mixture, *levels, *wear]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +364,7 @@ class _Layout:
         third = second + self.attempts
         return 0, first, second, third, third + self.segments
 
-    def levels(self, attempts: Attempts) -> NDArray[np.int64]:
+    def levels(self, attempts: Attempts) -> Integers:
         """Return the levels of each call, a column per group; −1 for none."""
         _, day, attempt, segment, _ = self.starts
         of_attempt = attempt + np.minimum(attempts.attempt, self.attempts) - 1
@@ -429,6 +403,29 @@ def _diagonal(blocks: Sequence[Floats]) -> Floats:
     return made
 
 
+def _named(
+    layout: _Layout,
+    figures: Sequence[PointEstimate],
+    levels: Sequence[Level],
+    segments: Sequence[str],
+    wear: Wear | None,
+) -> dict[str, Any]:
+    """Return the fields of `Answering` for the values of `_figures` and of all levels."""
+    hour, day, attempt, segment, end = layout.starts
+    outcomes = ("answered", "noAnswer", "busy", "failed")
+    return {
+        "outcomes": dict(zip(outcomes, figures[:4], strict=True)),
+        "reachable": figures[4],
+        "dead_numbers": figures[5],
+        "concentration": figures[6],
+        "hours": dict(zip(layout.hours.tolist(), levels[hour:day], strict=True)),
+        "days": dict(zip(layout.days.tolist(), levels[day:attempt], strict=True)),
+        "attempts": (*levels[attempt:segment],),
+        "segments": dict(zip(segments, levels[segment:end], strict=True)),
+        "wear": wear,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """Calls of some people as arrays; `first` are each person's first row.
@@ -440,14 +437,14 @@ class _Piece:
     first: Integers
     sizes: Integers
     kind: Integers
-    kinds: NDArray[np.int64]
+    kinds: Integers
     design: Any  # scipy.sparse.csr_array, a row per call and a column per level
     of_person: Any  # scipy.sparse.csr_array, a row per person and a column per call
-    answered: NDArray[np.bool_]
+    answered: Mask
     failed: Integers
     unanswered: Integers
-    never: NDArray[np.bool_]  # no call was answered
-    dead: NDArray[np.bool_]  # every call failed
+    never: Mask  # no call was answered
+    dead: Mask  # every call failed
 
 
 def _piece(calls: Attempts, layout: _Layout) -> _Piece:
@@ -534,6 +531,28 @@ def _log_sum(logs: Floats) -> Floats:
     return total
 
 
+def _mixture(
+    shares: _Shares, reached: Floats, ends: Floats, no_answer: Mask, only_failed: Mask
+) -> tuple[Floats, Floats]:
+    """Return log likelihoods, and the posterior share of each kind of people.
+
+    `reached` are the log likelihoods of the answers under the reachable kind, `ends` those of the
+    ends of unanswered calls. Answers exclude people who never answer, and other ends than failures
+    exclude dead numbers.
+    """
+    with np.errstate(divide="ignore"):
+        reachable, never, dead = np.log([shares.reachable, shares.never, shares.dead])
+    kinds = np.stack(
+        [
+            reachable + reached + ends,
+            np.where(no_answer, never + ends, -np.inf),
+            np.where(only_failed, dead, -np.inf),
+        ]
+    )
+    total: Floats = np.logaddexp.reduce(kinds, axis=0)
+    return total, np.exp(kinds - total)
+
+
 class AnsweringModel:
     """Model with its parameters: five for the differences between people, then factors and
     fatigue.
@@ -579,24 +598,6 @@ class AnsweringModel:
             ends = np.log(np.stack([rest / (rest + factor * chance), answered]))
         return answered, ends[piece.answered.astype(np.intp), piece.kind], weights
 
-    def _kinds(self, piece: _Piece, parameters: Floats, reached: Floats) -> tuple[Floats, Floats]:
-        """Return people's log likelihoods, and the posterior share of each kind.
-
-        `reached` are the log likelihoods of the answers under the reachable kind.
-        """
-        shares = _Shares.of(parameters)
-        ends = piece.failed * np.log(shares.failing)
-        ends = ends + (piece.unanswered - piece.failed) * np.log1p(-shares.failing)
-        kinds = np.stack(
-            [
-                np.log(shares.reachable) + reached + ends,
-                np.where(piece.never, np.log(shares.never) + ends, -np.inf),
-                np.where(piece.dead, np.log(shares.dead), -np.inf),
-            ]
-        )
-        total = np.logaddexp.reduce(kinds, axis=0)
-        return total, np.exp(kinds - total)
-
     def _reached(self, piece: _Piece, parameters: Floats) -> Floats:
         """Return the log likelihoods of the answers under the reachable kind."""
         _, ends, weights = self._nodes(piece, parameters)
@@ -608,8 +609,12 @@ class AnsweringModel:
         answered, ends, weights = self._nodes(piece, parameters)
         log_nodes = np.add.reduceat(ends, piece.first, axis=0) + weights
         reached = _log_sum(log_nodes)
-        total, (of_reachable, of_never, of_dead) = self._kinds(piece, parameters, reached)
         shares = _Shares.of(parameters)
+        ends_known = piece.failed * np.log(shares.failing)
+        ends_known = ends_known + (piece.unanswered - piece.failed) * np.log1p(-shares.failing)
+        total, (of_reachable, of_never, of_dead) = _mixture(
+            shares, reached, ends_known, piece.never, piece.dead
+        )
         scores = np.empty((len(piece.first), len(parameters)))
         # The quadrature depends on these two parameters; its derivatives are taken numerically.
         for column in (_CHANCE, _ALIKE):
@@ -646,8 +651,6 @@ class AnsweringModel:
     def _chances(self, piece: _Piece) -> Floats:
         parameters, shares = self.parameters, _Shares.of(self.parameters)
         answered, terms, weights = self._nodes(piece, parameters)
-        with np.errstate(divide="ignore"):
-            log_kinds = np.log([shares.reachable, shares.never, shares.dead])
 
         def before(values: Floats) -> Floats:
             """Return the sums over the person's calls before each call."""
@@ -662,14 +665,7 @@ class AnsweringModel:
         others = before(np.isin(outcome, (NO_ANSWER, BUSY)).astype(np.float64)) + talks
         nodes = before(terms) + weights
         reached = _log_sum(nodes)
-        kinds = np.stack(
-            [
-                log_kinds[0] + reached + ends,
-                np.where(talks == 0, log_kinds[1] + ends, -np.inf),
-                np.where(others == 0, log_kinds[2], -np.inf),
-            ]
-        )
-        reachable, _, dead = np.exp(kinds - np.logaddexp.reduce(kinds, axis=0))
+        _, (reachable, _, dead) = _mixture(shares, reached, ends, talks == 0, others == 0)
         own = np.einsum("ij,ij->i", np.exp(nodes - reached[:, np.newaxis]), answered[piece.kind])
         answers = reachable * own
         found: Floats = np.stack([answers, dead + (1.0 - dead - answers) * shares.failing])
@@ -879,13 +875,9 @@ def _answering(
     no_answer, busy = ((seen.outcome == end).sum() for end in (NO_ANSWER, BUSY))
     ringing = no_answer / max(no_answer + busy, 1)  # among calls that neither answer nor fail
     values = _figures(parameters, ringing)
-    slopes = np.zeros((len(values), len(parameters)))
-    for column in range(_MIXTURE):
-        step = np.zeros(len(parameters))
-        step[column] = 1e-5
-        above, below = (_figures(parameters + sign * step, ringing) for sign in (1.0, -1.0))
-        slopes[:, column] = (above - below) / 2e-5
-    variance = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
+    by_mixture = slopes(lambda at: _figures(at, ringing), parameters, _MIXTURE)
+    known = covariance[:_MIXTURE, :_MIXTURE]
+    variance = np.einsum("ij,jk,ik->i", by_mixture, known, by_mixture)
     # The split of calls that neither answer nor fail has a binomial variance as well.
     split = ringing * (1.0 - ringing) / max(no_answer + busy, 1)
     variance[1:3] += (values[1] + values[2]) ** 2 * split
@@ -900,11 +892,7 @@ def _answering(
     error = np.sqrt(np.maximum(np.diag(spread), 0.0))
     levels = layout.levels(seen)
     counts = np.bincount(levels[levels >= 0], minlength=layout.starts[-1])
-    factors = [
-        Level(PointEstimate(*of))
-        for of in zip(effects.tolist(), error.tolist(), counts.tolist(), strict=True)
-    ]
-    hour, day, attempt, segment, end = layout.starts
+    factors = [*map(Level, effects.tolist(), error.tolist(), counts.tolist())]
     own = np.sqrt(np.diag(covariance)[:_MIXTURE])
     again = len(np.unique(attempts.person[attempts.attempt > 1]))  # people, not calls
     narrow = own < _TOLD * _PRIOR_SD[:_MIXTURE]
@@ -913,28 +901,19 @@ def _answering(
         "deadNumbers": narrow[_DEADS] or errors[5] < _SURE,
         "concentration": narrow[_ALIKE],
     }
-    names = ("answered", "noAnswer", "busy", "failed")
     wear = None
     if layout.dials is not None:
         slope, recovery = exp(parameters[_WEAR]), float(parameters[_RECOVERY])
         of_slope, of_recovery = np.sqrt(np.diag(covariance)[_WEAR:]).tolist()
         wear = Wear(
-            Level(PointEstimate(-slope, slope * of_slope, calls)),
-            Level(PointEstimate(recovery, of_recovery, calls)),
+            Level(-slope, slope * of_slope, calls),
+            Level(recovery, of_recovery, calls),
         )
     return Answering(
-        outcomes=dict(zip(names, estimates[:4], strict=True)),
-        reachable=estimates[4],
-        dead_numbers=estimates[5],
-        concentration=estimates[6],
+        **_named(layout, estimates, factors, attempts.segments, wear),
         determined=frozenset(
             name for name, is_narrow in determined.items() if is_narrow and again >= _FEW
         ),
-        hours=dict(zip(layout.hours.tolist(), factors[hour:day], strict=True)),
-        days=dict(zip(layout.days.tolist(), factors[day:attempt], strict=True)),
-        attempts=tuple(factors[attempt:segment]),
-        segments=dict(zip(attempts.segments, factors[segment:end], strict=True)),
-        wear=wear,
         no_wear=no_wear,
         spread=dict(zip(("hour", "day", "attempt", "segment"), fit.spread.tolist(), strict=True)),
         model=AnsweringModel(layout, parameters),
@@ -947,12 +926,9 @@ def _drawn(parameters: Floats, covariance: Floats, chance: np.random.Generator) 
     # A log determines how many answer and how many fail, rather than who. So these two shares are
     # drawn instead of the probability of reachable people and the share of failures; otherwise a
     # draw with more people who never answer would have fewer answers than the log.
-    slopes = np.eye(len(parameters))
-    for column in range(_MIXTURE):
-        step = np.zeros(len(parameters))
-        step[column] = 1e-5
-        slopes[:, column] = (_seen(parameters + step) - _seen(parameters - step)) / 2e-5
-    spread = slopes @ covariance @ slopes.T
+    by_parameter = np.eye(len(parameters))
+    by_parameter[:, :_MIXTURE] = slopes(_seen, parameters, _MIXTURE)
+    spread = by_parameter @ covariance @ by_parameter.T
     while True:
         drawn = chance.multivariate_normal(_seen(parameters), spread, method="eigh")
         answered, failed = 1.0 / (1.0 + np.exp(-drawn[[_CHANCE, _FAILING]]))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -131,6 +132,7 @@ class Settings:
         }  # fmt: skip
 
 
+_REPEATED = pa.dictionary(pa.int32(), pa.large_binary())
 COLUMNS: dict[str, Any] = {
     "line": pa.int64(),
     "sent_at": pa.int64(),
@@ -147,9 +149,9 @@ COLUMNS: dict[str, Any] = {
     "person": pa.int64(),
     "shown_attempts": pa.int32(),
     "shown_status": pa.int8(),
-    "setting": pa.int32(),
-    "agent": pa.int32(),
-    "shape": pa.int32(),
+    "setting": _REPEATED,
+    "agent": _REPEATED,
+    "shape": _REPEATED,
     "result": pa.int8(),
     "funnel": pa.large_string(),
     "fields": pa.large_string(),
@@ -159,40 +161,13 @@ COLUMNS: dict[str, Any] = {
 """Columns of bodies; `row` returns their values in this order.
 
 Instants are texts in rows and ms in columns; `session`, `person` and `digest` are texts in rows and
-hashes (`hashes`) in columns, since a column of texts takes several times the memory.
+hashes (`hashes`) in columns, since a column of texts takes several times the memory. `setting` is
+the JSON of `payload.campaign`, `agent` a list of id and name, and `shape` has the type of each
+value of `agentParams`: text, number, boolean, null or other. All bodies of a campaign repeat them,
+so their columns have each value once.
 """
 
-Shape = tuple[tuple[str, str], ...]
-"""Keys of `agentParams`, each with the type of its value: text, number, boolean, null, other."""
 _JSON_TYPES = {str: "text", int: "number", float: "number", bool: "boolean", type(None): "null"}
-
-
-@dataclass(slots=True)
-class Dictionary:
-    """Repeated values of bodies, each stored once: settings and agents.
-
-    `setting_texts` and `agent_texts` avoid parsing equal texts again.
-    """
-
-    settings: dict[bytes, int] = field(default_factory=dict)
-    known_settings: list[Settings] = field(default_factory=list)
-    agents: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
-    shapes: dict[Shape, int] = field(default_factory=dict)
-    setting_texts: dict[bytes, int] = field(default_factory=dict)
-    agent_texts: dict[bytes, tuple[object, object]] = field(default_factory=dict)
-    unknown_fields: Counter[str] = field(default_factory=Counter)
-
-    def taken_in(self, other: Dictionary) -> dict[str, list[int]]:
-        """Merge another dictionary; returns the codes here of its settings and agents."""
-        settings = []
-        for key, code in other.settings.items():
-            if key not in self.settings:
-                self.settings[key] = len(self.known_settings)
-                self.known_settings.append(other.known_settings[code])
-            settings.append(self.settings[key])
-        agents = [self.agents.setdefault(key, len(self.agents)) for key in other.agents]
-        shapes = [self.shapes.setdefault(key, len(self.shapes)) for key in other.shapes]
-        return {"setting": settings, "agent": agents, "shape": shapes}
 
 
 # Structs for msgspec: values may have any type, and parts that repeat in all bodies of a campaign
@@ -269,7 +244,7 @@ class _Day(Struct, rename="camel"):
 
 class _Campaign(Struct, rename="camel"):
     id: Annotated[str, Meta(min_length=1)]
-    name: Any = UNSET
+    name: Any = None
     status: Any = None
     max_attempts: _Count = None
     max_concurrent_calls: _Count = None
@@ -288,19 +263,19 @@ _STATUS_CODES = {status.value: code for code, status in enumerate(STATUSES)}
 _NOTHING: dict[str, Any] = {}
 
 
-def _decoded(text: bytes, known: Dictionary) -> tuple[_Entry, _Payload]:
+def _decoded(text: bytes, unknown: Counter[str]) -> tuple[_Entry, _Payload]:
     """Return an entry of a log and its payload."""
     try:
         entry = _ENTRY.decode(text)
     # Also entries with unknown fields end here; the slow path counts and drops them.
     except (DecodeError, RecursionError):
-        entry = _ENTRY.decode(_usual(text, known))
+        entry = _ENTRY.decode(_usual(text, unknown))
     if entry.body is not UNSET:
         payload, event = entry.body.payload, entry.body.type
     elif entry.payload is not UNSET:
         payload, event = entry.payload, entry.type
     else:
-        entry = _ENTRY.decode(_usual(text, known))
+        entry = _ENTRY.decode(_usual(text, unknown))
         assert entry.payload is not UNSET
         return entry, entry.payload
     if event != "CALL_RESULT":
@@ -308,14 +283,14 @@ def _decoded(text: bytes, known: Dictionary) -> tuple[_Entry, _Payload]:
     return entry, payload
 
 
-def _usual(text: bytes, known: Dictionary) -> bytes:
+def _usual(text: bytes, unknown: Counter[str]) -> bytes:
     """Convert an entry of another form, or with unknown fields, to the usual form."""
     try:
         entry = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise Damaged(_why_no_json(text, error)) from None
     payload = _payload_of(entry)
-    known.unknown_fields.update(payload.keys() - _PAYLOAD_KEYS)
+    unknown.update(payload.keys() - _PAYLOAD_KEYS)
     for part in ("call", "recipient", "campaign"):
         _object(payload, part)
     usual = {"payload": {key: payload[key] for key in payload.keys() & _PAYLOAD_KEYS}}
@@ -363,12 +338,12 @@ def _payload_of(entry: object) -> Mapping[str, Any]:
     return payload
 
 
-def row(line: int, text: bytes, known: Dictionary) -> tuple[Any, ...]:
-    """Parse one entry of a log into the values of `COLUMNS`.
+def row(line: int, text: bytes, unknown: Counter[str]) -> tuple[Any, ...]:
+    """Parse one entry of a log into the values of `COLUMNS`; count fields that are `unknown`.
 
     Raises Damaged, with the location and the reason.
     """
-    entry, payload = _decoded(text, known)
+    entry, payload = _decoded(text, unknown)
     call, recipient = payload.call, payload.recipient
     call_id = call.id
     if not isinstance(call_id, str) or not call_id:
@@ -376,8 +351,11 @@ def row(line: int, text: bytes, known: Dictionary) -> tuple[Any, ...]:
     status = _status_code(call.call_status)
     if status < 0:
         raise Damaged(f"payload.call.callStatus: {_shown(call.call_status)} is no status")
-    setting = _setting(payload, known)
-    agent, marks = _agent(payload, known)
+    setting, settings = campaign_of(bytes(payload.campaign))
+    if settings.name is None and isinstance(payload.campaign_name, str):
+        named = orjson.loads(setting) | {"name": payload.campaign_name}
+        setting, settings = campaign_of(orjson.dumps(named))
+    agent, marks = _agent(payload)
     if payload.is_re_analysis is True:
         marks |= Mark.RE_ANALYSIS
     if payload.record_url is not None:
@@ -386,9 +364,7 @@ def row(line: int, text: bytes, known: Dictionary) -> tuple[Any, ...]:
         marks |= Mark.HAS_TRANSCRIPT
     if call.error_message:
         marks |= Mark.HAS_ERROR_MESSAGE
-    if payload.campaign_name is not UNSET and (
-        payload.campaign_name != known.known_settings[setting].name
-    ):
+    if payload.campaign_name is not UNSET and (payload.campaign_name != settings.name):
         marks |= Mark.OTHER_CAMPAIGN_NAME
     is_removed = False
     if payload.data_expired is not UNSET:
@@ -424,7 +400,7 @@ def row(line: int, text: bytes, known: Dictionary) -> tuple[Any, ...]:
         latest,
         setting,
         agent,
-        known.shapes.setdefault(_shape(recipient.agent_params), len(known.shapes)),
+        _shape(recipient.agent_params),
         result,
         funnel,
         fields,
@@ -531,46 +507,35 @@ def _person(recipient: _Recipient, is_removed: bool) -> tuple[str | None, bytes 
         return tel, json.dumps(identity, sort_keys=True).encode(), marks
 
 
-def _shape(params: object) -> Shape:
+def _shape(params: object) -> bytes:
     if not isinstance(params, dict):
-        return ()
-    return tuple([(key, _JSON_TYPES.get(type(value), "other")) for key, value in params.items()])
+        return b"{}"
+    return orjson.dumps(
+        {key: _JSON_TYPES.get(type(value), "other") for key, value in params.items()}
+    )
 
 
-def _agent(payload: _Payload, known: Dictionary) -> tuple[int, int]:
-    """Return the agent's code, and a mark if its names differ."""
-    text = bytes(payload.agent)
-    # The raw bytes are the key: nearly all bodies repeat the agent verbatim, and need not be
-    # parsed.
-    parts = known.agent_texts.get(text)
-    if parts is None:
-        agent = orjson.loads(text)
-        if not isinstance(agent, dict):
-            agent = _NOTHING
-        parts = known.agent_texts[text] = agent.get("id"), agent.get("name", UNSET)
-    identifier, name = parts
+def _agent(payload: _Payload) -> tuple[bytes, int]:
+    """Return the agent's id and name as JSON, and a mark if its names differ."""
+    identifier, name = _agent_in(bytes(payload.agent))
     other = payload.agent_name
     if name is UNSET:
         name = None if other is UNSET else other
-    code = known.agents.setdefault((_name(identifier), _name(name)), len(known.agents))
-    return code, Mark.OTHER_AGENT_NAME if other is not UNSET and other != name else 0
+    agent = orjson.dumps([_name(identifier), _name(name)])
+    return agent, Mark.OTHER_AGENT_NAME if other is not UNSET and other != name else 0
 
 
-def _setting(payload: _Payload, known: Dictionary) -> int:
-    text = bytes(payload.campaign)
-    code = known.setting_texts.get(text)
-    if code is None:
-        settings = _settings(text, payload.campaign_name)
-        key = orjson.dumps(orjson.loads(text))
-        # Equal settings in different white space must not become two settings.
-        code = known.settings.setdefault(key, len(known.known_settings))
-        if code == len(known.known_settings):
-            known.known_settings.append(settings)
-        known.setting_texts[text] = code
-    return code
+# Cached by the raw bytes: nearly all bodies repeat agent and campaign verbatim, so that these parts
+# need not be parsed.
+@lru_cache(4096)
+def _agent_in(text: bytes) -> tuple[Any, Any]:
+    agent = orjson.loads(text)
+    return (agent.get("id"), agent.get("name", UNSET)) if isinstance(agent, dict) else (None, UNSET)
 
 
-def _settings(text: bytes, campaign_name: object) -> Settings:
+@lru_cache(4096)
+def campaign_of(text: bytes) -> tuple[bytes, Settings]:
+    """Return the JSON of a campaign without white space, and its settings. Raises Damaged."""
     try:
         found = _CAMPAIGN.decode(text)
         days = found.schedule_date_time_window
@@ -579,10 +544,9 @@ def _settings(text: bytes, campaign_name: object) -> Settings:
             for day in days or ()
             for span in day.time
         ]
-        name = campaign_name if found.name is UNSET else found.name
-        return Settings(
+        return orjson.dumps(orjson.loads(text)), Settings(
             id=found.id,
-            name=_name(name),
+            name=_name(found.name),
             status=_name(found.status),
             max_attempts=found.max_attempts,
             max_concurrent_calls=found.max_concurrent_calls,

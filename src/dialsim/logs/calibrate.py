@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 import numpy as np
 import orjson
 import pandas as pd
-import yaml
 from numpy.typing import NDArray
 
 from dialsim.engine.rules import week_position
@@ -41,7 +40,7 @@ from dialsim.logs.answering import (
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.durations import FittedDurations, fitted
 from dialsim.logs.findings import milliseconds, outcomes_of, people_of
-from dialsim.logs.hold_times import HoldTimes, assumed_holds, hold_times
+from dialsim.logs.hold_times import ENDS, HoldTimes, assumed_holds, hold_times
 from dialsim.logs.log import Campaign, Log
 from dialsim.logs.misfit import OutageDay, date_name, dates_of, misfits, outages
 from dialsim.results.summary_text import FigureTable, fragment
@@ -230,9 +229,10 @@ class Calibration:
         if not changes:
             listed = ", ".join(self.behaviours)
             raise DialsimError(f"no {self.by} of the scenario has a behaviour; there are {listed}")
+        from dialsim.logs.behaviour_text import behaviours_of
+
         kept = document_of(scenario).get("behaviours") or {}
-        estimated = yaml.safe_load(self.to_yaml())["behaviours"]
-        return scenario.with_({"behaviours": kept | estimated, **changes})
+        return scenario.with_({"behaviours": kept | behaviours_of(self), **changes})
 
     def forecast(
         self,
@@ -267,7 +267,7 @@ class Calibration:
         unit, count (calls or people it rests on), and whether the log determines it.
         """
         rows = [
-            (name, *row) for name, found in self.behaviours.items() for row in _estimates(found)
+            (name, *row) for name, found in self.behaviours.items() for row in estimates_of(found)
         ]
         columns = ["behaviour", "key", "value", "low", "high", "unit", "count", "sure"]
         return pd.DataFrame(rows, columns=columns)
@@ -300,70 +300,50 @@ class Calibration:
         return fragment(f"Behaviour from {self.source}", self._notes, tables)
 
 
-def _estimates(
+def estimates_of(
     found: Calibrated,
 ) -> Iterator[tuple[str, float, float, float, str, int, bool]]:
     """Yield key, value, low, high, unit, count, and whether the log determines the value."""
-    who = found.answering
-    shares = {f"outcomes.{end}": one for end, one in who.outcomes.items()}
-    shares |= {f"rates.{rate}": one for rate, one in found.rates.items()}
-    people = {"reachable": who.reachable, "deadNumbers": who.dead_numbers}
-    shares |= {f"people.{key}": one for key, one in people.items()}
-    units = dict.fromkeys(shares, "share")
-    estimates = {**shares, "people.concentration": who.concentration}
-    if found.talk_time is not None:
-        for key, one in found.talk_time.estimates.items():
-            estimates[f"talkTime.{key}"], units[f"talkTime.{key}"] = one, "ms"
-    for key, one in estimates.items():
-        group, _, name = key.partition(".")
-        is_sure = group != "people" or name in who.determined
-        yield key, one.value, one.low, one.high, units.get(key, ""), one.count, is_sure
+    who, talk, holds = found.answering, found.talk_time, found.holds
+    groups: list[tuple[str, Mapping[str, PointEstimate], str]] = [
+        ("outcomes", who.outcomes, "share"),
+        ("rates", found.rates, "share"),
+        ("people", {"reachable": who.reachable, "deadNumbers": who.dead_numbers}, "share"),
+        ("people", {"concentration": who.concentration}, ""),
+    ]
+    if talk is not None:
+        groups.append(("talkTime", talk.estimates, "ms"))
+    if holds is not None:
+        ends = {end: holds.estimate(outcome) for outcome, end in enumerate(ENDS)}
+        groups.append(("ringTime", ends, "ms"))
+    if who.wear is not None:
+        per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor
+        groups.append(("answeredOdds.byCallerIdUse", {"per1000": per1000}, ""))
+        groups.append(("answeredOdds.byCallerIdUse", {"recovery": recovery}, "ms"))
+    for group, estimates, unit in groups:
+        for name, one in estimates.items():
+            is_sure = group != "people" or name in who.determined
+            yield f"{group}.{name}", one.value, one.low, one.high, unit, one.count, is_sure
     factors: dict[str, Mapping[Any, Level]] = {
         "byHour": who.hours, "byDay": who.days, "bySegment": who.segments,
         "byAttempt": dict(enumerate(who.attempts, 1)),
     }  # fmt: skip
     for group, levels in factors.items():
         for name, level in levels.items():
-            ends = np.exp([level.effect.value, level.effect.low, level.effect.high]).tolist()
-            yield f"answeredOdds.{group}.{name}", *ends, "factor", level.effect.count, True
+            value, low, high = np.exp([level.value, level.low, level.high]).tolist()
+            yield f"answeredOdds.{group}.{name}", value, low, high, "factor", level.count, True
 
 
-def levels_of(who: Answering) -> dict[str, tuple[dict[str, Level], str]]:
-    """Return factors on the odds of an answer by group, with the words for the group."""
+Group = Literal["hour", "day", "segment"]
+
+
+def levels_of(who: Answering) -> dict[Group, dict[str, Level]]:
+    """Return factors on the odds of an answer by group."""
     return {
-        "hour": ({str(hour): level for hour, level in who.hours.items()}, "by hour"),
-        "day": ({WEEKDAYS[day - 1]: level for day, level in who.weekdays.items()}, "by day"),
-        "segment": (dict(who.segments), "by segment"),
+        "hour": {str(hour): level for hour, level in who.hours.items()},
+        "day": {WEEKDAYS[day - 1]: level for day, level in who.weekdays.items()},
+        "segment": dict(who.segments),
     }
-
-
-def draw_factors(levels: Mapping[str, Level], title: str, ax: Axes) -> Axes:
-    """Plot factors on the odds of an answer, with their intervals."""
-    from dialsim.results.plots.drawing import BLUE, GRID, dress
-
-    at = np.arange(len(levels))
-    effects = [level.effect for level in levels.values()]
-    values = np.exp([effect.value for effect in effects])
-    ends = np.exp([[effect.low, effect.high] for effect in effects]).T
-    ax.axhline(1.0, color=GRID, linewidth=1.0)
-    ax.errorbar(at, values, yerr=np.abs(ends - values), fmt="o", color=BLUE, markersize=4)
-    ax.set_xticks(at, list(levels))
-    ax.set_ylim(bottom=0.0)
-    return dress(ax, f"Odds of an answer {title}", "", "factor")
-
-
-def draw_times(measured: FittedDurations, ax: Axes) -> Axes:
-    """Plot the quantiles of talk times, measured and fitted."""
-    from dialsim.results.plots.drawing import BLACK, ORANGE, dress, share_axis
-
-    parts = (np.arange(100) + 0.5) / 100.0
-    ax.plot(np.quantile(measured.measured, parts) / 1000.0, parts, color=BLACK, label="measured")
-    ax.plot(
-        measured.quantiles / 1000.0, parts, color=ORANGE, label=measured.distribution.dist,
-        linestyle="--",
-    )  # fmt: skip
-    share_axis(ax)
-    return dress(ax, "Talk times", "seconds", "calls that are as short")
 
 
 class CalibrationPlots:
@@ -377,27 +357,40 @@ class CalibrationPlots:
 
     def factors(
         self,
-        by: Literal["hour", "day", "segment"] = "hour",
+        by: Group = "hour",
         behaviour: str | None = None,
         *,
         ax: Axes | None = None,
     ) -> Axes:
         """Plot the factors on the odds of an answer, with 95 % intervals."""
-        from dialsim.results.plots.drawing import canvas
+        from dialsim.results.plots.drawing import BLUE, GRID, canvas, dress
 
         known = levels_of(self._of(behaviour).answering)
         if by not in known:
             raise DialsimError(f"by must be {' or '.join(known)}, not {kind_of(by)}")
-        return draw_factors(*known[by], canvas(ax))
+        ax, levels = canvas(ax), known[by]
+        at = np.arange(len(levels))
+        values = np.exp([level.value for level in levels.values()])
+        ends = np.exp([[level.low, level.high] for level in levels.values()]).T
+        ax.axhline(1.0, color=GRID, linewidth=1.0)
+        ax.errorbar(at, values, yerr=np.abs(ends - values), fmt="o", color=BLUE, markersize=4)
+        ax.set_xticks(at, list(levels))
+        ax.set_ylim(bottom=0.0)
+        return dress(ax, f"Odds of an answer by {by}", "", "factor")
 
     def talk_times(self, behaviour: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot the quantiles of talk times, measured and fitted."""
-        from dialsim.results.plots.drawing import canvas
+        from dialsim.results.plots.drawing import BLACK, ORANGE, canvas, dress, share_axis
 
-        measured = self._of(behaviour).talk_time
-        if measured is None:
+        found = self._of(behaviour).talk_time
+        if found is None:
             raise DialsimError("the log shows no talk times")
-        return draw_times(measured, canvas(ax))
+        ax, parts = canvas(ax), (np.arange(100) + 0.5) / 100.0
+        seconds = np.quantile(found.measured, parts) / 1000.0, found.quantiles / 1000.0
+        ax.plot(seconds[0], parts, color=BLACK, label="measured")
+        ax.plot(seconds[1], parts, "--", color=ORANGE, label=found.distribution.dist)
+        share_axis(ax)
+        return dress(ax, "Talk times", "seconds", "calls that are as short")
 
     def _of(self, behaviour: str | None) -> Calibrated:
         name = next(iter(self._behaviours)) if behaviour is None else behaviour

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations, weibull_shape
-from dialsim.logs.answering import PointEstimate
+from dialsim.logs.answering import PointEstimate, slopes
 from dialsim.scenario.distribution import Distribution, distribution
 from dialsim.scenario.units import format_duration, parse_duration
 
@@ -57,7 +57,7 @@ class FittedDurations:
         values = self.written.get("values")
         # An empirical distribution has no parameters; its mean is drawn, and all values scaled with
         # it.
-        if isinstance(values, list):
+        if isinstance(values, tuple):
             mean = float(self.measured.mean())
             error = float(self.measured.std()) / sqrt(len(self.measured)) / mean if mean else 0.0
             factor = exp(chance.normal(0.0, error))
@@ -265,13 +265,8 @@ def _fit(family: _Family, values: Floats, low: float | None, high: float | None)
             return None
         covariance = _covariance(loss, best.x)
     shown = family.shown(best.x)
-    slopes = np.zeros((len(shown), len(best.x)))
-    for column in range(len(best.x)):
-        step = np.zeros(len(best.x))
-        step[column] = 1e-5
-        ends = [np.array([*family.shown(best.x + sign * step).values()]) for sign in (1, -1)]
-        slopes[:, column] = (ends[0] - ends[1]) / 2e-5
-    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, covariance, slopes), 0.0))
+    by = slopes(lambda at: np.array([*family.shown(at).values()]), best.x, len(best.x))
+    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", by, covariance, by), 0.0))
     if family.name not in {"triangular", "exponential"} and shown["sd"] > 100 * shown["mean"]:
         return None
     estimates = {
@@ -299,11 +294,13 @@ def _covariance(loss: Callable[[Floats], float], at: Floats) -> Floats:
     return covariance
 
 
-def _empirical(values: Floats) -> dict[str, object]:
+def _empirical(measured: Floats) -> dict[str, object]:
     """Return the empirical distribution: few durations unchanged, of many the middles of equal
     parts.
     """
-    listed: Sequence[float] = values.tolist()
-    if len(values) >= ENOUGH:
-        listed = np.quantile(values, (np.arange(_LISTED) + 0.5) / _LISTED).tolist()
-    return {"dist": "empirical", "values": [format_duration(round(value)) for value in listed]}
+    listed: Sequence[float] = measured.tolist()
+    if len(measured) >= ENOUGH:
+        listed = np.quantile(measured, (np.arange(_LISTED) + 0.5) / _LISTED).tolist()
+    # A tuple: YAML gets it on few lines
+    values = tuple(format_duration(round(value)) for value in listed)
+    return {"dist": "empirical", "values": values}

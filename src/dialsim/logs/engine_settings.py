@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import product
 from math import ceil
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from dialsim.engine.rules import ENDINGS, dial_gap
 from dialsim.interface.instants import format_instant, short_text
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.record import NO_ENDING, CallTimes, Integers, RecordedCalls
-from dialsim.logs.replay import expected_hold_time, hold_times, pairs
+from dialsim.logs.replay import dials, expected_hold_time, hold_times, pairs
 from dialsim.scenario.service import LONGEST_RELEASE_INTERVAL, EngineSettings, Sharing
 from dialsim.scenario.units import format_duration
 
@@ -124,8 +124,7 @@ class EngineEstimate:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
+class _Choice(NamedTuple):
     """Settings as the search varies them: durations in ms, `gap` between dials (0: no limit)."""
 
     order: str
@@ -143,7 +142,7 @@ class _Choice:
         )  # fmt: skip
 
     def but(self, **values: Any) -> _Choice:
-        return _Choice(**{name: values.get(name, getattr(self, name)) for name in _NAMES})
+        return self._replace(**values)
 
 
 _NAMES = {
@@ -795,7 +794,9 @@ def line_changes(record: RecordedCalls) -> list[LineChange]:
 def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
     calls, owner = record.calls, record.scenario.organizations[position]
     places = [index for index, one in enumerate(record.blocks) if one.organization == position]
-    begins = _dials(record)
+    # Estimated by the scenario's setup and ring times if unknown
+    by_ending = {ending: expected_hold_time(record, ending) for ending in range(len(ENDINGS))}
+    begins = dials(record, by_ending)
     rows = np.flatnonzero(
         np.isin(calls.campaign, places) & (begins != NO_INSTANT) & (calls.ended != NO_INSTANT)
     )
@@ -823,13 +824,3 @@ def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
             counts = np.round(means * usual).astype(int).tolist()
             return LineChange(starts[index], owner.name, *counts)
     return None
-
-
-def _dials(record: RecordedCalls) -> Integers:
-    """Return the instants of dials, estimated by the scenario's setup and ring times if unknown."""
-    if record.has_dials:
-        return record.calls.dialled
-    calls = record.calls
-    held = np.array([expected_hold_time(record, ending).typical for ending in range(len(ENDINGS))])
-    known = (calls.ending != NO_ENDING) & (calls.over != NO_INSTANT)
-    return np.where(known, calls.over - held[calls.ending], NO_INSTANT)

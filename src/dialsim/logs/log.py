@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -29,10 +30,9 @@ from dialsim.logs.bodies import (
     OUTCOMES,
     RESULTS,
     Damaged,
-    Dictionary,
     Mark,
     Settings,
-    Shape,
+    campaign_of,
     hashes,
     instants,
     row,
@@ -113,7 +113,7 @@ class Log:
     campaigns: tuple[Campaign, ...]
     settings: tuple[Settings, ...]
     agents: tuple[tuple[str | None, str | None], ...] = ()
-    shapes: tuple[Shape, ...] = ()
+    shapes: tuple[tuple[tuple[str, str], ...], ...] = ()
     damages: tuple[Damage, ...] = ()
     damaged: int = 0
     unknown_fields: Counter[str] = field(default_factory=Counter)
@@ -189,11 +189,11 @@ def _read(source: Source) -> Log:
 
 
 class _Part(NamedTuple):
-    """Parsed chunk of entries; its codes of settings and agents refer to its own `known`."""
+    """Parsed chunk of entries."""
 
     columns: list[pa.Array]
     """Arrays, not a RecordBatch: columns of a batch from another process can't be freed singly."""
-    known: Dictionary
+    unknown_fields: Counter[str]
     damages: list[Damage]
     lines: int
     """Lines before the next chunk begins; 0 if the entries carry their own numbers."""
@@ -216,7 +216,7 @@ def _part(chunk: Chunk) -> _Part:
     """Parse a chunk of entries, in any process."""
     rows: list[tuple[Any, ...]] = []
     damages: list[Damage] = []
-    known = Dictionary()
+    unknown: Counter[str] = Counter()
     entries, lines = chunk.read() if isinstance(chunk, LineRange) else (chunk, 0)
     for line, entry in entries:
         try:
@@ -224,7 +224,7 @@ def _part(chunk: Chunk) -> _Part:
                 raise entry
             # A RecursionError comes from JSON nested thousands of levels deep, an input like any
             # other.
-            rows.append(row(line, entry, known))
+            rows.append(row(line, entry, unknown))
         except (Damaged, RecursionError) as error:
             damages.append(Damage(line, str(error)))
     # Not strict: without rows there are no columns at all.
@@ -243,7 +243,7 @@ def _part(chunk: Chunk) -> _Part:
         kept = np.ones(len(rows), dtype=bool)
         kept[[*wrong]] = False
         batch = batch.filter(pa.array(kept))
-    return _Part(batch.columns, known, damages, lines)
+    return _Part(batch.columns, unknown, damages, lines)
 
 
 def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
@@ -283,7 +283,7 @@ _HASHED = ("session", "person", "digest")
 
 def _log_of(chunks: Iterator[Chunk], source: str, form: str) -> Log:
     """Return the log of bodies, collected chunk by chunk in compact columns."""
-    known, damages, damaged, before = Dictionary(), list[Damage](), 0, 0
+    unknown, damages, damaged, before = Counter[str](), list[Damage](), 0, 0
     pieces: dict[str, list[pa.Array]] = {name: [] for name in COLUMNS}
     for count, part in enumerate(_parts(chunks), 1):
         damaged += len(part.damages)
@@ -291,17 +291,9 @@ def _log_of(chunks: Iterator[Chunk], source: str, form: str) -> Log:
             Damage(before + line, reason)
             for line, reason in part.damages[: KEPT_DAMAGES - len(damages)]
         ]
-        # Each chunk numbers its settings and agents from 0; here they are renumbered.
-        known.unknown_fields.update(part.known.unknown_fields)
-        codes = known.taken_in(part.known)
-        for name, own in zip(COLUMNS, part.columns, strict=True):
-            if name == "line":
-                column = compute.add(own, before)
-            elif name in codes:
-                column = pa.array(codes[name], pa.int32()).take(own)
-            else:
-                column = own
-            pieces[name].append(column)
+        unknown.update(part.unknown_fields)
+        for name, column in zip(COLUMNS, part.columns, strict=True):
+            pieces[name].append(compute.add(column, before) if name == "line" else column)
             if count % TOGETHER == 0:
                 together = pa.concat_arrays(pieces[name][-TOGETHER:], _memory())
                 pieces[name][-TOGETHER:] = [together]
@@ -318,13 +310,15 @@ def _log_of(chunks: Iterator[Chunk], source: str, form: str) -> Log:
             columns[name] = column.to_numpy()
     columns["call"] = columns.pop("call_id")
     bodies = pd.DataFrame(columns, copy=False)
-    settings, agents = tuple(known.known_settings), tuple(known.agents)
+    settings = tuple(campaign_of(text)[1] for text in texts["setting"].to_pylist())
+    agents = tuple((*orjson.loads(text),) for text in texts["agent"].to_pylist())
+    shapes = tuple((*orjson.loads(text).items(),) for text in texts["shape"].to_pylist())
     campaigns, bodies["campaign"] = _campaigns(bodies, settings, agents)
     bodies["repeats"] = _repeats(bodies)
     return Log(
         source=source, form=form, calls=_calls(bodies, texts), bodies=bodies, campaigns=campaigns,
-        settings=settings, agents=agents, shapes=tuple(known.shapes),
-        damages=tuple(sorted(damages)), damaged=damaged, unknown_fields=known.unknown_fields,
+        settings=settings, agents=agents, shapes=shapes,
+        damages=tuple(sorted(damages)), damaged=damaged, unknown_fields=unknown,
     )  # fmt: skip
 
 
@@ -335,15 +329,18 @@ def _memory() -> pa.MemoryPool:
 
 def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
     """Encode a column of texts: codes, -1 for null, and the distinct texts."""
-    encoded = compute.dictionary_encode(column, memory_pool=_memory()).combine_chunks()
-    # A column without chunks stays chunked
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = pa.array([], pa.dictionary(pa.int32(), column.type))
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return codes.astype(np.int32, copy=False), encoded.dictionary
+    if not column.num_chunks:
+        return np.empty(0, np.int32), pa.array([], pa.large_string())
+    if pa.types.is_dictionary(column.type):
+        encoded = column.unify_dictionaries()
+    else:
+        encoded = compute.dictionary_encode(column, memory_pool=_memory())
+    whole = encoded.combine_chunks()
+    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes.astype(np.int32, copy=False), whole.dictionary
 
 
-_TEXTS = ("call_id", "tel", "funnel", "fields")
+_TEXTS = ("call_id", "tel", "setting", "agent", "shape", "funnel", "fields")
 
 
 def _campaigns(

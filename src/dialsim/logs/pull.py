@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from dialsim.errors import DialsimError, ServiceError, ValidationFailed
 from dialsim.interface.instants import format_instant, minute_text
@@ -29,7 +29,6 @@ from dialsim.logs.pulled import (
     Answered,
     LoggedCampaign,
     Pulled,
-    PulledAgent,
     PulledCampaign,
     PulledRecipient,
     numbers_of_several,
@@ -56,9 +55,6 @@ class _Page(Answered):
     recipients: list[PulledRecipient]
 
 
-_AGENTS = TypeAdapter(list[PulledAgent])
-
-
 def read_schedule_file(file: Path) -> ScheduleRequest:
     """Read the body of a schedule request from a JSON file. Raises ServiceError."""
     try:
@@ -80,7 +76,6 @@ def pull(
     *,
     schedules: Sequence[ScheduleRequest] = (),
     lines: int | None = None,
-    agent: str | None = None,
     now: int | None = None,
     log: Log | None = None,
     calibrated: bool = True,
@@ -90,10 +85,10 @@ def pull(
     """Read campaigns by their ids and write them as a scenario to the folder `out`.
 
     `schedules` are the requests that started them: none, one for all, or one each. `lines` is
-    maxConcurrentCalls, `agent` the name or id of the calling agent, `now` the instant of the data
-    (ms), by default that of the service's clock. A `log` of the campaigns' webhooks supplies names,
-    schedules, lines and agents that are missing elsewhere, and when calls ended; if `calibrated`,
-    the scenario gets the behaviour estimated from all its calls (`calibrate`).
+    maxConcurrentCalls, `now` the instant of the data (ms), by default that of the service's clock.
+    A `log` of the campaigns' webhooks supplies names, schedules and lines that are missing
+    elsewhere, and when calls ended; if `calibrated`, the scenario gets the behaviour estimated from
+    all its calls (`calibrate`).
 
     The folder is written completely or, if an error is raised, not touched. Raises ServiceError,
     OutputError, ScenarioError.
@@ -106,7 +101,6 @@ def pull(
         )
     check_place(out, force)
     pages = _Pages(client, out)
-    agents = _agents(client)
     found = []
     for number, identifier in enumerate(identifiers, 1):
         name = "people.csv" if len(identifiers) == 1 else f"people-{number}.csv"
@@ -117,9 +111,6 @@ def pull(
             campaign.schedule = schedules[number % len(schedules)]
         else:
             campaign.schedule = logged.schedule if logged else None
-        # A log may show an agent's id or only its name.
-        known = [part for part in agents if logged and logged.agent in (part.id, part.name)]
-        campaign.agent = _choose_agent(agents if agent else known or agents, agent, campaign)
     at, notes = _instant(pages.at, found, now)
     pulled = Pulled(out, at, found, notes)
     behaviours = _behaviours(log, pulled, lines) if log is not None and calibrated else None
@@ -259,44 +250,13 @@ def _checked_page(data: object, source: str) -> _Page:
     try:
         return _Page.model_validate(data)
     except ValidationError as error:
-        raise _not_as_specified(source, error) from None
-
-
-def _not_as_specified(source: str, error: ValidationError) -> ServiceError:
-    """Return the first fault by its path, without the value, which may be personal data."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    path = ".".join(map(str, first["loc"]))
-    return ServiceError(
-        f"{source}: data.{path} is not as the interface has it: {first['msg']}; is this the "
-        "service?"
-    )
-
-
-def _agents(client: ServiceClient) -> list[PulledAgent]:
-    path = "/api/agent/list"
-    try:
-        return _AGENTS.validate_python(client.get(path).data)
-    except ValidationError as error:
-        raise _not_as_specified(client.url + path, error) from None
-
-
-def _choose_agent(
-    agents: Sequence[PulledAgent], named: str | None, campaign: PulledCampaign
-) -> PulledAgent | None:
-    """Return the agent that calls: the one named, or the only one that fits the recipients'
-    values.
-    """
-    if named is not None:
-        for agent in agents:
-            if named in (agent.id, agent.name):
-                return agent
-        known = ", ".join(agent.name for agent in agents) or "none"
-        raise ServiceError(f'no agent "{named}"; the organization has: {known}')
-    carried = {name for person in campaign.recipients for name in person.agent_params}
-    fitting = [agent for agent in agents if carried == set(agent.params_schema or {})]
-    if len(agents) == 1:
-        return agents[0]
-    return fitting[0] if len(fitting) == 1 else None
+        # Without the value, which may be personal data
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        path = ".".join(map(str, first["loc"]))
+        raise ServiceError(
+            f"{source}: data.{path} is not as the interface has it: {first['msg']}; is this the "
+            "service?"
+        ) from None
 
 
 def _instant(

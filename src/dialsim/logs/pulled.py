@@ -22,7 +22,6 @@ from pydantic.alias_generators import to_camel
 from dialsim import __version__
 from dialsim.errors import ValidationFailed
 from dialsim.experiments.variants import DRAWS
-from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.instants import (
     day_number,
     format_instant,
@@ -33,7 +32,7 @@ from dialsim.interface.instants import (
 )
 from dialsim.interface.schedule import DEFAULT_RETRY_INTERVAL, ScheduleRequest, read_schedule
 from dialsim.interface.status import CallStatus
-from dialsim.logs.behaviour_text import draws_text
+from dialsim.logs.behaviour_text import Noted, draws_text, yaml_lines
 from dialsim.logs.calibrate import Calibration
 from dialsim.results.folder import MANIFEST, SOURCE, replacing
 from dialsim.scenario.campaign import REACHED
@@ -101,14 +100,6 @@ class PulledRecipient(Answered):
         return min(max(latest, schedule.start_date_time), now)
 
 
-class PulledAgent(Answered):
-    """An agent of the organization (interface, section 2.2)."""
-
-    id: str
-    name: str
-    params_schema: dict[str, ParamSchema] | None = None
-
-
 class LoggedDial(NamedTuple):
     """Last attempt to call a person in a log: its number, its end (ms) and the caller ID."""
 
@@ -157,7 +148,7 @@ class LoggedCampaign:
         numbers = sorted({dial.caller_id for dial in dials.values() if dial.caller_id})
         return cls(
             name=log.campaigns[index].name,
-            agent=log.campaigns[index].agent_id or log.campaigns[index].agent,
+            agent=log.campaigns[index].agent,
             lines=settings.max_concurrent_calls if settings else None,
             schedule=_schedule_of(settings, numbers) if settings else None,
             dials=dials,
@@ -188,13 +179,17 @@ class PulledCampaign:
     recipients: list[PulledRecipient]
     file: str
     schedule: ScheduleRequest | None = None
-    agent: PulledAgent | None = None
     logged: LoggedCampaign | None = None
 
     @property
     def name(self) -> str:
         """Name for the scenario, from the log if it has one: the interface does not show it."""
         return (self.logged and self.logged.name) or f"Campaign {self.id[:8]}"
+
+    @property
+    def agent_name(self) -> str:
+        """Name of the agent for the scenario, from the log if it has one."""
+        return (self.logged and self.logged.agent) or "Agent"
 
     def last_dial(self, person: PulledRecipient) -> LoggedDial | None:
         """Return a person's last attempt if the log has it."""
@@ -258,7 +253,7 @@ def write_pulled(
             schedule = campaign.schedule or _guessed(campaign, pulled)
             without = () if behaviours is None else behaviours.without
             _write_people(draft / campaign.file, campaign, schedule, pulled, without)
-            blocks.append(_campaign_text(campaign, schedule))
+            blocks.append(_campaign(campaign, schedule))
         text = _scenario_text(pulled, url, lines, behaviours, blocks)
         (draft / SOURCE).write_text(text, encoding="utf-8")
         said = {
@@ -354,7 +349,7 @@ def _scenario_text(
     url: str,
     lines: int | None,
     behaviours: Calibration | None,
-    campaigns: Sequence[str],
+    campaigns: Sequence[Mapping[str, Any]],
 ) -> str:
     logged = [part.logged.lines for part in pulled.campaigns if part.logged and part.logged.lines]
     if lines is None and logged:
@@ -368,35 +363,42 @@ def _scenario_text(
             "is a guess, which moves the finish more than anything else. Give --lines N, or change "
             "maxConcurrentCalls in scenario.yaml."
         )
-    numbers = list(
-        dict.fromkeys(
-            n for c in pulled.campaigns for n in (c.schedule and c.schedule.caller_ids) or ()
-        )
-    )
-    agents = "\n".join(
-        f"      - {_agent_text(name, [c for c in pulled.campaigns if _agent_name(c) == name])}"
-        for name in dict.fromkeys(map(_agent_name, pulled.campaigns))
-    )
-    caller_ids = f"    callerIds: {_json(numbers)}\n" if numbers else ""
+    numbers = [
+        number
+        for part in pulled.campaigns
+        for number in (part.schedule and part.schedule.caller_ids) or ()
+    ]
+    agents = dict.fromkeys(part.agent_name for part in pulled.campaigns)
+    start = Noted(format_instant(pulled.at), "the instant of the data: a forecast begins here")
+    document: dict[str, Any] = {
+        "version": 1,
+        "name": " and ".join(part.name for part in pulled.campaigns),
+        "clock": {"start": start},
+    }
+    if ahead := people_ahead(
+        [p.call_attempt for p in part.recipients] for part in pulled.campaigns
+    ):
+        note = f"{ahead:,} people were called again while others were never called (Q3)"
+        document["engine"] = {"order": Noted("retriesFirst", note)}
+    organization = {
+        "name": "Pulled",
+        "maxConcurrentCalls": Noted(lines, guess),
+        **({"callerIds": [*dict.fromkeys(numbers)]} if numbers else {}),
+        "agents": [{"name": name} for name in agents],
+        "campaigns": [*campaigns],
+    }
     taken = "the log shows it" if behaviours else "the built-in default behaviour is taken"
-    behaviour = behaviours.to_yaml() if behaviours else ""
-    return f"""\
-# Read from {url} by dialsim pull; the data are of {minute_text(pulled.at)} Thai time.
-# The interface does not tell: how many calls may be under way at once, the caller IDs of calls
-# made, how people behave ({taken}), and when calls ended whose
-# retries wait already (the latest possible instant is in the list of people). Calls under way are
-# made again.
-version: 1
-name: {_json(" and ".join(part.name for part in pulled.campaigns))}
-clock:
-  start: {format_instant(pulled.at)} # the instant of the data: a forecast begins here
-{_engine_text(pulled)}{behaviour}organizations:
-  - name: Pulled
-    maxConcurrentCalls: {lines} # {guess}
-{caller_ids}    agents:
-{agents}
-    campaigns:
-{"".join(campaigns)}"""
+    parts = [
+        f"# Read from {url} by dialsim pull; the data are of {minute_text(pulled.at)} Thai time.",
+        "# The interface does not tell: how many calls may be under way at once, the caller IDs of",
+        f"# calls made, how people behave ({taken}), and when",
+        "# calls ended whose retries wait already (the list of people has the latest possible",
+        "# instant). Calls under way are made again.",
+        *yaml_lines(document),
+        *([behaviours.to_yaml().rstrip()] if behaviours else []),
+        *yaml_lines({"organizations": [organization]}),
+    ]
+    return "\n".join(parts) + "\n"
 
 
 _RETRIES_FIRST = 0.02
@@ -415,61 +417,15 @@ def people_ahead(attempts: Iterable[Iterable[int]]) -> int:
     return ahead if ahead > _RETRIES_FIRST * called else 0
 
 
-def _engine_text(pulled: Pulled) -> str:
-    """Return the engine block: an order other than the default, where calls made show it (Q3)."""
-    ahead = people_ahead([p.call_attempt for p in part.recipients] for part in pulled.campaigns)
-    if not ahead:
-        return ""
-    return f"""\
-engine:
-  # {ahead:,} people were called again while others were never called: retries come first (Q3).
-  order: retriesFirst
-"""
-
-
-def _agent_name(campaign: PulledCampaign) -> str:
-    return campaign.agent.name if campaign.agent else "Agent"
-
-
-def _agent_text(name: str, campaigns: Sequence[PulledCampaign]) -> str:
-    agent = campaigns[0].agent
-    if agent is None:
-        return f"{{name: {_json(name)}}} # which agent calls is not told (--agent NAME)"
-    people = [person for campaign in campaigns for person in campaign.recipients]
-    schema = _fitting(agent.params_schema or {}, people)
-    shown = {"name": name, "id": agent.id} | ({"paramsSchema": schema} if schema else {})
-    return _json(shown)
-
-
-def _fitting(
-    schema: Mapping[str, ParamSchema], people: Sequence[PulledRecipient]
-) -> dict[str, Any]:
-    """Return the schema entries that all people satisfy; people with masked data are not
-    checked.
-    """
-    faulty = {fault.path[0] for p in people for fault in check_agent_params(schema, p.agent_params)}
-    return {
-        name: entry.model_dump(mode="json", by_alias=True, exclude_none=True)
-        for name, entry in schema.items()
-        if name not in faulty
-    }
-
-
-def _campaign_text(campaign: PulledCampaign, schedule: ScheduleRequest) -> str:
+def _campaign(campaign: PulledCampaign, schedule: ScheduleRequest) -> Mapping[str, Any]:
     body = schedule.model_dump(mode="json", by_alias=True, exclude_none=True)
-    shown = [f"          {name}: {_json(body[name])}\n" for name in CARRIED_OVER if name in body]
     source = "as it was requested" if campaign.schedule else "a guess: the service does not tell it"
     if campaign.schedule and campaign.logged and campaign.schedule is campaign.logged.schedule:
         source = "as the log shows it"
-    return f"""\
-      - name: {_json(campaign.name)}
-        id: {campaign.id}
-        agent: {_json(_agent_name(campaign))}
-        recipients: {{file: {campaign.file}}}
-        schedule: # {source}
-{"".join(shown)}"""
-
-
-def _json(value: object) -> str:
-    """Return a value as JSON, which is also YAML."""
-    return json.dumps(value, ensure_ascii=False)
+    return {
+        "name": campaign.name,
+        "id": campaign.id,
+        "agent": campaign.agent_name,
+        "recipients": {"file": campaign.file},
+        "schedule": Noted({name: body[name] for name in CARRIED_OVER if name in body}, source),
+    }

@@ -42,7 +42,8 @@ MOST_UNKNOWN = 0.01
 _UNKNOWN_RING_MS, _UNKNOWN_TALK_MS = 20_000, 60_000
 """Times of calls that the log lacks, if it has no similar ones to take them from."""
 _RECIPIENT_BITS, _ATTEMPT_BITS, _LOST_BITS = 24, 10, 13
-_BITS_OF_CALL = _ATTEMPT_BITS + _LOST_BITS
+BITS_OF_CALL = _ATTEMPT_BITS + _LOST_BITS
+"""Bits of a key below those of campaign and recipient."""
 _NEEDED = {"created_at", "queued_at", "initiated_at", "status", "ended_at"}
 """Columns of a table of calls from which dials are compared to the ms."""
 _WEBHOOK_MS = 120_000
@@ -283,7 +284,7 @@ class RecordedCalls:
         """
         if self.has_dials:
             return self.until
-        latest = self.calls.only(np.diff(self.calls.key >> _BITS_OF_CALL, append=-1) != 0)
+        latest = self.calls.only(np.diff(self.calls.key >> BITS_OF_CALL, append=-1) != 0)
         most = [0 if one.schedule is None else one.schedule.max_attempts for one in self.blocks]
         done = (latest.ending == ANSWERED) | (latest.attempt >= np.array(most)[latest.campaign])
         done &= latest.ending != NO_ENDING

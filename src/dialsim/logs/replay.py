@@ -20,7 +20,14 @@ from dialsim.errors import ReplayError
 from dialsim.interface.instants import format_instant
 from dialsim.interface.phrases import brief_text, checked
 from dialsim.logs.bodies import NO_INSTANT
-from dialsim.logs.record import NO_ENDING, CallTimes, Integers, Mask, RecordedCalls
+from dialsim.logs.record import (
+    BITS_OF_CALL,
+    NO_ENDING,
+    CallTimes,
+    Integers,
+    Mask,
+    RecordedCalls,
+)
 from dialsim.scenario.service import EngineSettings
 from dialsim.scenario.units import format_duration
 
@@ -57,7 +64,7 @@ class HoldTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Mismatch:
+class FirstMismatch:
     """The first difference: call, event, instants (ms; None: it does not happen) and rule."""
 
     at: int
@@ -96,7 +103,7 @@ class Replayed:
     missing: int
     extra: int
     unseen: int
-    first_mismatch: Mismatch | None
+    first_mismatch: FirstMismatch | None
     has_dials: bool
     hold_times: Mapping[str, HoldTime]
     notes: tuple[str, ...]
@@ -308,7 +315,7 @@ def _first(
     found: Pairs,
     by_ending: Mapping[int, HoldTime],
     settings: EngineSettings,
-) -> Mismatch | None:
+) -> FirstMismatch | None:
     """Return the earliest difference; within an instant the first by the order of T4."""
     differing = np.flatnonzero(found.at != NO_INSTANT)
     if not len(differing):
@@ -318,7 +325,7 @@ def _first(
     for event, name in _COLUMNS.items():
         mine = _at(getattr(record.calls, name), found.record)
         if event == "dialled" and not record.has_dials:
-            mine = _dials(record, by_ending, found.record)
+            mine = dials(record, by_ending, found.record)
         when = _earlier(mine, _at(getattr(model, name), found.model))
         here[event] = found.wrong[event] & (when == at)
     # Releases and dials alternate: a call released alike but not dialled is no effect of others
@@ -332,8 +339,13 @@ def _first(
     return scene.mismatch(int(np.flatnonzero(mask)[0]), event, at)
 
 
-def _dials(record: RecordedCalls, by_ending: Mapping[int, HoldTime], rows: Integers) -> Integers:
-    """Return the instants of the recorded dials, estimated if they are not recorded."""
+def dials(
+    record: RecordedCalls, by_ending: Mapping[int, HoldTime], rows: Integers | None = None
+) -> Integers:
+    """Return the instants of the recorded dials of some rows, or of all; estimated by hold times
+    if the record has none.
+    """
+    rows = np.arange(len(record.calls)) if rows is None else rows
     if record.has_dials:
         return _at(record.calls.dialled, rows)
     over = _at(record.calls.over, rows)
@@ -342,37 +354,29 @@ def _dials(record: RecordedCalls, by_ending: Mapping[int, HoldTime], rows: Integ
     return np.where((ending == NO_ENDING) | (over == NO_INSTANT), NO_INSTANT, over - typical)
 
 
+@dataclass(frozen=True, slots=True)
 class _Scene:
     """The situation at the first difference, to infer the deciding rule."""
 
-    def __init__(
-        self,
-        record: RecordedCalls,
-        model: CallTimes,
-        found: Pairs,
-        by_ending: Mapping[int, HoldTime],
-        settings: EngineSettings,
-    ) -> None:
-        self._record = record
-        self._calls = record.calls
-        self._model = model
-        self._found = found
-        self._by_ending = by_ending
-        self._settings = settings
+    record: RecordedCalls
+    model: CallTimes
+    found: Pairs
+    by_ending: Mapping[int, HoldTime]
+    settings: EngineSettings
 
-    def mismatch(self, pair: int, event: Event, at: int) -> Mismatch:
+    def mismatch(self, pair: int, event: Event, at: int) -> FirstMismatch:
         """Return the difference of a pair, with its rule."""
-        row, other = int(self._found.record[pair]), int(self._found.model[pair])
-        calls, here = (self._calls, row) if row >= 0 else (self._model, other)
-        block = self._record.blocks[int(calls.campaign[here])]
+        row, other = int(self.found.record[pair]), int(self.found.model[pair])
+        calls, here = (self.record.calls, row) if row >= 0 else (self.model, other)
+        block = self.record.blocks[int(calls.campaign[here])]
         name = _COLUMNS[event]
-        recorded = _instant(getattr(self._calls, name), row)
-        if event == "dialled" and not self._record.has_dials:
-            recorded = _instant(_dials(self._record, self._by_ending, np.array([row])), 0)
-        simulated = _instant(getattr(self._model, name), other)
+        recorded = _instant(getattr(self.record.calls, name), row)
+        if event == "dialled" and not self.record.has_dials:
+            recorded = _instant(dials(self.record, self.by_ending, np.array([row])), 0)
+        simulated = _instant(getattr(self.model, name), other)
         rule, why = self._rule(event, block, row, recorded, simulated, at)
         recipient = int(calls.recipient[here])
-        return Mismatch(
+        return FirstMismatch(
             at=at, event=event, campaign=block.name, recipient=recipient,
             tel=block.people.tel(recipient), attempt=int(calls.attempt[here]),
             recorded=recorded, simulated=simulated, rule=rule, why=why,
@@ -391,45 +395,35 @@ class _Scene:
         if event == "created":
             return self._of_creation(block, row, recorded, simulated)
         if event == "lost":
-            return self._of_loss(row, recorded, simulated)
+            return self._of_loss(row, recorded)
         found = self._outside(block, recorded)
-        if found is None and event == "dialled" and not self._record.has_dials:
+        if found is None and event == "dialled" and not self.record.has_dials:
             found = self._too_soon(block, row, recorded)
         if found is None:
             found = self._others(event, block, at)
-        if found is None and event == "released":
-            found = self._of_release(block, recorded, simulated)
-        return found or self._of_dial(block, recorded, simulated)
+        if found is not None:
+            return found
+        # True if the model is ahead: it had room, a line or the pace that the log had not.
+        is_ahead = simulated is not None and (recorded is None or simulated < recorded)
+        of_step = self._of_release if event == "released" else self._of_dial
+        return of_step(block, is_ahead)
 
     def _of_creation(
         self, block: CampaignBlock, row: int, recorded: int | None, simulated: int | None
     ) -> tuple[str, str]:
-        first = row >= 0 and int(self._calls.attempt[row]) == 1
-        if recorded is None:
-            return "R1", "the model calls again, the log doesn't: maxAttempts, or R3"
-        if simulated is None:
-            return "R1", "the log calls again, the model doesn't: maxAttempts, or R3"
-        if first:
+        if recorded is None or simulated is None:
+            return "R1", "only one of them calls again: maxAttempts, or R3"
+        if int(self.record.calls.attempt[row]) == 1:
             return "C1", "the schedule request comes at another instant"
         interval = block.schedule.retry_interval if block.schedule is not None else 0
-        return (
-            "R2",
-            f"retryInterval is {format_duration(interval)}, in the log {_by(recorded - simulated)}",
-        )
+        return "R2", f"retryInterval is {format_duration(interval)}"
 
-    def _of_loss(self, row: int, recorded: int | None, simulated: int | None) -> tuple[str, str]:
-        timeout = format_duration(self._settings.queue_timeout)
-        if row >= 0 and recorded is not None:
-            queued = _instant(self._calls.queued, row)
-            if queued is not None:
-                return (
-                    "Q5",
-                    f"lost after {format_duration(recorded - queued)}, queueTimeout is {timeout}",
-                )
-            if simulated is None:
-                return "Q5", f"lost in the log, not in the model, whose queueTimeout is {timeout}"
-            return "Q5", f"lost {_by(recorded - simulated)}; queueTimeout is {timeout}"
-        return "Q5", f"the model loses it after {timeout} in the queue, the log doesn't"
+    def _of_loss(self, row: int, recorded: int | None) -> tuple[str, str]:
+        queued = _instant(self.record.calls.queued, row)
+        why = f"queueTimeout is {format_duration(self.settings.queue_timeout)}"
+        if recorded is not None and queued is not None:
+            why = f"lost after {format_duration(recorded - queued)}, {why}"
+        return "Q5", why
 
     def _outside(self, block: CampaignBlock, recorded: int | None) -> tuple[str, str] | None:
         """Return a rule if the log dials where the scenario forbids it."""
@@ -450,44 +444,36 @@ class _Scene:
         self, block: CampaignBlock, row: int, recorded: int | None
     ) -> tuple[str, str] | None:
         """Return a rule if a retry is dialled before it is due, which bodies can show too."""
-        calls = self._calls
-        before = row - 1
+        calls = self.record.calls
         if block.schedule is None or row < 1 or recorded is None:
             return None
-        if (calls.campaign[before], calls.recipient[before]) != (
-            calls.campaign[row], calls.recipient[row]
-        ):  # fmt: skip
+        is_retry = calls.key[row - 1] >> BITS_OF_CALL == calls.key[row] >> BITS_OF_CALL
+        waited = int(calls.over[row] - calls.ended[row - 1])
+        if not is_retry or waited >= block.schedule.retry_interval:
             return None
-        waited = int(calls.over[row] - calls.ended[before])
-        if waited < block.schedule.retry_interval:
-            return "R2", (
-                f"a retry {format_duration(waited)} after the call before it; retryInterval is "
-                f"{format_duration(block.schedule.retry_interval)}"
-            )
-        return None
+        return "R2", (
+            f"a retry {format_duration(waited)} after the call before it; retryInterval is "
+            f"{format_duration(block.schedule.retry_interval)}"
+        )
 
     def _others(self, event: Event, block: CampaignBlock, at: int) -> tuple[str, str] | None:
         """Return a rule if log and model choose different people about one instant: their order
         (Q3).
         """
-        found, rows, others = self._found, self._found.record, self._found.model
+        found, calls = self.found, self.record.calls
+        rows, others = found.record, found.model
         if event == "dialled":
-            mine = _dials(self._record, self._by_ending, rows)
+            mine = dials(self.record, self.by_ending, rows)
         else:
-            mine = _at(getattr(self._calls, _COLUMNS[event]), rows)
-        theirs = _at(getattr(self._model, _COLUMNS[event]), others)
-        places = [
-            index for index, other in enumerate(self._record.blocks)
-            if other.organization == block.organization
-        ]  # fmt: skip
-        campaign = np.where(
-            rows >= 0,
-            self._calls.campaign[np.maximum(rows, 0)],
-            self._model.campaign[np.maximum(others, 0)],
+            mine = _at(getattr(calls, _COLUMNS[event]), rows)
+        theirs = _at(getattr(self.model, _COLUMNS[event]), others)
+        campaign = np.where(rows >= 0, _at(calls.campaign, rows), _at(self.model.campaign, others))
+        owners = np.array([one.organization for one in self.record.blocks])
+        about = (owners[campaign] == block.organization) & found.wrong[event]
+        in_log, in_model = (
+            (instants != NO_INSTANT) & (np.abs(instants - at) <= self._slack)
+            for instants in (mine, theirs)
         )
-        about = np.isin(campaign, places) & found.wrong[event]
-        in_log = (mine != NO_INSTANT) & (np.abs(mine - at) <= self._slack)
-        in_model = (theirs != NO_INSTANT) & (np.abs(theirs - at) <= self._slack)
         ones = np.flatnonzero(about & in_log & ~in_model)
         instead = np.flatnonzero(about & in_model & ~in_log & (rows >= 0))
         if not len(ones) or not len(instead):
@@ -495,82 +481,57 @@ class _Scene:
         one, other = int(rows[ones[0]]), int(rows[instead[0]])
         # Two calls that changed places may only be the effect of a window that one side does not
         # have.
-        forbidden = self._outside(self._record.blocks[int(self._calls.campaign[one])], at)
+        forbidden = self._outside(self.record.blocks[int(calls.campaign[one])], at)
         if forbidden is not None:
             return forbidden
         said = f"the log takes {self._person(one)}, the model {self._person(other)}"
-        if self._calls.campaign[one] == self._calls.campaign[other]:
-            return "Q3", f"order is {self._settings.order}: {said}"
-        rule = _SHARING_RULES.get(self._settings.sharing, "Q3")
-        return rule, f"sharing is {self._settings.sharing}: {said}"
+        if calls.campaign[one] == calls.campaign[other]:
+            return "Q3", f"order is {self.settings.order}: {said}"
+        rule = _SHARING_RULES.get(self.settings.sharing, "Q3")
+        return rule, f"sharing is {self.settings.sharing}: {said}"
 
     @property
     def _slack(self) -> int:
         """Uncertainty (ms) of the recorded dials."""
-        return max((one.high - one.typical for one in self._by_ending.values()), default=0)
+        return max((one.high - one.typical for one in self.by_ending.values()), default=0)
 
     def _person(self, row: int) -> str:
-        calls = self._calls
-        block, attempt = self._record.blocks[int(calls.campaign[row])], int(calls.attempt[row])
+        calls = self.record.calls
+        block, attempt = self.record.blocks[int(calls.campaign[row])], int(calls.attempt[row])
         return f"{block.people.tel(int(calls.recipient[row]))} ({block.name}, attempt {attempt})"
 
-    def _of_release(
-        self, block: CampaignBlock, recorded: int | None, simulated: int | None
-    ) -> tuple[str, str]:
-        """Attribute a release to room in the queue or the interval, which only one side had
+    def _of_release(self, block: CampaignBlock, is_ahead: bool) -> tuple[str, str]:
+        """Attribute a release to the interval or to room in the queue, which only one side had
         (Q2).
         """
-        interval, limit = self._settings.release_interval, self._settings.queue_limit
-        waits = recorded is None or (simulated is not None and recorded > simulated)
-        said = "the log waits longer" if waits else "the model waits longer"
-        grid = self._record.release_grid
+        interval, limit = self.settings.release_interval, self.settings.queue_limit
+        said = f"the {'log' if is_ahead else 'model'} waits longer"
+        grid = self.record.release_grid
         if grid % interval if interval else grid > 1:
-            kept = f"releases are {format_duration(grid)} apart" if grid > 1 else "it is none"
-            return (
-                "Q2",
-                f"{said}: releaseInterval is {format_duration(interval)}, in the log {kept}",
-            )
-        longest = self._record.longest_queue(block.organization)
+            own, known = format_duration(interval), format_duration(grid)
+            return "Q2", f"{said}: releaseInterval is {own}, in the log releases are {known} apart"
+        longest = self.record.longest_queue(block.organization)
         room = "that of the lines" if limit is None else limit
         return "Q2", (
             f"{said} for room: queueLimit is {room}, and at most {longest} calls wait in the "
             "queue of the log"
         )
 
-    def _of_dial(
-        self, block: CampaignBlock, recorded: int | None, simulated: int | None
-    ) -> tuple[str, str]:
+    def _of_dial(self, block: CampaignBlock, is_ahead: bool) -> tuple[str, str]:
         """Attribute a dial to a free line or the pace, which only one side had (Q1, Q4)."""
-        gap = dial_gap(self._settings.calls_per_second)
-        lines = self._lines(block.organization)
-        if simulated is not None and (recorded is None or simulated < recorded):
-            if self._record.has_dials:
-                most = self._record.most_at_once(block.organization)
-                if most < lines:
-                    return "Q1", f"the log never has more than {most} of {lines} lines in use"
-            # Bodies show no releases, so that the interval may be the cause as well.
-            waits = "" if self._record.has_dials else "releaseInterval, "
-            return (
-                "Q4", f"the model dials it, the log not yet: {waits}callsPerSecond ({_pace(gap)})"
-            )  # fmt: skip
-        if gap:
-            return "Q4", f"the log dials sooner than callsPerSecond lets the model ({_pace(gap)})"
-        if self._record.has_dials and self._record.most_at_once(block.organization) > lines:
-            return "Q1", f"the log has more than {lines} lines in use"
-        return "Q4", "the log dials it, the model not yet: a line, or the queue before it"
-
-    def _lines(self, organization: int) -> int:
-        return self._record.scenario.organizations[organization].max_concurrent_calls
+        gap = dial_gap(self.settings.calls_per_second)
+        lines = self.record.scenario.organizations[block.organization].max_concurrent_calls
+        most = self.record.most_at_once(block.organization) if self.record.has_dials else lines
+        # With a pace the model waits for that, whatever the lines of the log.
+        if most < lines if is_ahead else most > lines and not gap:
+            return "Q1", f"the log has at most {most} lines in use, the scenario {lines}"
+        said = "the model dials it, the log not yet" if is_ahead else "the log dials sooner"
+        # Bodies show no releases, so that the interval may be the cause as well.
+        waits = "" if self.record.has_dials else "releaseInterval, or "
+        pace = f"{format_duration(gap)} between dials" if gap else "no limit"
+        return "Q4", f"{said}: {waits}callsPerSecond ({pace})"
 
 
 def _instant(column: NDArray[np.int64], row: int) -> int | None:
     value = int(column[row]) if row >= 0 else NO_INSTANT
     return None if value == NO_INSTANT else value
-
-
-def _by(ms: int) -> str:
-    return f"{format_duration(abs(ms))} {'later' if ms > 0 else 'earlier'}"
-
-
-def _pace(gap: int) -> str:
-    return f"{format_duration(gap)} between dials" if gap else "no limit"

@@ -183,7 +183,7 @@ class ServiceClient:
         return ServiceError(f"{says}, a fault of its own, {_times(tries)}; try again later")
 
     def _read(self, response: httpx.Response, path: str) -> ServiceAnswer:
-        status, kind = response.status_code, response.headers.get("content-type", "").split(";")[0]
+        status = response.status_code
         # A redirect may lead to another host, which must not get the key.
         if response.is_redirect:
             target = self._hidden(response.headers.get("location", "elsewhere"))
@@ -194,20 +194,17 @@ class ServiceClient:
         try:
             content = response.json()
         except ValueError:
-            what = (
-                "an HTML page" if kind == "text/html" else f"{kind or 'something'} that is no JSON"
-            )
-            raise ServiceError(
-                f"{self.url}{path} answers with {what} (status {status}): is this the address of "
-                "the service's interface, and not that of the dashboard or of a proxy?"
-            ) from None
+            content = None
         envelope = content if isinstance(content, dict) else {}
         if status == 200 and envelope.get("success") is True and "data" in envelope:
             return ServiceAnswer(envelope["data"], _date(response))
-        raise self._refused(path, status, envelope)
+        raise self._refused(path, response, envelope)
 
-    def _refused(self, path: str, status: int, envelope: dict[str, Any]) -> ServiceError:
-        code, message = envelope.get("code"), self._hidden(str(envelope.get("message", "")))
+    def _refused(
+        self, path: str, response: httpx.Response, envelope: dict[str, Any]
+    ) -> ServiceError:
+        status, code = response.status_code, envelope.get("code")
+        message = self._hidden(str(envelope.get("message", "")))
         if status in (401, 403):
             return ServiceError(
                 f"{self.url} refuses the API key ({status} {code or ''}".rstrip()
@@ -220,9 +217,11 @@ class ServiceClient:
                 "the organization whose campaign it is?"
             )
         if code is None:
+            kind = response.headers.get("content-type", "").split(";")[0] or "nothing"
             return ServiceError(
-                f"{self.url}{path} answers {status}, and not as the service does: is this the "
-                "address of its interface, without /api?"
+                f"{self.url}{path} answers {status} with {kind}, and not as the service does: is "
+                "this the address of its interface, without /api, and not that of the dashboard or "
+                "of a proxy?"
             )
         return ServiceError(
             f"{self.url}{path} answers {status} {self._hidden(str(code))}: {message}"

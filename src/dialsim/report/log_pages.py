@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dialsim.interface.instants import HOUR, at_text, minute_text
 from dialsim.logs.backtest import Backtest
 from dialsim.logs.behaviour_text import estimate_rows
-from dialsim.logs.calibrate import draw_factors, draw_times, levels_of
+from dialsim.logs.calibrate import levels_of
 from dialsim.logs.distances import OUTCOMES, Profile
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.results.plots.drawing import (
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dialsim.logs.answering import PointEstimate
+    from dialsim.logs.backtest import HeldOutCampaigns
     from dialsim.logs.calibrate import Calibrated, Calibration, HoldOut
-    from dialsim.logs.held_out_campaigns import HeldOutCampaigns
     from dialsim.logs.log_comparison import Compared, LogComparison, Side
 
 
@@ -57,9 +57,7 @@ def calibration_page(calibration: Calibration, held: Sequence[HeldOutCampaigns] 
             *(
                 section
                 for number, (name, found) in enumerate(calibration.behaviours.items())
-                for section in _calibration_sections(
-                    number, name, found, calibration.hold_out.get(name), many
-                )
+                for section in _calibration_sections(number, name, found, calibration)
             ),
             *_backtests(held),
         ],
@@ -96,10 +94,11 @@ def _share(estimate: PointEstimate) -> str:
 
 
 def _calibration_sections(
-    number: int, name: str, found: Calibrated, held: HoldOut | None, many: int
+    number: int, name: str, found: Calibrated, calibration: Calibration
 ) -> Iterator[Section]:
-    before = "" if many == 1 else f"{name}: "
-    pictures = [*_pictures(number, found, held)]
+    before = "" if len(calibration.behaviours) == 1 else f"{name}: "
+    held = calibration.hold_out.get(name)
+    pictures = [*_pictures(number, name, found, calibration)]
     parts: list[Part] = [Grid(pictures)] if pictures else []
     yield Section(f"{before}Estimates and what was seen", [*parts, _estimates(found)])
     warnings = () if held is None else held.warnings
@@ -112,7 +111,7 @@ def _calibration_sections(
 
 
 def _campaigns(held: HeldOutCampaigns) -> Section:
-    rows = tuple((one.name, *row) for one in held.campaigns for row in one.rows())
+    rows = tuple((one.campaign, *figure.row()) for one in held.campaigns for figure in one.figures)
     columns = ("figure", "nine of ten runs", "what happened", "in the interval")
     parts: list[Part] = [FigureTable("Campaign", columns, rows)] if rows else []
     notes = [*held.notes, *(f"Not forecast: {why}." for why in held.missing)]
@@ -130,15 +129,17 @@ def _backtests(held: Sequence[HeldOutCampaigns]) -> Iterator[Section]:
         yield Section("Did earlier forecasts hold?", [Notes([f"{one}." for one in past.lines()])])
 
 
-def _pictures(number: int, found: Calibrated, held: HoldOut | None) -> Iterator[Picture]:
-    who = found.answering
-    for key, (levels, title) in levels_of(who).items():
+def _pictures(
+    number: int, name: str, found: Calibrated, calibration: Calibration
+) -> Iterator[Picture]:
+    plot, held = calibration.plot, calibration.hold_out.get(name)
+    for by, levels in levels_of(found.answering).items():
         if len(levels) > 1:
-            caption = f"Factors on the odds of an answer {title}, with 95 % intervals."
-            yield picture(f"{key}{number}", partial(draw_factors, levels, title), caption)
+            caption = f"Factors on the odds of an answer by {by}, with 95 % intervals."
+            yield picture(f"{by}{number}", lambda ax, by=by: plot.factors(by, name, ax=ax), caption)
     if found.talk_time is not None:
         caption = "Quantiles of talk times: those measured against those of the distribution."
-        yield picture(f"talk{number}", partial(draw_times, found.talk_time), caption)
+        yield picture(f"talk{number}", lambda ax: plot.talk_times(name, ax=ax), caption)
     if held is not None:
         caption = (
             "Calls not learned from, in ten groups by their forecast: answered as forecast? "
