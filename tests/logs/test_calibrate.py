@@ -168,11 +168,10 @@ def test_times_of_the_line_come_from_the_folder_of_a_run(learned: Calibration) -
 
 def test_funnel_and_fields_are_counted(learned: Calibration) -> None:
     found = learned.behaviours["default"]
-    assert found.furthest is not None
     for step, truth in {"Greeted": 0.5, "Promised": 0.4, "Unknown": 0.1}.items():
-        share = found.furthest.values[step]
+        share = found.furthest[step]
         assert abs(share.value - truth) < 3 * share.error
-    share = found.fields["paid"].values["true"]
+    share = found.fields["paid"]["true"]
     assert abs(share.value - 0.3) < 3 * share.error
 
 

@@ -98,9 +98,7 @@ def test_the_first_difference_names_its_rule(
     assert (found.first_mismatch.rule, said in found.first_mismatch.why) == (rule, True), (
         found.first_mismatch
     )
-    assert found.before < found.calls
-    assert found.before + found.after == found.calls
-    assert found.agree == found.before + found.agree_after
+    assert found.before <= found.agree < found.calls
 
 
 @pytest.mark.parametrize(

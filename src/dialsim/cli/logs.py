@@ -558,8 +558,9 @@ def _replayed_text(result: Replayed) -> Iterator[str]:
     if result.first_mismatch is None:
         yield "The model makes all of them, when they were made, and no others."
     else:
+        after, late = result.agree - result.before, result.calls - result.before
         yield f"{result.agree:,} are as the model makes them: {result.before:,} before the first"
-        yield f"difference, and {result.agree_after:,} of the {result.after:,} after it."
+        yield f"difference, and {after:,} of the {late:,} after it."
     if result.missing:
         yield f"{result.missing:,} calls of the log are not made by the model."
     if result.extra:

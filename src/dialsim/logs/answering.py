@@ -1,4 +1,4 @@
-"""Estimation of who answers: maximum likelihood for the model of P7.
+"""Estimation of answers and failures: maximum likelihood for the model of P7.
 
 Each person is reachable with an own probability p from a Beta distribution, or never answers, or
 has a dead number. Under odds times f a call is answered with probability f·p / (1 − p + f·p). A
@@ -205,15 +205,15 @@ class Wear:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Estimate of who answers.
+    """Estimate of answers and failures.
 
     `outcomes` are shares of all people at a first attempt under factors of 1. Factor 1 belongs to
     typical `hours`, `days` and `segments`, which are not distinguishable from the median of the
     log's first attempts; to the first of `attempts`; and, with `wear`, to a number without recent
     dials. Without `wear`, `no_wear` is the reason. `reachable`, `dead_numbers` and `concentration`
-    are those of `people` in a behaviour; `determined` names those that the log determines.
-    `spread` is the standard deviation of the logarithms of each group's factors. `covariance` is
-    that of the model's parameters.
+    are the values of `people` in a behaviour; `determined` names those that the log determines.
+    `spread` is the standard deviation of the logarithms of each group's factors. `covariance`
+    belongs to the model's parameters.
     """
 
     outcomes: Mapping[str, PointEstimate]
@@ -536,9 +536,9 @@ def _mixture(
 ) -> tuple[Floats, Floats]:
     """Return log likelihoods, and the posterior share of each kind of people.
 
-    `reached` are the log likelihoods of the answers under the reachable kind, `ends` those of the
-    ends of unanswered calls. Answers exclude people who never answer, and other ends than failures
-    exclude dead numbers.
+    `reached` are the log likelihoods of the answers under the reachable kind, `ends` the log
+    likelihoods of the ends of unanswered calls. Answers exclude people who never answer, and other
+    ends than failures exclude dead numbers.
     """
     with np.errstate(divide="ignore"):
         reachable, never, dead = np.log([shares.reachable, shares.never, shares.dead])
@@ -923,9 +923,10 @@ def _answering(
 
 def _drawn(parameters: Floats, covariance: Floats, chance: np.random.Generator) -> Floats:
     """Draw parameters around the estimates."""
-    # A log determines how many answer and how many fail, rather than who. So these two shares are
-    # drawn instead of the probability of reachable people and the share of failures; otherwise a
-    # draw with more people who never answer would have fewer answers than the log.
+    # A log determines the shares of answers and failures better than the people behind both. So
+    # these shares are drawn instead of the probability of reachable people and the share of
+    # failures; otherwise a draw with more people who never answer would have fewer answers than the
+    # log.
     by_parameter = np.eye(len(parameters))
     by_parameter[:, :_MIXTURE] = slopes(_seen, parameters, _MIXTURE)
     spread = by_parameter @ covariance @ by_parameter.T

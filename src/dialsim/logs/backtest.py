@@ -2,7 +2,7 @@
 
 A forecast knows the calls up to a cut. Behaviours are estimated from these calls, people and their
 histories are those in the log, and settings come from its bodies or from a scenario;
-`docs/calibrate.md` says which input comes from where. The forecast is compared with what happened
+`docs/calibrate.md` lists the source of each input. The forecast is compared with what happened
 after the cut: finish and reach of campaigns that are over (`forecast_held_out`), or the calls made
 and the people reached some time later (`backtest`).
 
@@ -11,7 +11,7 @@ are then widened until they would have held the truth in nine of ten of these fo
 conformal prediction with normalized scores (Papadopoulos, Gammerman and Vovk 2008, "Normalized
 nonconformity measures for regression conformal prediction"; Lei and others 2018,
 "Distribution-free predictive inference for regression", JASA 113). Cuts of one log are not
-exchangeable, so the coverage is that of the past and no guarantee for the future.
+exchangeable, so past coverage is no guarantee for the future.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Backtest:
 
     @property
     def widening(self) -> Widening:
-        """Factors by which intervals have to be wider to have held."""
+        """Least factors for the lengths of the intervals that would have held the truth."""
         finish, reach = (
             factor([one.figures[index].score for one in self.forecasts]) for index in range(2)
         )
@@ -237,9 +237,9 @@ def forecast_held_out(
 ) -> HeldOutCampaigns:
     """Forecast how campaigns continue after a cut, from the calls before it.
 
-    `hold_out` is the share of the calls after the cut; `by` is that of `calibrate`. Settings are
-    those of the campaigns of `scenario` with the same id or name; without a scenario those that
-    bodies show. Raises ExperimentError if there are too few runs.
+    `hold_out` is the share of the calls after the cut; `by` is as in `calibrate`. Settings come
+    from the campaigns of `scenario` with the same id or name; without a scenario from bodies.
+    Raises ExperimentError if there are too few runs.
     """
     cut = cut_of(dialled_calls(log)["dialled_at"].to_numpy(), hold_out)
     try:
@@ -282,7 +282,7 @@ def backtest(
 ) -> Backtest:
     """Forecast a log from earlier instants, and compare each forecast with the truth.
 
-    The arguments are those of `forecast_held_out`; `cuts` is the number of instants. The campaigns
+    The arguments are as in `forecast_held_out`; `cuts` is the number of instants. The campaigns
     need not be finished. Raises DialsimError if the log has too few calls.
     """
     at = np.sort(dialled_calls(log)["dialled_at"].to_numpy())

@@ -151,7 +151,7 @@ def behaviours_of(calibration: Calibration) -> dict[str, Any]:
 
 
 def who_answers(who: Answering) -> dict[str, Any]:
-    """Return the keys of a behaviour about who answers."""
+    """Return the keys of a behaviour about answers and failures."""
     fresh = "" if who.wear is None else ", by a number that has not dialled lately"
     shares = {end: round(share.value, 4) for end, share in who.outcomes.items()}
     # Rounded shares must add up to 1; the largest one suffers least from the rest.
@@ -241,7 +241,7 @@ def _elsewhere(found: Calibrated) -> Iterator[str]:
         middle, count = format_duration(round(written[50])), found.latency.count
         most = format_duration(round(written[98]))
         yield f"    #   {middle} in the middle, up to {most} in 98 %, n = {count:,}"
-    if found.furthest is not None:
+    if found.furthest:
         yield "    # For analysis.funnel of the agent, the furthest step of conversations:"
         yield from _shares(found.furthest)
     for name, shares in found.fields.items():
@@ -250,7 +250,7 @@ def _elsewhere(found: Calibrated) -> Iterator[str]:
 
 
 def _shares(shares: Shares) -> Iterator[str]:
-    noted = {value: _number(share) for value, share in shares.values.items()}
+    noted = {value: _number(share) for value, share in shares.items()}
     yield from (f"    #   {line}" for line in yaml_lines(noted))
 
 
@@ -289,7 +289,7 @@ def _time(ms: float) -> str:
 def draws_text(calibration: Calibration, count: int = DRAWS) -> str:
     """Return behaviours that may also have made the log, as YAML of named variants.
 
-    Each is a draw from the uncertainty about who answers, and about talk times. A forecast that
+    Each is a draw from the uncertainty about answers and about talk times. A forecast that
     divides its runs among them includes this uncertainty (`dialsim forecast --draws`).
     """
     chance = np.random.default_rng(_SEED)

@@ -78,12 +78,8 @@ _ALIKE = 0.05
 """Share of the variance within an hour below which numbers count as equally used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """Shares of values in `count` conversations."""
-
-    count: int
-    values: Mapping[str, PointEstimate]
+Shares = Mapping[str, PointEstimate]
+"""Shares of values among conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +88,8 @@ class Calibrated:
 
     `setup_time` and `ring_time` (with the keys of the scenario) are measured in logs with instants
     of dials, `holds` is estimated from logs without. `furthest` are the shares of the funnel's
-    values, `fields` those of each field. `latency` is the time from the end of an unanswered call
-    to its webhook. `undetermined` has a sentence on each undetermined value.
+    values, `fields` the shares of each field's values. `latency` is the time from the end of an
+    unanswered call to its webhook. `undetermined` has a sentence on each undetermined value.
     """
 
     name: str
@@ -109,7 +105,7 @@ class Calibrated:
     analysis_delay: FittedDurations | None
     late_result_delay: FittedDurations | None
     rates: Mapping[str, PointEstimate]
-    furthest: Shares | None
+    furthest: Shares
     fields: Mapping[str, Shares]
     latency: FittedDurations | None
     undetermined: Sequence[str]
@@ -183,7 +179,7 @@ class Calibration:
 
     @property
     def draws(self) -> tuple[Variant, ...]:
-        """Behaviours that may have made the log as well, drawn from what it leaves open.
+        """Behaviours that may have made the log as well, drawn from the posterior.
 
         Each is a variant that replaces values of `apply`; they are equal each time.
         """
@@ -193,7 +189,7 @@ class Calibration:
 
     @property
     def misfit(self) -> tuple[str, ...]:
-        """Sentences on what in the log contradicts the estimate; one that nothing does, if so."""
+        """Sentences on each contradiction of the estimate by the log, or one that there is none."""
         found = [
             f"The log contradicts behaviour {name}: {sentence}"
             for name, one in self.behaviours.items()
@@ -242,7 +238,7 @@ class Calibration:
         seed: int | None = None,
         **settings: Unpack[RunSettings],
     ) -> Forecast:
-        """Forecast a scenario with these behaviours, and with what the log leaves open.
+        """Forecast a scenario with these behaviours and their uncertainty.
 
         The runs are divided among `draws`. The check of misfit is among the forecast's sentences.
         Arguments and errors are as in `dialsim.forecast` and `apply`.
@@ -414,7 +410,7 @@ def calibrate(
 
     With `by` there is one for each agent, campaign or segment. With `hold_out`, a share, the last
     calls are forecast from those before. `lines` is maxConcurrentCalls where webhooks do not show
-    it. Dates `without`, in days since 1970 (Thai time), are left out like those of outages: they
+    it. Dates `without`, in days since 1970 (Thai time), are left out like days of outages: they
     have a factor of their own, and nothing is learned from their failures. Raises DialsimError for
     too few calls, and for a date without a call.
 
@@ -609,7 +605,7 @@ def _without(columns: NDArray[np.int64], dates: Sequence[int]) -> NDArray[np.int
     """Give the calls of dates separate codes of days, and remove those that failed.
 
     The other calls stay: without them, the recipients who answered on these dates would be missing
-    among those of their kind.
+    among people of their kind.
     """
     kept = np.ones(columns.shape[1], dtype=bool)
     for number, date in enumerate(dates, DAYS_OF_WEEK + 1):
@@ -750,11 +746,10 @@ def _analyses(
     return rates, ordinary, np.maximum(took[is_late] - wait, 0)
 
 
-def _found(answered: pd.DataFrame) -> tuple[Shares | None, dict[str, Shares]]:
+def _found(answered: pd.DataFrame) -> tuple[Shares, dict[str, Shares]]:
     """Return the shares of the funnel's values, and of each field's, in analyzed conversations."""
     sound = answered[answered["analysis"].astype(str) == "analyzed"]
-    reached = Counter(sound["funnel"].dropna().astype(str))
-    furthest = _shares(reached) if reached else None
+    furthest = _shares(Counter(sound["funnel"].dropna().astype(str)))
     counted: dict[str, Counter[str]] = {}
     for text, count in sound["fields"].dropna().astype(str).value_counts().items():
         for field, value in orjson.loads(str(text)).items():
@@ -770,7 +765,7 @@ def _found(answered: pd.DataFrame) -> tuple[Shares | None, dict[str, Shares]]:
 
 def _shares(counted: Counter[str]) -> Shares:
     total = counted.total()
-    return Shares(total, {value: _share(count, total) for value, count in counted.most_common()})
+    return {value: _share(count, total) for value, count in counted.most_common()}
 
 
 def _undetermined(

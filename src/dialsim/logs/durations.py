@@ -32,7 +32,7 @@ _AT_BOUND = 5
 class FittedDurations:
     """Distribution fitted to durations.
 
-    `estimates` are those of its parameters (ms), empty for an empirical distribution. `off` are the
+    `estimates` are its parameters (ms), empty for an empirical distribution. `off` are the
     relative errors of the quantiles, by level. `rejected` is the reason why no family was selected,
     for an empirical distribution.
     """

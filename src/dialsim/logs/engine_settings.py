@@ -2,10 +2,10 @@
 
 Settings are tried on the recorded calls. A folder of a run contains the instants of all dials, so
 that a call either agrees or not. Bodies of the webhook do not: there the likelihood of a dial is
-that of the time it leaves for setup and ringing, compared with all calls. If calls differ under all
-settings near the scenario's, others are searched on the beginning of the log first and then on more
-of it: under wrong settings the model soon departs from the log, and everything later is
-uninformative.
+the likelihood of the time it leaves for setup and ringing, compared with all calls. If calls differ
+under all settings near the scenario's, others are searched on the beginning of the log first and
+then on more of it: under wrong settings the model soon departs from the log, and everything later
+is uninformative.
 """
 
 from __future__ import annotations
@@ -817,7 +817,7 @@ def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
         few, many = sorted((before, after), key=np.mean)
         if few.max() <= _OTHER * many.min() and many.min() >= _SAME * many.max():
             # Estimated dials are all early or all late: the side that has the scenario's lines
-            # shows by how much
+            # shows the deviation
             lines, means = owner.max_concurrent_calls, np.array([before.mean(), after.mean()])
             near = means[np.argmin(np.abs(np.log(means / lines)))]
             usual = lines / near if abs(near - lines) < 1 else 1.0

@@ -3,8 +3,8 @@
 Webhooks have no instants of dials. But while recipients are due and wait, a line that falls free
 is dialled on at once. Then all lines are held all the time: by conversations, which the log has,
 and by setup and ringing, which it lacks. So in each block of saturated time the hold times fill
-exactly the time that conversations leave. Blocks differ by chance in how many of their calls
-ended how, so the mean hold time before each outcome follows by least squares, with the default's
+exactly the time that conversations leave. Blocks differ by chance in the outcomes of their
+calls, so the mean hold time before each outcome follows by least squares, with the default's
 hold times as a weak prior (Gelman et al. 2013, "Bayesian Data Analysis", chapter 14).
 """
 
@@ -166,8 +166,8 @@ class _Blocks(NamedTuple):
 def hold_times(log: Log, calls: pd.DataFrame, lines: int | None = None) -> HoldTimes | None:
     """Estimate hold times; None where lines were not saturated for long enough.
 
-    `calls` are those of `dialled_calls`; `lines` is maxConcurrentCalls where webhooks do not show
-    it.
+    `calls` is the result of `dialled_calls`; `lines` is maxConcurrentCalls where webhooks do not
+    show it.
     """
     owners = [str(one.organization) for one in log.campaigns]
     blocks = []

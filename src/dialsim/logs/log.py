@@ -153,7 +153,7 @@ def read_log(
       object whose `body` is one;
     - a CSV or Parquet file with a column of bodies: `column`, else the first that has some;
     - a table of calls or of events: a frame of pandas or Polars, a table of Arrow, or a CSV or
-      Parquet file. `recipient` and `call` are required; the other columns are named like those of
+      Parquet file. `recipient` and `call` are required; the other columns have the names of
       `Result.calls` or `Result.transitions`, as far as they are known;
     - the URL of a database in SQLAlchemy's form, with a `table` that has such a column (text, JSON
       or
@@ -247,7 +247,7 @@ def _part(chunk: Chunk) -> _Part:
 
 
 def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
-    """Yield the parsed chunks in order; those of a large log are parsed by several processes."""
+    """Yield the parsed chunks in order; several processes parse the chunks of a large log."""
     yield from map(_part, islice(chunks, FIRST))
     following = next(chunks, None)
     if following is None:

@@ -7,10 +7,10 @@ distance to its scale between any two of the K runs of the second half. A floor 
 factor.
 
 If both logs come from the model, they and the K runs are K + 2 exchangeable logs. Call a pair of
-them extreme if its largest ratio exceeds those of all pairs that share no log with it. Any two
-extreme pairs share a log, so that at most K + 1 of the (K + 2)(K + 1)/2 pairs are extreme. The
-probability that the two logs are an extreme pair, which is that any of their distances exceeds its
-floor, is therefore at most 2/(K + 2): 4.8 % with 80 runs (K = 40). It is much smaller where the
+them extreme if its largest ratio exceeds the largest ratios of all pairs that share no log with it.
+Any two extreme pairs share a log, so that at most K + 1 of the (K + 2)(K + 1)/2 pairs are extreme.
+The probability that the two logs are an extreme pair, which is that any of their distances exceeds
+its floor, is therefore at most 2/(K + 2): 4.8 % with 80 runs (K = 40). It is much smaller where the
 distances have no heavy tails.
 """
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,28 +89,28 @@ def outages(outcome: NDArray[np.int64], dialled_at: NDArray[np.int64]) -> tuple[
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """A group of calls that ended otherwise than the fitted model expects.
+class _Misfit(NamedTuple):
+    """Difference in standard errors, and a sentence on it."""
 
-    `group` has the words for the calls, `observed` and `expected` are shares of `calls`, and
-    `deviation` is their difference in standard errors. `at_risk` names the forecast.
-    """
-
-    group: str
-    ended: str
-    calls: int
-    observed: float
-    expected: float
     deviation: float
-    at_risk: str
+    sentence: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.group}: {self.observed:.0%} of {self.calls:,} calls {self.ended}, the fitted "
-            f"behaviour expects {self.expected:.0%} ({self.deviation:+.0f} standard errors). At "
-            f"risk: {self.at_risk}"
-        )
+
+def _sentence(
+    group: str,
+    ended: str,
+    calls: int,
+    observed: float,
+    expected: float,
+    deviation: float,
+    risk: str,
+) -> _Misfit:
+    """Describe a group of `calls` that ended otherwise than the fitted model expects."""
+    return _Misfit(
+        deviation,
+        f"{group}: {observed:.0%} of {calls:,} calls {ended}, the fitted behaviour expects "
+        f"{expected:.0%} ({deviation:+.0f} standard errors). At risk: {risk}",
+    )
 
 
 _FINISH = "the finish, as these calls come sooner or later than forecast"
@@ -126,18 +126,18 @@ def misfits(
 ) -> tuple[str, ...]:
     """Return a sentence on each difference between a log and the fitted model, the largest first.
 
-    `times` are the fitted durations, by their names in sentences; `holds` stand for those of setup
-    and ringing where the log has no dials.
+    `times` are the fitted durations, by their names in sentences; `holds` stand for setup and
+    ringing where the log has no dials.
     """
     chances = who.model.chances_of_ends(attempts)
     found = [*_by_groups(attempts, dialled_at, chances), *_persistence(attempts, chances)]
     found.sort(key=lambda one: -abs(one.deviation))
-    return (*map(str, found), *_tails(times, holds))
+    return (*(one.sentence for one in found), *_tails(times, holds))
 
 
 def _by_groups(
     attempts: Attempts, dialled_at: NDArray[np.int64], chances: tuple[Floats, Floats]
-) -> Iterator[Misfit]:
+) -> Iterator[_Misfit]:
     seen = attempts.seen
     order = np.argsort(np.argsort(chances[0][seen], kind="stable"), kind="stable")
     tenth = np.full(len(attempts), -1)
@@ -156,12 +156,12 @@ def _by_groups(
             for ended, end, own in (
                 ("were answered", ANSWERED, chances[0]), ("failed", FAILED, chances[1])
             ):  # fmt: skip
-                one = _compared(name, ended, attempts.outcome[rows] == end, own[rows], _FINISH)
+                one = _compared(name, ended, attempts.outcome[rows] == end, own[rows])
                 if one is not None:
                     yield one
 
 
-def _persistence(attempts: Attempts, chances: tuple[Floats, Floats]) -> Iterator[Misfit]:
+def _persistence(attempts: Attempts, chances: tuple[Floats, Floats]) -> Iterator[_Misfit]:
     """Compare retries at an hour at which the recipient did not answer with those at other hours.
 
     Recipients who answer at hours of their own are answered less at the former, and more at the
@@ -184,7 +184,7 @@ def _persistence(attempts: Attempts, chances: tuple[Floats, Floats]) -> Iterator
     deviation = (off[0] - off[1]) / sqrt(max(variance, 1e-12))
     if abs(deviation) >= _RHYTHM_SURELY and abs(off[0] - off[1]) >= _RHYTHM_MATTERS:
         observed = float((attempts.outcome[same] == ANSWERED).mean())
-        yield Misfit(
+        yield _sentence(
             "Called again at an hour at which they did not answer before, against other hours",
             "were answered", int(same.sum()), observed, observed - off[0] + off[1], deviation,
             _RHYTHM,
@@ -202,8 +202,7 @@ def _compared(
     ended: str,
     happened: NDArray[np.bool_],
     chances: Floats,
-    at_risk: str,
-) -> Misfit | None:
+) -> _Misfit | None:
     """Return the difference of a group, if it is beyond noise and of a size that matters."""
     calls = len(happened)
     if calls < _FEW:
@@ -213,7 +212,7 @@ def _compared(
     deviation = (observed - expected) / error
     if abs(deviation) < _SURELY or abs(observed - expected) < _MATTERS:
         return None
-    return Misfit(group, ended, calls, observed, expected, deviation, at_risk)
+    return _sentence(group, ended, calls, observed, expected, deviation, _FINISH)
 
 
 def _tails(times: Mapping[str, FittedDurations | None], holds: HoldTimes | None) -> Iterator[str]:

@@ -85,7 +85,7 @@ def pull(
     """Read campaigns by their ids and write them as a scenario to the folder `out`.
 
     `schedules` are the requests that started them: none, one for all, or one each. `lines` is
-    maxConcurrentCalls, `now` the instant of the data (ms), by default that of the service's clock.
+    maxConcurrentCalls, `now` the instant of the data (ms), by default the service's clock.
     A `log` of the campaigns' webhooks supplies names, schedules and lines that are missing
     elsewhere, and when calls ended; if `calibrated`, the scenario gets the behaviour estimated from
     all its calls (`calibrate`).

@@ -1,7 +1,7 @@
 """Campaign data that `dialsim pull` reads, and the folder that it writes.
 
 The service shows the recipients of a campaign and the state of each of them. The folder has a
-scenario, a list of people, and comments on what is not known.
+scenario, a list of people, and comments on unknown values.
 """
 
 from __future__ import annotations

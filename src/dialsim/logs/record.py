@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dialsim.engine.engines import Engine, run_world
@@ -43,9 +44,9 @@ _UNKNOWN_RING_MS, _UNKNOWN_TALK_MS = 20_000, 60_000
 """Times of calls that the log lacks, if it has no similar ones to take them from."""
 _RECIPIENT_BITS, _ATTEMPT_BITS, _LOST_BITS = 24, 10, 13
 BITS_OF_CALL = _ATTEMPT_BITS + _LOST_BITS
-"""Bits of a key below those of campaign and recipient."""
+"""Bits of a key below the bits of campaign and recipient."""
 _NEEDED = {"created_at", "queued_at", "initiated_at", "status", "ended_at"}
-"""Columns of a table of calls from which dials are compared to the ms."""
+"""Columns that a table of calls needs for a comparison of dials to the ms."""
 _WEBHOOK_MS = 120_000
 """Allowance (ms), beyond the conversation, for the rest of a call and until its webhook."""
 
@@ -93,6 +94,18 @@ class CallTimes:
             np.max([happened.created, happened.queued, happened.over, happened.lost], axis=0)
             != NO_INSTANT
         )
+
+
+class _Past(NamedTuple):
+    """Attempts in the histories of the people of all campaigns, and where each campaign begins."""
+
+    first: Integers
+    attempts: Integers
+
+    def of(self, campaign: Integers, recipient: Integers) -> Integers:
+        """Return the attempts before the calls of some people."""
+        found: Integers = self.attempts[self.first[campaign] + recipient]
+        return found
 
 
 class RecordedCalls:
@@ -235,35 +248,36 @@ class RecordedCalls:
                 raise ReplayError(_stranger(log.source, self._written(block), tels, strange))
             if has_positions:
                 continue
-            twice = [tel for tel, count in Counter(listed).items() if count > 1]
-            if twice:
+            index = pd.Index(listed)
+            if not index.is_unique:
+                twice = index[index.duplicated()][0]
                 raise ReplayError(
-                    f"{log.source}: {block.name} lists {twice[0]} twice, and bodies of the webhook "
+                    f"{log.source}: {block.name} lists {twice} twice, and bodies of the webhook "
                     "don't say which of both was called; a folder of `dialsim run` would"
                 )
-            at = {tel: index for index, tel in enumerate(listed)}
-            recipient[seen] = [at[tel] for tel in tels[seen].tolist()]
+            recipient[seen] = index.get_indexer(tels[seen])
         return recipient
 
     def _written(self, block: CampaignBlock) -> Any:
         return self.scenario.organizations[block.organization].campaigns[block.position]
 
     @cached_property
-    def _past(self) -> list[Integers]:
-        """Attempts in the histories of people, by campaign."""
-        return [past_of(block.people).attempts.astype(np.int64) for block in self.blocks]
+    def _past(self) -> _Past:
+        attempts = [past_of(block.people).attempts.astype(np.int64) for block in self.blocks]
+        return _Past(np.cumsum([0, *map(len, attempts)]), np.concatenate(attempts))
 
     def _count_unknown(self, log: Log, calls: CallTimes, masked: int) -> None:
         """Raise ReplayError if too many calls are missing."""
         counted = calls.only(calls.ending != NO_ENDING)
         who = counted.campaign << _RECIPIENT_BITS | counted.recipient
-        _, first, sizes = np.unique(who, return_index=True, return_counts=True)
+        _, first = np.unique(who, return_index=True)
         gone = 0
-        for row, size in zip(first.tolist(), sizes.tolist(), strict=True):
-            past = int(self._past[counted.campaign[row]][counted.recipient[row]])
+        if len(counted):
             # Attempts are numbered without gaps, so that the largest number shows how many calls
             # are missing.
-            gone += int(counted.attempt[row : row + size].max()) - past - size
+            most = np.maximum.reduceat(counted.attempt, first)
+            past = self._past.of(counted.campaign[first], counted.recipient[first])
+            gone = int((most - past).sum()) - len(counted)
         everything = len(calls) + gone + masked
         if not len(counted) or gone + masked > MOST_UNKNOWN * everything:
             missing = [f"{gone:,} attempts are missing"] if gone else []
@@ -320,7 +334,7 @@ class RecordedCalls:
     def longest_wait(self) -> int:
         """Longest queue timeout (ms) consistent with the calls that were lost (Q5).
 
-        Nobody is released before the startAt of their campaign. 0 if no call was lost.
+        No recipient is released before the startAt of the campaign. 0 if no call was lost.
         """
         waits = [
             int(calls.lost[calls.lost != NO_INSTANT].min()) - begins
@@ -487,7 +501,7 @@ def _numbered(
     counted: Mask,
     lost: Mask,
     attempt: Integers,
-    past: list[Integers],
+    past: _Past,
     times: dict[str, Any],
 ) -> tuple[CallTimes, Integers]:
     """Return calls with their keys, and their rows in the input.
@@ -502,10 +516,7 @@ def _numbered(
     own, counts = attempt[order], counted[order]
     before: Integers = np.cumsum(counts) - counts
     before = before - before[first] if len(order) else before
-    start = np.array(
-        [past[c][r] for c, r in zip(campaign.tolist(), recipient.tolist(), strict=True)],
-        dtype=np.int64,
-    )[order] if len(order) else before  # fmt: skip
+    start = past.of(campaign, recipient)[order]
     number = np.where(own > 0, own, start + before + 1)
     # A lost call belongs to the attempt that it was to be: the one after the last that counted
     following = np.where(counts & (own > 0), own + 1, 0)

@@ -84,9 +84,9 @@ class Replayed:
     """Result of a replay.
 
     Of the recorded `calls`, `agree` are as the model makes them, at every instant that the log has.
-    `before` and `agree_after` count those before and after the first difference; `missing` are
-    recorded but not simulated, `extra` simulated but not recorded. `unseen` calls of the model may
-    be conversations without a webhook. `hold_times` are by ending, for logs without dials.
+    `before` counts those before the first difference; `missing` are recorded but not simulated,
+    `extra` simulated but not recorded. `unseen` calls of the model may be conversations without a
+    webhook. `hold_times` are by ending, for logs without dials.
 
     >>> log = dialsim.read_log(result.write("out/log"))
     >>> dialsim.replay(dialsim.RecordedCalls(log, scenario)).first_mismatch is None
@@ -98,8 +98,6 @@ class Replayed:
     calls: int
     agree: int
     before: int
-    after: int
-    agree_after: int
     missing: int
     extra: int
     unseen: int
@@ -286,7 +284,6 @@ def replay(record: RecordedCalls) -> Replayed:
         began = _earlier(over, _at(record.calls.lost, found.record))
     early = recorded & ((began < first.at) if first is not None else True)
     early &= found.agree
-    late = recorded & ~early
     names = [status.value for status in ENDINGS]
     return Replayed(
         source=record.source,
@@ -294,8 +291,6 @@ def replay(record: RecordedCalls) -> Replayed:
         calls=int(recorded.sum()),
         agree=int(found.agree.sum()),
         before=int(early.sum()),
-        after=int(late.sum()),
-        agree_after=int((late & found.agree).sum()),
         missing=int((recorded & ~simulated).sum()),
         extra=int((~recorded & simulated & ~found.unseen).sum()),
         unseen=int(found.unseen.sum()),
