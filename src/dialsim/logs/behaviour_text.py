@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from dialsim.interface.instants import HOUR, duration_text, minute_text
-from dialsim.logs.calibrate import estimates_of
+from dialsim.logs.hold_times import ENDS
 from dialsim.scenario.units import format_duration
 
 if TYPE_CHECKING:
@@ -316,7 +316,41 @@ def _drawn(found: Calibrated, chance: np.random.Generator) -> dict[str, Any]:
     return drawn
 
 
-# -- the screen ------------------------------------------------------------------------------------
+# -- estimates one by one ---------------------------------------------------------------------------
+
+
+def estimates_of(
+    found: Calibrated,
+) -> Iterator[tuple[str, float, float, float, str, int, bool]]:
+    """Yield key, value, low, high, unit, count, and whether the log determines the value."""
+    who, talk, holds = found.answering, found.talk_time, found.holds
+    groups: list[tuple[str, Mapping[str, PointEstimate], str]] = [
+        ("outcomes", who.outcomes, "share"),
+        ("rates", found.rates, "share"),
+        ("people", {"reachable": who.reachable, "deadNumbers": who.dead_numbers}, "share"),
+        ("people", {"concentration": who.concentration}, ""),
+    ]
+    if talk is not None:
+        groups.append(("talkTime", talk.estimates, "ms"))
+    if holds is not None:
+        ends = {end: holds.estimate(outcome) for outcome, end in enumerate(ENDS)}
+        groups.append(("ringTime", ends, "ms"))
+    if who.wear is not None:
+        per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor
+        groups.append(("answeredOdds.byCallerIdUse", {"per1000": per1000}, ""))
+        groups.append(("answeredOdds.byCallerIdUse", {"recovery": recovery}, "ms"))
+    for group, estimates, unit in groups:
+        for name, one in estimates.items():
+            is_sure = group != "people" or name in who.determined
+            yield f"{group}.{name}", one.value, one.low, one.high, unit, one.count, is_sure
+    factors: dict[str, Mapping[Any, Level]] = {
+        "byHour": who.hours, "byDay": who.days, "bySegment": who.segments,
+        "byAttempt": dict(enumerate(who.attempts, 1)),
+    }  # fmt: skip
+    for group, levels in factors.items():
+        for name, level in levels.items():
+            value, low, high = np.exp([level.value, level.low, level.high]).tolist()
+            yield f"answeredOdds.{group}.{name}", value, low, high, "factor", level.count, True
 
 
 def summary_lines(calibration: Calibration) -> Iterator[str]:

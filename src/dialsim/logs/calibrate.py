@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
+from typing import TYPE_CHECKING, Literal, Unpack, get_args
 
 import numpy as np
 import orjson
@@ -40,7 +40,7 @@ from dialsim.logs.answering import (
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.durations import FittedDurations, fitted
 from dialsim.logs.findings import milliseconds, outcomes_of, people_of
-from dialsim.logs.hold_times import ENDS, HoldTimes, assumed_holds, hold_times
+from dialsim.logs.hold_times import HoldTimes, assumed_holds, hold_times
 from dialsim.logs.log import Campaign, Log
 from dialsim.logs.misfit import OutageDay, date_name, dates_of, misfits, outages
 from dialsim.results.summary_text import FigureTable, fragment
@@ -262,6 +262,8 @@ class Calibration:
         """Table with a row per estimate: behaviour, key in a scenario, value, low, high (95 %),
         unit, count (calls or people it rests on), and whether the log determines it.
         """
+        from dialsim.logs.behaviour_text import estimates_of
+
         rows = [
             (name, *row) for name, found in self.behaviours.items() for row in estimates_of(found)
         ]
@@ -294,40 +296,6 @@ class Calibration:
             for name, found in self.behaviours.items()
         ]
         return fragment(f"Behaviour from {self.source}", self._notes, tables)
-
-
-def estimates_of(
-    found: Calibrated,
-) -> Iterator[tuple[str, float, float, float, str, int, bool]]:
-    """Yield key, value, low, high, unit, count, and whether the log determines the value."""
-    who, talk, holds = found.answering, found.talk_time, found.holds
-    groups: list[tuple[str, Mapping[str, PointEstimate], str]] = [
-        ("outcomes", who.outcomes, "share"),
-        ("rates", found.rates, "share"),
-        ("people", {"reachable": who.reachable, "deadNumbers": who.dead_numbers}, "share"),
-        ("people", {"concentration": who.concentration}, ""),
-    ]
-    if talk is not None:
-        groups.append(("talkTime", talk.estimates, "ms"))
-    if holds is not None:
-        ends = {end: holds.estimate(outcome) for outcome, end in enumerate(ENDS)}
-        groups.append(("ringTime", ends, "ms"))
-    if who.wear is not None:
-        per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor
-        groups.append(("answeredOdds.byCallerIdUse", {"per1000": per1000}, ""))
-        groups.append(("answeredOdds.byCallerIdUse", {"recovery": recovery}, "ms"))
-    for group, estimates, unit in groups:
-        for name, one in estimates.items():
-            is_sure = group != "people" or name in who.determined
-            yield f"{group}.{name}", one.value, one.low, one.high, unit, one.count, is_sure
-    factors: dict[str, Mapping[Any, Level]] = {
-        "byHour": who.hours, "byDay": who.days, "bySegment": who.segments,
-        "byAttempt": dict(enumerate(who.attempts, 1)),
-    }  # fmt: skip
-    for group, levels in factors.items():
-        for name, level in levels.items():
-            value, low, high = np.exp([level.value, level.low, level.high]).tolist()
-            yield f"answeredOdds.{group}.{name}", value, low, high, "factor", level.count, True
 
 
 Group = Literal["hour", "day", "segment"]
