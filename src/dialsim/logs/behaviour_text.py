@@ -316,7 +316,7 @@ def _drawn(found: Calibrated, chance: np.random.Generator) -> dict[str, Any]:
     return drawn
 
 
-# -- estimates one by one ---------------------------------------------------------------------------
+# -- estimates one by one --------------------------------------------------------------------------
 
 
 def estimates_of(
