@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import dialsim
-from dialsim.logs.findings import LONGEST_RING_MS
+from dialsim.logs.expected import Expected
 from dialsim.logs.log import read_log
-from dialsim.logs.scenario_rules import Expected
+from dialsim.logs.log_table import LONGEST_RING_MS
 from dialsim.logs.verify import check
 from engine.breadth import broad_scenario
 from engine.chancy import chancy_scenario

@@ -18,8 +18,8 @@ from dialsim.cli.program import format_option, jobs_option, print_json, progress
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from dialsim.conformance.table import Violation
     from dialsim.logs.contents import CampaignContents, Contents
-    from dialsim.logs.findings import Finding
     from dialsim.logs.log import Log
     from dialsim.logs.log_comparison import Compared, LogComparison
     from dialsim.logs.replay import FirstMismatch, Replayed
@@ -510,8 +510,8 @@ def _verified_text(read: Log, result: Verified) -> Iterator[str]:
         yield f"Not seen: {rules}: {why}."
 
 
-def _finding_text(finding: Finding) -> str:
-    from dialsim.logs.findings import instant
+def _finding_text(finding: Violation) -> str:
+    from dialsim.conformance.table import instant
 
     place = [f"line {finding.line}"] if finding.line else []
     place += [] if finding.at is None else [instant(finding.at)]

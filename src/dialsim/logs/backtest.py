@@ -55,11 +55,11 @@ from dialsim.logs.calibrate import (
     cut_of,
     dialled_calls,
 )
-from dialsim.logs.findings import milliseconds
+from dialsim.logs.expected import Expected
 from dialsim.logs.log import Log
+from dialsim.logs.log_table import milliseconds
 from dialsim.logs.misfit import dates_of
 from dialsim.logs.pulled import CARRIED_OVER, LoggedCampaign, people_ahead
-from dialsim.logs.scenario_rules import Expected
 from dialsim.results.folder import SOURCE
 from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.fields import HISTORY_COLUMNS

@@ -22,7 +22,7 @@ from msgspec.json import Decoder
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from dialsim.conformance.calls import STATUSES
+from dialsim.conformance.table import STATUSES
 from dialsim.engine.rules import ENDINGS
 from dialsim.engine.windows import Windows
 from dialsim.interface.instants import DAY, MINUTE, clock_text, format_instant, parse_instant

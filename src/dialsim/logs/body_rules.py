@@ -1,262 +1,159 @@
-"""Rules on single bodies: contradicting fields, masks, results, POSTs (F1, P2, W1, A5, D1)."""
+"""Rules on bodies of the webhook: single bodies, bodies of a call, bodies against calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.conformance.calls import STATUSES
+from dialsim.conformance.table import (
+    FAR,
+    NOT_HAPPENED,
+    STATUSES,
+    Violation,
+    instant,
+    names_of,
+    rule,
+)
+from dialsim.interface.agent import check_agent_params
 from dialsim.interface.instants import DAY, MINUTE
 from dialsim.interface.payload import WAITS_MS, accepted
+from dialsim.interface.schedule import WeekdayRange
 from dialsim.interface.status import CallStatus, CampaignStatus
-from dialsim.logs.bodies import (
-    ANALYZED,
-    MASKED,
-    NO_INSTANT,
-    NO_RESULT,
-    NONE_SPOKE,
-    UNAVAILABLE,
-    Mark,
-    Settings,
-)
-from dialsim.logs.findings import FAR, Finding, LogColumns, Mask, codes, instant, week_text
+from dialsim.logs.bodies import ANALYZED, MASKED, NO_RESULT, NONE_SPOKE, UNAVAILABLE, Mark, Settings
+from dialsim.logs.log_table import LogTable
+from dialsim.scenario.calendar import range_text
 
 CLOCKS_MS = 1_000
 """Maximum difference between the clocks of service and receiver, in ms."""
 LATE_MS = DAY
 """A result may be posted, or stored, so long after it was made."""
-_UNANSWERED = codes(CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED, CallStatus.CANCELLED)
 _COMPLETED = STATUSES.index(CallStatus.COMPLETED)
-_CANCELLED = STATUSES.index(CallStatus.CANCELLED)
 
 
-def findings(view: LogColumns) -> Iterator[Finding]:
-    """Yield violations in single bodies, and in the bodies of a call."""
-    yield from _times(view)
-    yield from _status(view)
-    yield from _results(view)
-    yield from _masks(view)
-    yield from _names(view)
-    yield from _shown(view)
-    yield from _settings(view)
-    yield from _bodies_of_a_call(view)
-    yield from _posts(view)
+def _codes(*statuses: CallStatus) -> list[int]:
+    return [STATUSES.index(status) for status in statuses]
 
 
-def _times(view: LogColumns) -> Iterator[Finding]:
-    """Check start, end and duration (F1), and their match with the status (P2)."""
-    started, ended, duration = (view.body(n) for n in ("started_at", "ended_at", "duration_ms"))
-    status = view.body("status")
-    has_start, has_end = started != NO_INSTANT, ended != NO_INSTANT
-    both = has_start & has_end
+_UNREACHED = _codes(CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
+_UNANSWERED = [*_UNREACHED, STATUSES.index(CallStatus.CANCELLED)]
+_ANSWERED = _codes(CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED)
+_WAITING = _codes(CallStatus.SCHEDULED, CallStatus.QUEUED, CallStatus.INITIATED)
 
-    def name(row: int) -> str:
-        return str(STATUSES[status[row]])
 
-    yield from view.of_bodies("F1", ~has_end, "a result of a call without callEndedAt")
-    yield from view.of_bodies(
-        "F1", both & (ended < started),
-        lambda row: f"callEndedAt {instant(ended[row])} is before callStartedAt "
-        f"{instant(started[row])}",
-    )  # fmt: skip
-    yield from view.of_bodies(
-        "F1", both & (ended >= started) & (duration >= 0) & (duration != ended - started),
-        lambda row: f"callDuration says {duration[row] / 1000:.3f} s, callStartedAt and "
-        f"callEndedAt {(ended[row] - started[row]) / 1000:.3f} s",
-    )  # fmt: skip
-    yield from view.of_bodies(
-        "F1", view.marked(Mark.DURATION_BADLY_WRITTEN),
-        "callDuration is no text with three decimals",
-    )  # fmt: skip
-    unanswered = np.isin(status, _UNANSWERED)
-    yield from view.of_bodies(
-        "P2", unanswered & has_start,
-        lambda row: f"{name(row)}, but callStartedAt is {instant(started[row])}",
-    )  # fmt: skip
-    yield from view.of_bodies(
-        "F1", unanswered & (duration >= 0),
-        lambda row: f"{name(row)}, but callDuration is {duration[row] / 1000:.3f} s",
-    )  # fmt: skip
-    completed = status == _COMPLETED
-    yield from view.of_bodies("P2", completed & ~has_start, "COMPLETED without callStartedAt")
-    yield from view.of_bodies(
-        "F1", completed & has_start & (duration < 0), "COMPLETED without callDuration"
+@rule("P2", "log")
+def unreadable_lines(table: LogTable) -> Iterator[Violation]:
+    """Report lines whose values the interface does not have; others are only damaged."""
+    rules = {"payload.call.callStatus": "P2", "status": "P2", "payload.call": "F1",
+             "payload.campaign": "F3", "payload.callResult": "A3"}  # fmt: skip
+    for damage in table.log.damages:
+        number = next((rules[field] for field in rules if damage.reason.startswith(field)), None)
+        if number is not None:
+            text = damage.reason
+            yield Violation(number, None, None, None, None, None, text, line=damage.line)
+
+
+@rule("F1 F2 F3 P5 W1 W4 A3 A5", "bodies")
+def single_bodies(table: LogTable) -> Iterator[Violation]:
+    """Check that the fields of a body agree."""
+    status, result, shown = table.body("status"), table.body("result"), table.body("shown_status")
+    started, ended, duration = (
+        table.body(name) for name in ("started_at", "ended_at", "duration_ms")
     )
-    sent = view.body("sent_at")
-    yield from view.of_bodies(
-        "W3", has_end & (sent != NO_INSTANT) & (sent < ended - CLOCKS_MS),
-        lambda row: f"sent at {instant(sent[row])}, before the call ended at "
-        f"{instant(ended[row])}",
-        at="sent_at",
-    )  # fmt: skip
-
-
-def _status(view: LogColumns) -> Iterator[Finding]:
-    """Check that only ends send a webhook (W1), and only completed calls are analyzed again
-    (A5).
-    """
-    status = view.body("status")
-    sends = np.isin(status, [*_UNANSWERED, _COMPLETED])
-    yield from view.of_bodies(
-        "W1", ~sends, lambda row: f"a webhook of a call that is {STATUSES[status[row]].value}"
-    )
-    again = view.marked(Mark.RE_ANALYSIS)
-    yield from view.of_bodies(
-        "A5", again & sends & (status != _COMPLETED),
-        lambda row: f"isReAnalysis of a call that ended {STATUSES[status[row]].value}",
-    )  # fmt: skip
-    has_message = view.marked(Mark.HAS_ERROR_MESSAGE)
-    yield from view.of_bodies(
-        "F2", has_message & (status == _COMPLETED), "COMPLETED, but errorMessage says why it failed"
-    )
-    files = view.marked(Mark.HAS_RECORDING) | view.marked(Mark.HAS_TRANSCRIPT)
-    yield from view.of_bodies(
-        "W4", files & np.isin(status, _UNANSWERED),
-        lambda row: f"{STATUSES[status[row]].value}, but a recording or transcript is there",
-    )  # fmt: skip
-
-
-def _results(view: LogColumns) -> Iterator[Finding]:
-    """Check which ends have a result (W1), and its form (A3; interface, section 2.6)."""
-    status, result = view.body("status"), view.body("result")
-    yield from view.of_bodies(
-        "W1", (status == _COMPLETED) & (result == NO_RESULT), "COMPLETED, but callResult is null"
-    )
-    yield from view.of_bodies(
-        "W1", np.isin(status, _UNANSWERED) & (result != NO_RESULT),
-        lambda row: f"{STATUSES[status[row]].value}, but it has a callResult",
-    )  # fmt: skip
-    yield from view.of_bodies(
-        "A3", view.marked(Mark.FUNNEL_OUTSIDE), "funnel.value is none of funnelFlow"
-    )
-    yield from view.of_bodies(
-        "A3", view.marked(Mark.FORM_DISAGREES),
-        "the result's version is not the one of the name of its fields",
-    )  # fmt: skip
-    yield from view.of_bodies(
-        "A3", view.marked(Mark.UNKNOWN_VERSION), "callResult.version is neither v1 nor v2"
-    )
+    has_start, has_end = started != NOT_HAPPENED, ended != NOT_HAPPENED
+    both, has_result = has_start & has_end, result != NO_RESULT
+    completed, unanswered = status == _COMPLETED, np.isin(status, _UNANSWERED)
+    reached, sends = np.isin(shown, _ANSWERED), completed | unanswered
+    files = table.marked(Mark.HAS_RECORDING) | table.marked(Mark.HAS_TRANSCRIPT)
     fallback = (result == NONE_SPOKE) | (result == UNAVAILABLE)
-    yield from view.of_bodies(
-        "A3", fallback & view.marked(Mark.OLD_FORM), "a fallback result that is not v2"
-    )
+    attempts, most = table.body("shown_attempts"), _setting(table, "max_attempts")
+    counted = sends & (status != STATUSES.index(CallStatus.CANCELLED))
+    for number, wrong, text in (
+        ("F1", ~has_end, "a result of a call without callEndedAt"),
+        ("F1", both & (ended < started),
+         "callEndedAt {ended_at} is before callStartedAt {started_at}"),
+        ("F1", both & (ended >= started) & (duration >= 0) & (duration != ended - started),
+         "callDuration says {duration_ms} ms, but it lasted from {started_at} to {ended_at}"),
+        ("F1", table.marked(Mark.DURATION_BADLY_WRITTEN),
+         "callDuration is no text with three decimals"),
+        ("F1", unanswered & (duration >= 0), "{status}, but callDuration is {duration_ms} ms"),
+        ("F1", completed & has_start & (duration < 0), "COMPLETED without callDuration"),
+        ("W1", ~sends, "a webhook of a call that is {status}"),
+        ("W1", completed & ~has_result, "COMPLETED, but callResult is null"),
+        ("W1", unanswered & has_result, "{status}, but it has a callResult"),
+        ("A5", table.marked(Mark.RE_ANALYSIS) & sends & ~completed,
+         "isReAnalysis of a call that ended {status}"),
+        ("F2", table.marked(Mark.HAS_ERROR_MESSAGE) & completed,
+         "COMPLETED, but errorMessage says why it failed"),
+        ("F2", table.marked(Mark.OTHER_AGENT_NAME), "agentName is not agent.name"),
+        ("F3", table.marked(Mark.OTHER_CAMPAIGN_NAME), "campaignName is not campaign.name"),
+        ("W4", files & unanswered, "{status}, but a recording or transcript is there"),
+        ("A3", table.marked(Mark.FUNNEL_OUTSIDE), "funnel.value is none of funnelFlow"),
+        ("A3", table.marked(Mark.FORM_DISAGREES),
+         "the result's version is not the one of the name of its fields"),
+        ("A3", table.marked(Mark.UNKNOWN_VERSION), "callResult.version is neither v1 nor v2"),
+        ("A3", fallback & table.marked(Mark.OLD_FORM), "a fallback result that is not v2"),
+        ("P5", counted & (attempts == 0), "the call ended {status}, but callAttempt is 0"),
+        ("R1", (most >= 0) & (attempts > most), "callAttempt is {shown_attempts}, more than "
+         "maxAttempts"),
+        # After the last attempt no call may wait any more.
+        ("R1", counted & ~completed & (attempts == most) & np.isin(shown, _WAITING),
+         "callAttempt {shown_attempts} is maxAttempts, but latestCallStatus is {shown_status}"),
+        ("R3", completed & (shown >= 0) & ~reached,
+         "the call was answered, but latestCallStatus is {shown_status}"),
+        ("W4", table.marked(Mark.UNKNOWN_LATEST_STATUS),
+         "latestCallStatus is no status of a call"),
+    ):  # fmt: skip
+        yield from table.of_bodies(number, wrong, text)
+    agents = np.array([identifier or "" for identifier, _ in table.log.agents], dtype=object)
+    agent = pd.Series(agents[table.body("agent")])
+    # The most frequent one is taken as right: one wrong body must not accuse all others.
+    usual = agent.groupby(table.body("campaign")).transform(lambda each: each.mode().iloc[0])
+    wrong = ((agent != usual) & (agent != "") & (usual != "")).to_numpy()
+    text = "agent.id is {one}, in other bodies of the campaign {usual}"
+    yield from table.of_bodies("F2", wrong, text, one=agent.to_numpy(), usual=usual.to_numpy())
 
 
-def _masks(view: LogColumns) -> Iterator[Finding]:
-    """Check masks against dataExpired (D1)."""
+@rule("D1", "bodies")
+def masks(table: LogTable) -> Iterator[Violation]:
+    """Check masks against dataExpired."""
     audio, personal, output = (
-        view.marked(mark)
+        table.marked(mark)
         for mark in (Mark.AUDIO_EXPIRED, Mark.PERSONAL_EXPIRED, Mark.OUTPUT_EXPIRED)
     )
-    told = view.marked(Mark.HAS_FLAGS)
-    result = view.body("result")
-    checks: tuple[tuple[Mask, str], ...] = (
-        (audio & view.marked(Mark.HAS_RECORDING), "dataExpired.audio, but recordUrl is there"),
-        (personal & view.marked(Mark.HAS_TRANSCRIPT),
+    has_flags, result = table.marked(Mark.HAS_FLAGS), table.body("result")
+    is_masked = table.marked(Mark.TEL_MASKED)
+    for wrong, text in (
+        (audio & table.marked(Mark.HAS_RECORDING), "dataExpired.audio, but recordUrl is there"),
+        (personal & table.marked(Mark.HAS_TRANSCRIPT),
          "dataExpired.personalData, but transcriptFileUrl is there"),
-        (personal & view.marked(Mark.HAS_NAME),
+        (personal & table.marked(Mark.HAS_NAME),
          "dataExpired.personalData, but customerName is there"),
-        (personal & view.marked(Mark.HAS_PARAMS),
+        (personal & table.marked(Mark.HAS_PARAMS),
          "dataExpired.personalData, but agentParams have values"),
-        (personal & view.marked(Mark.LONG_TEL) & ~view.marked(Mark.TEL_MASKED),
+        (personal & table.marked(Mark.LONG_TEL) & ~is_masked,
          "dataExpired.personalData, but tel is not masked"),
-        (told & ~personal & view.marked(Mark.TEL_MASKED),
+        (has_flags & ~personal & is_masked,
          "tel is masked, but dataExpired.personalData is false"),
-        (told & ~personal & view.marked(Mark.NAME_IS_EMPTY),
+        (has_flags & ~personal & table.marked(Mark.NAME_IS_EMPTY),
          "customerName is empty as if masked, but dataExpired.personalData is false"),
-        (output & (result != NO_RESULT) & view.marked(Mark.HAS_RESULT_VALUES),
+        (output & (result != NO_RESULT) & table.marked(Mark.HAS_RESULT_VALUES),
          "dataExpired.output, but callResult has values"),
-        (told & ~output & (result == MASKED),
+        (has_flags & ~output & (result == MASKED),
          "callResult is masked, but dataExpired.output is false"),
-    )  # fmt: skip
-    for wrong, text in checks:
-        yield from view.of_bodies("D1", wrong, text)
+    ):  # fmt: skip
+        yield from table.of_bodies("D1", wrong, text)
 
 
-def _names(view: LogColumns) -> Iterator[Finding]:
-    yield from view.of_bodies(
-        "F3", view.marked(Mark.OTHER_CAMPAIGN_NAME), "campaignName is not campaign.name"
-    )
-    yield from view.of_bodies(
-        "F2", view.marked(Mark.OTHER_AGENT_NAME), "agentName is not agent.name"
-    )
-    ids = pd.Series([identifier or "" for identifier, _ in view.log.agents], dtype=object)
-    shown = pd.Series(ids.to_numpy()[view.body("agent")])
-    # The most frequent one is taken as right: one wrong body must not accuse all others.
-    usual = shown.groupby(view.body("campaign")).transform(lambda each: each.mode().iloc[0])
-    yield from view.of_bodies(
-        "F2", ((shown != usual) & (shown != "") & (usual != "")).to_numpy(),
-        lambda row: f"agent.id is {shown[row]}, in other bodies of the campaign {usual[row]}",
-    )  # fmt: skip
-
-
-def _shown(view: LogColumns) -> Iterator[Finding]:
-    """Check the recipient's state when the body is sent (W4, P5, R1, R3)."""
-    status, shown = view.body("status"), view.body("shown_attempts")
-    latest = view.body("shown_status")
-    counted = (status != _CANCELLED) & np.isin(status, [*_UNANSWERED, _COMPLETED])
-    yield from view.of_bodies(
-        "P5", counted & (shown == 0),
-        lambda row: f"the call ended {STATUSES[status[row]].value}, but callAttempt is 0",
-    )  # fmt: skip
-    yield from view.of_bodies(
-        "W4", view.marked(Mark.UNKNOWN_LATEST_STATUS), "latestCallStatus is no status of a call"
-    )
-    most = _number(view, "max_attempts")
-    yield from view.of_bodies(
-        "R1", (most >= 0) & (shown > most),
-        lambda row: f"callAttempt is {shown[row]}, maxAttempts {most[row]}",
-    )  # fmt: skip
-    yield from view.of_bodies(
-        "R3", (status == _COMPLETED) & (latest >= 0) & (latest != _COMPLETED),
-        lambda row: f"the call was answered, but latestCallStatus is {STATUSES[latest[row]].value}",
-    )  # fmt: skip
-    # After the last attempt no call may wait any more.
-    last = counted & (shown == most) & (status != _COMPLETED) & (latest >= 0)
-    waits = np.isin(latest, codes(CallStatus.SCHEDULED, CallStatus.QUEUED, CallStatus.INITIATED))
-    yield from view.of_bodies(
-        "R1", last & waits,
-        lambda row: f"callAttempt is {shown[row]} of maxAttempts {most[row]}, but "
-        f"latestCallStatus is {STATUSES[latest[row]].value}",
-    )  # fmt: skip
-
-
-def _number(view: LogColumns, name: str) -> NDArray[np.int64]:
-    values = [getattr(one, name) for one in view.log.settings]
+def _setting(table: LogTable, name: str) -> NDArray[np.int64]:
+    """Return a number of the settings of each body, -1 if it is not there."""
+    values = [getattr(one, name) for one in table.log.settings]
     filled = np.array([-1 if value is None else value for value in values], dtype=np.int64)
-    return filled[view.body("setting")] if len(filled) else np.empty(0, np.int64)
-
-
-_STATUSES = {status.value for status in CampaignStatus}
-_BEFORE_CALLS = {CampaignStatus.DRAFT.value, CampaignStatus.SCHEDULED.value}
-
-
-def _settings(view: LogColumns) -> Iterator[Finding]:
-    """Check settings: possible in a schedule request (C9), constant (C1), consistent (C2)."""
-    setting, campaign = view.body("setting"), view.body("campaign")
-    _, first = np.unique(setting, return_index=True)
-    first = np.sort(first)
-    of_campaign: dict[int, Settings] = {}
-    wrong: dict[str, list[tuple[int, str]]] = {"C2": [], "C9": [], "C1": []}
-    for row in first.tolist():
-        one = view.log.settings[setting[row]]
-        if one.status is not None and one.status not in _STATUSES:
-            wrong["C2"].append((row, f"the campaign's status is {one.status}, which is none"))
-        if one.status in _BEFORE_CALLS:
-            wrong["C2"].append((row, f"a call has ended, but its campaign is {one.status}"))
-        wrong["C9"] += [(row, text) for text in _refused(one)]
-        # Compared with the first settings, so that a change is one finding and not two.
-        before = of_campaign.setdefault(int(campaign[row]), one)
-        for name, field in _FIXED.items():
-            old, new = getattr(before, name), getattr(one, name)
-            if old is not None and new is not None and old != new:
-                text = f"{field} changed: {_written(name, old)}, then {_written(name, new)}"
-                wrong["C1"].append((row, text))
-    for rule, texts in wrong.items():
-        yield from view.of_texts(rule, texts)
+    of_body: NDArray[np.int64] = filled[table.body("setting")]
+    return of_body
 
 
 _FIXED = {"max_attempts": "maxAttempts", "retry_interval": "retryInterval",
@@ -265,15 +162,57 @@ _FIXED = {"max_attempts": "maxAttempts", "retry_interval": "retryInterval",
 """Settings that do not change after the start of a campaign."""
 
 
-def _written(name: str, value: object) -> str:
-    if name.endswith("_at") and isinstance(value, int):
+@rule("C1 C2 C9", "bodies")
+def settings_of_bodies(table: LogTable) -> Iterator[Violation]:
+    """Check settings: possible in a schedule request (C9), constant (C1), consistent (C2)."""
+    of_campaign: dict[int, Settings] = {}
+    wrong: dict[str, list[tuple[int, str]]] = {"C2": [], "C9": [], "C1": []}
+    for row, one in _first_settings(table):
+        if one.status is not None and one.status not in set(CampaignStatus):
+            wrong["C2"].append((row, f"the campaign's status is {one.status}, which is none"))
+        if one.status in {CampaignStatus.DRAFT, CampaignStatus.SCHEDULED}:
+            wrong["C2"].append((row, f"a call has ended, but its campaign is {one.status}"))
+        wrong["C9"] += [(row, text) for text in _refused(one)]
+        # Compared with the first settings, so that a change is one finding and not two.
+        before = of_campaign.setdefault(int(table.body("campaign")[row]), one)
+        for name, field in _FIXED.items():
+            old, new = getattr(before, name), getattr(one, name)
+            if None not in {old, new} and old != new:
+                text = f"{field} changed: {_written(name, old)}, then {_written(name, new)}"
+                wrong["C1"].append((row, text))
+    for number, texts in wrong.items():
+        yield from _of_texts(table, number, texts)
+
+
+def _first_settings(table: LogTable) -> Iterator[tuple[int, Settings]]:
+    """Yield the settings of the log, each with the first body that shows it."""
+    setting = table.body("setting")
+    for row in np.sort(np.unique(setting, return_index=True)[1]).tolist():
+        yield row, table.log.settings[setting[row]]
+
+
+def _of_texts(table: LogTable, number: str, texts: list[tuple[int, str]]) -> Iterator[Violation]:
+    """Yield a violation per body and text, up to the limit per rule."""
+    for index in table.listed(number, range(len(texts))):
+        row, said = texts[index]
+        yield from table.of_bodies(number, [row], "{said}", said={row: said})
+
+
+def _written(name: str, value: Any) -> str:
+    if name.endswith("_at"):
         return instant(value)
-    if isinstance(value, tuple):
-        return week_text(value)
-    return str(value)
+    return _week(value) if name == "windows" else str(value)
+
+
+def _week(windows: tuple[WeekdayRange, ...]) -> str:
+    """Return time windows as texts show them: each range once, in order."""
+    return ", ".join(
+        f"day {day} {range_text((start, end))}" for day, start, end in sorted(set(windows))
+    )
 
 
 def _refused(one: Settings) -> Iterator[str]:
+    """Yield what no schedule request can have."""
     attempts, interval = one.max_attempts, one.retry_interval
     if attempts is not None and attempts < 1:
         yield f"maxAttempts is {attempts}"
@@ -290,110 +229,220 @@ def _refused(one: Settings) -> Iterator[str]:
             yield f"a time window of day {span.day} ends before it starts"
 
 
-def _bodies_of_a_call(view: LogColumns) -> Iterator[Finding]:
-    """Check that bodies of one call agree (A5, W1, F2, D2)."""
-    call = view.body("call")
-    order = np.lexsort((view.body("line"), call))
-    begins = np.flatnonzero(np.diff(call[order], prepend=-1))
-    first = order[np.repeat(begins, np.diff([*begins, len(order)]))] if len(order) else order
-    of_first = np.empty_like(order)
-    of_first[order] = first  # by body: first body of its call
-    for name, what, rule in (("session", "sessionId", "A5"), ("status", "callStatus", "W1"),
-                             ("started_at", "callStartedAt", "F1"),
-                             ("ended_at", "callEndedAt", "F1"),
-                             ("campaign", "the campaign", "W1")):  # fmt: skip
-        values = view.body(name)
-        yield from view.of_bodies(
-            rule, values != values[of_first],
-            lambda row, what=what: f"{what} is another one than in line "  # type: ignore[misc]
-            f"{view.line(of_first[row])} of the same call",
-        )  # fmt: skip
+# -- bodies of a call ------------------------------------------------------------------------------
+
+
+@rule("A5 W1 F1 F2 W4", "bodies")
+def bodies_of_a_call(table: LogTable) -> Iterator[Violation]:
+    """Check that the bodies of a call agree."""
+    call, result, line = table.body("call"), table.body("result"), table.body("line")
+    order = np.lexsort((line, call))
+    first = pd.Series(order, index=order).groupby(call[order]).transform("first")
+    first_of = first.reindex(range(len(call))).to_numpy()
+    for name, what, number in (("session", "sessionId", "A5"), ("status", "callStatus", "W1"),
+                               ("started_at", "callStartedAt", "F1"),
+                               ("ended_at", "callEndedAt", "F1"),
+                               ("campaign", "the campaign", "W1")):  # fmt: skip
+        values = table.body(name)
+        text = f"{what} is another one than in line {{first}} of the same call"
+        yield from table.of_bodies(number, values != values[first_of], text, first=line[first_of])
     # 0 is a masked person, who may be any.
-    person = pd.Series(view.body("person")).where(view.body("person") != 0)
-    known = person.groupby(call).transform("first")
-    yield from view.of_bodies(
-        "W4", (person.notna() & (person != known)).to_numpy(),
+    person = pd.Series(table.body("person")).where(table.body("person") != 0)
+    yield from table.of_bodies(
+        "W4", (person.notna() & (person != person.groupby(call).transform("first"))).to_numpy(),
         "the recipient is another one than in an earlier body of the call",
     )  # fmt: skip
-    session = pd.DataFrame({"session": view.body("session"), "call": call})
-    owner = session.groupby("session")["call"].transform("first").to_numpy()
-    yield from view.of_bodies(
-        "F2", (session["session"].to_numpy() != 0) & (owner != call),
-        "the sessionId is that of another call",
-    )  # fmt: skip
-    yield from _results_of_a_call(view)
+    session = table.body("session")
+    owner = pd.Series(call).groupby(session).transform("first").to_numpy()
+    text = "the sessionId is that of another call"
+    yield from table.of_bodies("F2", (session != 0) & (owner != call), text)
 
-
-def _results_of_a_call(view: LogColumns) -> Iterator[Finding]:
-    call, result, sent = view.body("call"), view.body("result"), view.body("sent_at")
-    again = view.marked(Mark.RE_ANALYSIS)
+    again = table.marked(Mark.RE_ANALYSIS)
     plain = ~again & (result != NO_RESULT) & (result != MASKED)
-    digest = pd.Series(view.body("digest")).where(plain)
-    before = digest.groupby(call).transform("first")
-    yield from view.of_bodies(
-        "W1", (plain & (digest != before)).to_numpy(),
+    digest = pd.Series(table.body("digest")).where(plain)
+    yield from table.of_bodies(
+        "W1", (plain & (digest != digest.groupby(call).transform("first"))).to_numpy(),
         "a second result of the call that differs and does not say isReAnalysis",
     )  # fmt: skip
-    size = len(view.log.calls)
-    good = np.zeros(size, dtype=bool)
-    good[call[~again & (result == ANALYZED)]] = True
+    good = np.isin(call, call[~again & (result == ANALYZED)])
     fallback = again & ((result == NONE_SPOKE) | (result == UNAVAILABLE))
-    yield from view.of_bodies(
-        "A5", fallback & good[call], "a re-analysis replaces a good result by the fallback"
+    text = "a re-analysis replaces a good result by the fallback"
+    yield from table.of_bodies("A5", fallback & good, text)
+
+
+@rule("A5 D2 W3", "bodies", "posts")
+def instants_of_posts(table: LogTable) -> Iterator[Violation]:
+    """Check the order of a call's end, its first result, its re-analyses and its masks."""
+    sent, ended, again = (
+        table.body("sent_at"),
+        table.body("ended_at"),
+        table.marked(Mark.RE_ANALYSIS),
     )
-    timed = sent != NO_INSTANT
-    first = np.full(size, FAR)
-    np.minimum.at(first, call[timed & ~again], sent[timed & ~again])
-    has_first = first[call] != FAR
-    yield from view.of_bodies(
-        "A5", again & timed & has_first & (sent < first[call] - LATE_MS),
-        lambda row: f"a re-analysis sent at {instant(sent[row])}, before the first result at "
-        f"{instant(first[call[row]])}",
-        at="sent_at",
-    )  # fmt: skip
+    timed = sent != NOT_HAPPENED
+    wrong = timed & (ended != NOT_HAPPENED) & (sent < ended - CLOCKS_MS)
+    text = "sent at {sent_at}, before the call ended at {ended_at}"
+    yield from table.of_bodies("W3", wrong, text, "sent_at")
+    first = _earliest(table, timed & ~again)
+    wrong = again & timed & (first != FAR) & (sent < first - LATE_MS)
+    text = "a re-analysis sent at {sent_at}, before the first result at {first_at}"
+    yield from table.of_bodies("A5", wrong, text, "sent_at", first_at=first)
     for mark, name in ((Mark.AUDIO_EXPIRED, "audio"), (Mark.PERSONAL_EXPIRED, "personalData"),
                        (Mark.OUTPUT_EXPIRED, "output")):  # fmt: skip
-        flag = view.marked(mark)
-        gone = np.full(size, FAR)
-        np.minimum.at(gone, call[flag & timed], sent[flag & timed])
+        expired = table.marked(mark)
+        gone = _earliest(table, expired & timed)
         # A first result may have been posted late; a re-analysis is made when it is sent
-        back = again & timed & ~flag & (sent > gone[call] + CLOCKS_MS)
-        yield from view.of_bodies(
-            "D2", back,
-            lambda row, name=name, gone=gone: f"dataExpired.{name} is false, but was true "  # type: ignore[misc]
-            f"at {instant(gone[call[row]])}",
-            at="sent_at",
-        )  # fmt: skip
+        wrong = again & timed & ~expired & (sent > gone + CLOCKS_MS)
+        text = f"dataExpired.{name} is false, but was true at {{gone_at}}"
+        yield from table.of_bodies("D2", wrong, text, "sent_at", gone_at=gone)
 
 
-def _posts(view: LogColumns) -> Iterator[Finding]:
-    """Check the POSTs of one result: none after a success, waits, and equal bodies (W2, W4)."""
-    post = view.body("post")
+def _earliest(table: LogTable, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the first POST of each body's call among the chosen bodies; `FAR` without one."""
+    sent = pd.Series(np.where(chosen, table.body("sent_at"), FAR))
+    earliest: NDArray[np.int64] = sent.groupby(table.body("call")).transform("min").to_numpy()
+    return earliest
+
+
+@rule("W2 W4", "bodies", "posts")
+def posts_of_a_result(table: LogTable) -> Iterator[Violation]:
+    """Check the POSTs of one result: none after a success, waits, and equal bodies."""
+    post, again = table.body("post"), table.marked(Mark.RE_ANALYSIS)
     # Further numbers are requests to send again, which have their own rules.
     rows = np.flatnonzero((post >= 1) & (post <= 3))
-    again = view.marked(Mark.RE_ANALYSIS)
-    call, sent = view.body("call"), view.body("sent_at")
+    call, sent = table.body("call"), table.body("sent_at")
     order = rows[np.lexsort((post[rows], sent[rows], again[rows], call[rows]))]
-    if len(order) < 2:
-        return
     one, two = order[:-1], order[1:]
-    follows = (call[one] == call[two]) & (again[one] == again[two]) & (post[two] == post[one] + 1)
-    follows &= sent[two] - sent[one] <= MINUTE  # later ones may be those of another re-analysis
-    response = view.body("response")
-    wait = np.array([0, *WAITS_MS])[np.clip(post[one], 0, 2)]
     apart = sent[two] - sent[one]
-
-    yield from view.of_bodies(
-        "W2", two[follows & accepted(response[one])],
-        "a POST after one that was answered with 2xx", at="sent_at",
-    )  # fmt: skip
-    yield from view.of_bodies(
-        "W2", two[follows & (apart < wait)], "a POST too soon after the one before", at="sent_at"
-    )
+    follows = (call[one] == call[two]) & (again[one] == again[two]) & (post[two] == post[one] + 1)
+    follows &= apart <= MINUTE  # a later POST may belong to another re-analysis
+    one, two, apart = one[follows], two[follows], apart[follows]
+    answered = accepted(table.body("response")[one])
+    text = "a POST after one that was answered with 2xx"
+    yield from table.of_bodies("W2", two[answered], text, "sent_at")
+    soon = apart < np.array([0, *WAITS_MS])[np.clip(post[one], 0, 2)]
+    text = "a POST too soon after the one before"
+    yield from table.of_bodies("W2", two[soon], text, "sent_at")
     for name, what in (("setting", "campaign"), ("shown_attempts", "callAttempt"),
                        ("shown_status", "latestCallStatus"), ("digest", "callResult")):  # fmt: skip
-        values = view.body(name)
-        yield from view.of_bodies(
-            "W4", two[follows & (values[one] != values[two])],
-            f"{what} is another one than in the POST before of the same result", at="sent_at",
-        )  # fmt: skip
+        values = table.body(name)
+        text = f"{what} is another one than in the POST before of the same result"
+        yield from table.of_bodies("W4", two[values[one] != values[two]], text, "sent_at")
+
+
+# -- bodies and calls ------------------------------------------------------------------------------
+
+
+@rule("C3", "bodies", "posts")
+def campaigns_that_go_on(table: LogTable) -> Iterator[Violation]:
+    """Check that a campaign stays final."""
+    over = table.over[table.body("campaign")]
+    # A body may be posted, or stored, long after it was made, but never before its call ended
+    wrong = (table.body("ended_at") > over) & ~table.is_shown_final
+    text = "the campaign is not final, but was over at {over_at}"
+    yield from table.of_bodies("C3", wrong, text, over_at=over)
+
+
+@rule("P5 W4", "bodies")
+def attempts_shown(table: LogTable) -> Iterator[Violation]:
+    """Check that callAttempt and latestCallStatus fit the calls that have ended."""
+    call, shown = table.body("call"), table.body("shown_attempts")
+    latest, safe = table.body("shown_status"), np.maximum(call, 0)
+    in_sequence = np.zeros(len(table.person), dtype=bool)
+    in_sequence[table.sequence] = True
+    known = (call >= 0) & in_sequence[safe] & (shown >= 0)
+    made = table.attempts[safe]
+    text = "callAttempt is {shown_attempts}, but {made} attempts had ended"
+    yield from table.of_bodies("P5", known & (shown < made), text, made=made)
+    # If callAttempt counts no later attempt, the latest status is the end of the body's own call.
+    own = table.status[safe]
+    newest = known & table.is_counted[safe] & (shown == made) & ~table.is_reached[safe]
+    yield from table.of_bodies(
+        "W4", newest & np.isin(latest, [*_UNREACHED, *_ANSWERED]) & (latest != own),
+        "latestCallStatus is {shown_status}, but the latest call that callAttempt "
+        "{shown_attempts} counts ended {status}",
+    )  # fmt: skip
+
+
+@rule("W1 W4 F1", "bodies")
+def bodies_and_table(table: LogTable) -> Iterator[Violation]:
+    """Check that the ends of a table have webhooks where they must, with equal values."""
+    if not table.is_table:
+        return
+    call, sent, ended = table.body("call"), table.body("sent_at"), table.ended
+    known, safe = (call >= 0) & (sent != NOT_HAPPENED), np.maximum(call, 0)
+    yield from table.of_bodies("W1", call < 0, "a webhook of a call that the table lacks")
+    for name, column, number in (("status", table.status, "W4"), ("ended_at", ended, "F1"),
+                                 ("started_at", table.started, "F1")):  # fmt: skip
+        text = f"{name} is another one than in the table of calls"
+        differs = (call >= 0) & (table.body(name) != column[safe])
+        yield from table.of_bodies(number, differs, text)
+
+    has_body = np.isin(np.arange(len(ended)), call)
+    delay = (sent[known] - ended[call[known]]).max(initial=0)
+    # The log may end before a webhook is due; the longest delay seen bounds what can be demanded.
+    soon = (ended != NOT_HAPPENED) & (ended + delay < sent[known].max(initial=0))
+    analysis = table.log.calls["analysis"].astype("str")
+    has_result = analysis.isin(["analyzed", "no_conversation", "unavailable"]).to_numpy()
+    owed = table.is_unanswered | table.is_lost | has_result
+    text, values = "ended {status}, but no webhook reports it", {"status": names_of(table.status)}
+    yield from table.of_calls("W1", owed & soon & ~has_body, ended, text, **values)
+    dropped = table.has_status(CallStatus.CANCELLED) & ~table.is_lost
+    none = analysis.isin(["not_analyzed", "failed"]).to_numpy() | dropped
+    text = "never dialled, not analyzed or not yet, but there is a webhook"
+    yield from table.of_calls("W1", none & has_body, ended, text)
+
+
+# -- bodies and scenario ---------------------------------------------------------------------------
+
+_OF_TYPE: dict[str, object] = {"text": "", "number": 0, "boolean": True, "null": None, "other": []}
+
+
+@rule("C1", "bodies", "scenario")
+def parameters_of_people(table: LogTable) -> Iterator[Violation]:
+    """Check that agentParams fit the agent's paramsSchema.
+
+    Retention removes values, not keys, so bodies of masked people are left out.
+    """
+    campaign, shape = table.body("campaign"), table.body("shape")
+    masked = table.marked(Mark.PERSONAL_EXPIRED) | table.marked(Mark.TEL_MASKED)
+    for code, block in enumerate(table.blocks):
+        if block is None or not block.agent.params_schema:
+            continue
+        here = (campaign == code) & ~masked
+        for one in np.unique(shape[here]).tolist():
+            params = {key: _OF_TYPE[kind] for key, kind in table.log.shapes[one]}
+            faults = check_agent_params(block.agent.params_schema, params)
+            if faults:
+                said = "; ".join(f"agentParams: {fault.message}" for fault in faults)
+                rows = np.flatnonzero(here & (shape == one))
+                yield from _of_texts(table, "C1", [(int(row), said) for row in rows])
+
+
+@rule("F3", "bodies", "scenario")
+def settings_of_the_scenario(table: LogTable) -> Iterator[Violation]:
+    """Check that the settings in bodies equal the settings of the scenario's request."""
+    assert table.expected is not None
+    expected, wrong = table.expected, list[tuple[int, str]]()
+    for row, one in _first_settings(table):
+        code = int(table.body("campaign")[row])
+        owner, block = expected.owner(code), expected.blocks[code]
+        if owner is None or block is None:
+            continue
+        if one.max_concurrent_calls not in {None, *expected.lines(owner)}:
+            lines = ", ".join(map(str, sorted(expected.lines(owner))))
+            text = f"maxConcurrentCalls is {one.max_concurrent_calls}, in the scenario {lines}"
+            wrong.append((row, text))
+        request = expected.request(code)
+        if request is None:
+            continue
+        for field, shown, said in (
+            ("maxAttempts", one.max_attempts, request.max_attempts),
+            ("retryInterval", one.retry_interval, request.retry_interval),
+            ("scheduleEndAt", one.end_at or "none", request.end_date_time or "none"),
+            ("sipAccountId", one.sip_account_id or "none", request.sip_account_id or "none"),
+            ("scheduleDateTimeWindow", one.windows and _week(one.windows),
+             _week(request.weekday_ranges)),
+        ):  # fmt: skip
+            if shown is not None and shown != said:
+                wrong.append((row, f"{field} is {shown}, in the scenario {said}"))
+    yield from _of_texts(table, "F3", wrong)

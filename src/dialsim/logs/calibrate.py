@@ -39,9 +39,9 @@ from dialsim.logs.answering import (
 )
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.durations import FittedDurations, fitted
-from dialsim.logs.findings import milliseconds, outcomes_of, people_of
 from dialsim.logs.hold_times import HoldTimes, assumed_holds, hold_times
 from dialsim.logs.log import Campaign, Log
+from dialsim.logs.log_table import milliseconds, outcomes_of, people_of
 from dialsim.logs.misfit import OutageDay, date_name, dates_of, misfits, outages
 from dialsim.results.summary_text import FigureTable, fragment
 from dialsim.scenario.loading import document_of

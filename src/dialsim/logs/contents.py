@@ -12,8 +12,8 @@ import pandas as pd
 from dialsim.interface.instants import format_instant
 from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import NO_INSTANT, Mark
-from dialsim.logs.findings import LogColumns
 from dialsim.logs.log import Damage, Log
+from dialsim.logs.log_table import LogTable
 
 SHOWN_DAMAGES = 10
 """Damaged lines that are printed; JSON has all that are kept."""
@@ -70,15 +70,15 @@ class Contents:
 
 def contents(log: Log) -> Contents:
     """Summarize a log."""
-    view = LogColumns(log)
-    marks = view.body("marks") if len(log.bodies) else np.empty(0, dtype=np.int32)
-    tells = [*_tells(view)]
+    table = LogTable(log)
+    marks = table.body("marks") if len(log.bodies) else np.empty(0, dtype=np.int32)
+    tells = [*_tells(table)]
     return Contents(
         source=log.source,
         form=log.form,
         bodies=len(log.bodies),
         calls=len(log.calls),
-        campaigns=tuple(_campaign(view, code) for code in range(len(log.campaigns))),
+        campaigns=tuple(_campaign(table, code) for code in range(len(log.campaigns))),
         duplicates=log.duplicates,
         re_analyses=int(log.calls["re_analyses"].sum()),
         masked=int(log.calls["masked"].sum()),
@@ -100,13 +100,13 @@ def _not_received(log: Log) -> int:
     return int((~log.calls["received"].to_numpy()[posted[posted >= 0]]).sum())
 
 
-def _campaign(view: LogColumns, code: int) -> CampaignContents:
-    log, here = view.log, view.campaign == code
+def _campaign(table: LogTable, code: int) -> CampaignContents:
+    log, here = table.log, table.campaign == code
     calls, one = log.calls[here], log.campaigns[code]
-    times = np.concatenate([view.instants("started_at")[here], view.instants("ended_at")[here]])
+    times = np.concatenate([table.started[here], table.ended[here]])
     times = times[times != NO_INSTANT]
     by_status = calls["status"].value_counts()
-    table = pd.crosstab(calls["attempt"], calls["status"])
+    counts = pd.crosstab(calls["attempt"], calls["status"])
     return CampaignContents(
         id=one.id,
         name=one.name,
@@ -118,24 +118,24 @@ def _campaign(view: LogColumns, code: int) -> CampaignContents:
         by_status={str(name): int(count) for name, count in by_status.items() if count},
         by_attempt={
             int(attempt): {str(name): int(count) for name, count in row.items() if count}
-            for attempt, row in zip(table.index.to_list(), table.to_dict("records"), strict=True)
+            for attempt, row in zip(counts.index.to_list(), counts.to_dict("records"), strict=True)
         },
-        gaps=_gaps(view, here),
+        gaps=_gaps(table, here),
     )
 
 
-def _gaps(view: LogColumns, here: Any) -> int:
+def _gaps(table: LogTable, here: Any) -> int:
     """Count the attempts before a person's last one that are not in the log."""
-    known = here & (view.recipient >= 0) & (view.attempt > 0)
-    people = pd.DataFrame({"who": view.recipient[known], "attempt": view.attempt[known]})
+    known = here & (table.person >= 0) & (table.attempt > 0)
+    people = pd.DataFrame({"who": table.person[known], "attempt": table.attempt[known]})
     by_person = people.groupby("who")["attempt"]
     # Attempts are numbered from 1, so a complete log has as many as the largest number.
     return int((by_person.max() - by_person.nunique()).clip(lower=0).sum())
 
 
-def _tells(view: LogColumns) -> Iterator[tuple[bool, str]]:
+def _tells(table: LogTable) -> Iterator[tuple[bool, str]]:
     """Yield the possible estimates of a calibration, with True for available data."""
-    calls, log = view.log.calls, view.log
+    calls, log = table.log.calls, table.log
     ended = calls["status"].isin([status.value for status in _ENDS])
     answered = calls["status"] == CallStatus.COMPLETED.value
     talked = calls["call_duration_ms"].notna()

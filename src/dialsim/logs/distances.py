@@ -33,8 +33,8 @@ from dialsim.interface.instants import (
 from dialsim.logs.answering import ANSWERED
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.bodies import OUTCOMES as STATUS_OUTCOMES
-from dialsim.logs.findings import milliseconds, outcomes_of, people_of
 from dialsim.logs.log import Log
+from dialsim.logs.log_table import milliseconds, outcomes_of, people_of
 from dialsim.results.run_view import RunView
 from dialsim.webhooks.messages import VERDICTS, Verdict
 

@@ -22,7 +22,7 @@ from dialsim.engine.behaviour import durations
 from dialsim.interface.instants import HOUR, MINUTE
 from dialsim.logs.answering import ANSWERED, Floats, Integers, PointEstimate
 from dialsim.logs.bodies import NO_INSTANT
-from dialsim.logs.findings import milliseconds
+from dialsim.logs.log_table import milliseconds
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.distribution import distribution
 from dialsim.scenario.units import format_duration

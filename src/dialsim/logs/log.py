@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from dialsim.conformance.calls import STATUSES
+from dialsim.conformance.table import STATUSES
 from dialsim.errors import LogError
 from dialsim.logs.bodies import (
     COLUMNS,

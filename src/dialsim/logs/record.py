@@ -27,9 +27,9 @@ from dialsim.interface.instants import duration_text
 from dialsim.interface.phrases import checked
 from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import NO_INSTANT
-from dialsim.logs.findings import LogColumns, outcomes_of
+from dialsim.logs.expected import Expected
 from dialsim.logs.log import Log
-from dialsim.logs.scenario_rules import Expected
+from dialsim.logs.log_table import LogTable, outcomes_of
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.scripts import Script, ScriptStep
@@ -182,26 +182,26 @@ class RecordedCalls:
         return np.array(places, dtype=np.int64)
 
     def _read(self, log: Log, places: Integers) -> tuple[CallTimes, Integers, Integers]:
-        view = LogColumns(log)
-        recipient = self._recipients(log, view, places)
-        status = view.status.astype(np.int64)
-        lost = view.is_queue_timeout
+        table = LogTable(log)
+        recipient = self._recipients(log, table, places)
+        status = table.status
+        lost = table.is_lost
         ending = outcomes_of(log)
-        started, ended = view.instants("started_at"), view.instants("ended_at")
+        started, ended = table.started, table.ended
         order = np.arange(len(status))
         # Without dials the order of the ends is the only order of a person's calls.
         if not self.has_dials:
             order = np.lexsort((log.calls["line"].to_numpy(), ended))
-        campaign = places[view.campaign]
+        campaign = places[table.campaign]
         # A folder has every call, so that counting is exact; bodies show a number but may be
         # missing.
-        attempt = view.attempt if not self.has_dials else np.zeros(len(status), np.int64)
+        attempt = table.attempt if not self.has_dials else np.zeros(len(status), np.int64)
         known = recipient >= 0
         order = order[known[order]]
         times = {
-            "created": view.instants("created_at"),
-            "queued": view.instants("queued_at"),
-            "dialled": view.instants("initiated_at"),
+            "created": table.created,
+            "queued": table.queued,
+            "dialled": table.initiated,
             "lost": np.where(lost, ended, NO_INSTANT),
             "over": np.where(started != NO_INSTANT, started, np.where(lost, NO_INSTANT, ended)),
             "ended": ended,
@@ -213,7 +213,7 @@ class RecordedCalls:
             self._past, {name: values[order] for name, values in times.items()},
         )  # fmt: skip
         talk = np.where((started != NO_INSTANT) & (ended != NO_INSTANT), ended - started, 0)
-        rings = view.instants("ringing_at")
+        rings = table.ringing
         # A call without a RINGING status has none (P1)
         begins = np.where(rings == NO_INSTANT, times["over"], rings)
         setup = np.where(times["dialled"] == NO_INSTANT, 1, begins - times["dialled"])
@@ -221,14 +221,14 @@ class RecordedCalls:
         own = order[rows]
         return calls, np.maximum(setup[own], 1), np.maximum(talk[own], 0)
 
-    def _recipients(self, log: Log, view: LogColumns, places: Integers) -> Integers:
+    def _recipients(self, log: Log, table: LogTable, places: Integers) -> Integers:
         """Return the index of each call's person in the campaign's list, -1 if unknown."""
         recipient = log.calls["position"].to_numpy(dtype=np.int64, na_value=-1)
         has_positions = "position" in log.columns
         tels = log.calls["tel"].astype("str").fillna("").to_numpy()
         masked = log.calls["masked"].to_numpy()
         for code, place in enumerate(places.tolist()):
-            block, here = self.blocks[place], view.campaign == code
+            block, here = self.blocks[place], table.campaign == code
             if has_positions:
                 over = here & (recipient >= block.people.count)
                 if over.any():

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dialsim.conformance.table import Violation
     from dialsim.testing.assertions import (
         GoldenTraces,
         assert_no_violations,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
         trace_text,
         violations,
     )
-    from dialsim.testing.checks.record import Violation
     from dialsim.testing.plugin import Host, Runner, Stepper
     from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
     from dialsim.testing.scheduler import (

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import pandas as pd
 
-from dialsim.conformance.calls import DAY, OpeningHours
+from dialsim.conformance.hours import OpeningHours
 from dialsim.engine.behaviour import durations
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import DialsimError
+from dialsim.interface.instants import DAY
 from dialsim.logs.verify import check
 from dialsim.results.result import run
 from dialsim.testing.sketch import NUMBERS, Sketch, stamp

@@ -1,0 +1,290 @@
+"""Rules that only a run shows: statuses of campaigns, changes of calls, people's fates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dialsim.conformance.hours import Instants, Mask
+from dialsim.conformance.table import (
+    FAR,
+    NOT_HAPPENED,
+    STATUSES,
+    Rows,
+    Violation,
+    of_campaign,
+    rule,
+)
+from dialsim.conformance.trace_table import (
+    DROPS,
+    NOTHING,
+    TO_STATUS,
+    CampaignRun,
+    TraceTable,
+    kinds,
+)
+from dialsim.engine.trace import CHANGES
+from dialsim.interface.status import CampaignStatus
+
+S = CampaignStatus
+_NOT_FINAL = (S.DRAFT, S.SCHEDULED, S.RUNNING, S.PAUSED)
+_RULE_OF_STEP = {
+    "schedule": "C1",
+    "start": "C2",
+    "all_final": "C3",
+    "pause": "C4",
+    "resume": "C5",
+    "cancel": "C6",
+    "end_date_time": "C7",
+    "delete": "C8",
+}
+_STEPS = {
+    (S.DRAFT, S.SCHEDULED, "schedule"),
+    (S.SCHEDULED, S.RUNNING, "start"),
+    (S.RUNNING, S.COMPLETED, "all_final"),
+    *((status, S.PAUSED, "pause") for status in (S.SCHEDULED, S.RUNNING)),
+    *((S.PAUSED, status, "resume") for status in (S.SCHEDULED, S.RUNNING)),
+    *((status, S.CANCELLED, cause) for status in _NOT_FINAL for cause in ("cancel", "delete")),
+    *((status, S.EXPIRED, "end_date_time") for status in _NOT_FINAL[1:]),
+    *((status, status, "delete") for status in S if status.final),
+}
+
+
+@rule("C1 C2 C3 C4 C5 C6 C7 C8 T5", "changes")
+def steps_of_campaigns(table: TraceTable) -> Iterator[Violation]:
+    """Check that steps are legal, and start from the status before."""
+    for campaign in table.campaigns:
+        status, last = S.DRAFT, table.trace.world.scenario.clock.start
+        for change in campaign.changes:
+            step = f"{change.cause} from {change.from_status} to {change.to_status}"
+            number = _RULE_OF_STEP.get(change.cause, "C1")
+            if change.from_status is not status:
+                yield of_campaign(number, campaign, change.at, f"{step}, but it was {status}")
+            if (change.from_status, change.to_status, change.cause) not in _STEPS:
+                yield of_campaign(number, campaign, change.at, f"{step} is no legal step")
+            if not last <= change.at <= table.trace.end:
+                yield of_campaign("T5", campaign, change.at, f"{step} out of the run's time")
+            status, last = change.to_status, change.at
+
+
+@rule("C2 C5", "changes")
+def starts_of_campaigns(table: TraceTable) -> Iterator[Violation]:
+    """Check that RUNNING begins at the first instant that C2 allows, or by a resume (C5)."""
+    for campaign in table.campaigns:
+        ran, waits_since = False, None
+        for change in campaign.changes:
+            may_run = _may_start(campaign, change.at) == change.at
+            if change.to_status is S.RUNNING and not ran and not may_run:
+                yield of_campaign("C2", campaign, change.at, "RUNNING before it may be")
+            if change.cause == "resume" and change.to_status is S.SCHEDULED and (ran or may_run):
+                text = "SCHEDULED by a resume, but it may run"
+                yield of_campaign("C5", campaign, change.at, text)
+            if waits_since is not None:
+                earliest = _may_start(campaign, waits_since)
+                if earliest is not None and earliest < change.at:
+                    text = "SCHEDULED longer than it had to be"
+                    yield of_campaign("C2", campaign, change.at, text)
+            waits_since = change.at if change.to_status is S.SCHEDULED else None
+            ran = ran or change.to_status is S.RUNNING
+
+
+def _may_start(campaign: CampaignRun, instant: int) -> int | None:
+    """Return the first instant from `instant` on at which C2 allows the campaign to run."""
+    if campaign.hours is None:
+        return None
+    # Derived from the windows alone, not from the engine's own calculation, which is under test.
+    opens = int(campaign.hours.next_open(np.array([max(instant, campaign.start_at or 0)]))[0])
+    return opens if campaign.end_at is None or opens < campaign.end_at else None
+
+
+@rule("C3", "changes")
+def completions_of_campaigns(table: TraceTable) -> Iterator[Violation]:
+    """Check that COMPLETED comes in the instant of the last settled recipient, or of a resume."""
+    for campaign, part in zip(table.campaigns, table.changes.parts, strict=True):
+        for before, change in zip(campaign.changes, campaign.changes[1:], strict=False):
+            if change.cause == "all_final":
+                # A resume of a campaign with nothing left completes it in the same instant, after
+                # the last change of a call.
+                last = max(before.at, int(table.changes.at[part].max(initial=0)))
+                if change.at != last:
+                    late = f"{change.at - last} ms after the last change"
+                    yield of_campaign("C3", campaign, change.at, f"COMPLETED {late}")
+
+
+@rule("C7 T5", "changes")
+def ends_of_campaigns(table: TraceTable) -> Iterator[Violation]:
+    """Check expiry at the end date, and that a campaign is final, stalled or cut at the end."""
+    end = table.trace.end
+    for campaign in table.campaigns:
+        if campaign.end_at is not None and campaign.end_at <= end:
+            late = campaign.status_after(campaign.end_at)
+            if late in (S.SCHEDULED, S.DRAFT):
+                text = f"still {late} after its end date"
+                yield of_campaign("C7", campaign, campaign.end_at, text)
+        final, scheduled = campaign.status_after(end).final, campaign.scheduled is not None
+        if scheduled and not (final or table.is_cut or campaign.stalled):
+            text = "neither final nor stalled, and nothing cut the run"
+            yield of_campaign("T5", campaign, end, text)
+        if campaign.stalled and (final or not scheduled):
+            yield of_campaign("T5", campaign, end, "stalled, but final or never scheduled")
+
+
+@rule("C4 C6 C7 C8", "changes")
+def calls_that_wait_on(table: TraceTable) -> Iterator[Violation]:
+    """Check that a pause takes calls back (C4), and that none waits after the campaign's end."""
+    rows = table.changes
+    for campaign, part in zip(table.campaigns, rows.parts, strict=True):
+        at = rows.at[part]
+        until = np.where(rows.last[part], FAR, rows.then_at[part])
+        moving = rows.of_kind("released", "dialled")[part]
+        for change in campaign.changes:
+            if change.cause == "pause":
+                # Calls released in the instant of the pause itself are judged by the order of T4,
+                # not here.
+                left = part.start + np.flatnonzero(moving & (at < change.at) & (until > change.at))
+                yield from _of_rows(table, "C4", left, "goes on although it was paused")
+        if campaign.closing is not None:
+            end, number = campaign.closing
+            waits = rows.of_kind("scheduled", "retry", "window_closed", "paused")[part] | moving
+            left = part.start + np.flatnonzero(waits & (at <= end) & (until > end))
+            text = "waits on although the campaign is over"
+            yield from _of_rows(table, number, left, text)
+
+
+def _of_rows(table: TraceTable, number: str, wrong: Rows, text: str) -> Iterator[Violation]:
+    """Yield violations by the calls of rows, at the instants of these."""
+    yield from table.of_calls(number, wrong, table.changes.at, text, table.changes.call)
+
+
+_RULE_OF_CHANGE = {
+    "scheduled": "C1",
+    "retry": "R2",
+    "released": "Q2",
+    "dialled": "Q4",
+    "ringing": "P1",
+    "answered": "P1",
+    "ended": "P2",
+    "queue_timeout": "Q5",
+    "window_closed": "Q6",
+    "paused": "C4",
+    "cancelled": "C6",
+    "deleted": "C8",
+    "expired": "C7",
+}
+_MAY_FOLLOW = {
+    **{cause: {"released", *DROPS} for cause in ("scheduled", "retry", "window_closed", "paused")},
+    "released": {"dialled", "queue_timeout", "window_closed", "paused", *DROPS},
+    "dialled": {"ringing", "answered", "ended", "paused", *DROPS},
+    "ringing": {"answered", "ended"},
+    "answered": {"ended"},
+}
+_CAUSES = (*(change.cause for change in CHANGES), "nothing")
+_FOLLOWS = np.array([[then in _MAY_FOLLOW.get(one, ()) for then in _CAUSES] for one in _CAUSES])
+_FROM = np.array([STATUSES.index(c.from_status) if c.from_status else -1 for c in CHANGES])
+
+
+@rule("T5 C1 C4 C6 C7 C8 P1 P2 Q2 Q4 Q5 Q6 R2", "changes")
+def changes_of_calls(table: TraceTable) -> Iterator[Violation]:
+    """Check that changes are inside the run and legal, and start from the status before."""
+    rows, trace = table.changes, table.trace
+    out = (rows.at < trace.world.scenario.clock.start) | (rows.at > trace.end)
+    yield from _of_rows(table, "T5", out, "a change out of the run's time")
+    # The status after a call's last change must be the one before its next.
+    wrong = _FROM[rows.kind] != TO_STATUS[rows.before]
+    wrong |= ~rows.first & ~_FOLLOWS[rows.before, rows.kind]
+    wrong |= ~rows.first & (rows.at < np.roll(rows.at, 1))
+    for row in np.flatnonzero(wrong).tolist():
+        change, before = CHANGES[rows.kind[row]], rows.before[row]
+        was = "no call" if before == NOTHING else CHANGES[before].to_status
+        after = "" if before == NOTHING else f", after {CHANGES[before].cause}"
+        text = f"{change.cause} from {change.from_status or 'nothing'}, but it was {was}{after}"
+        yield from _of_rows(table, _RULE_OF_CHANGE.get(change.cause, "A4"), [row], text)
+
+
+@rule("P2", "changes")
+def calls_without_an_end(table: TraceTable) -> Iterator[Violation]:
+    """Check that every call that was dialled has ended."""
+    rows = table.changes
+    if not table.is_cut:
+        endless = rows.last & rows.of_kind("dialled", "ringing", "answered")
+        yield from _of_rows(table, "P2", endless, "under way without an end")
+
+
+@rule("Q2", "changes")
+def moves_while_not_running(table: TraceTable) -> Iterator[Violation]:
+    """Check that calls are released and dialled while their campaign is RUNNING."""
+    for verb, (call, at, *_) in table.moves:
+        for campaign, rows in table.by_campaign(call):
+            runs = campaign.runs_after(at[rows])  # type: ignore[attr-defined]
+            idle = rows[~runs & ~table.is_excused(at[rows])]
+            yield from table.of_calls("Q2", idle, at, f"{verb} while it was not RUNNING", call)
+
+
+def _of_people(
+    table: TraceTable, number: str, wrong: Mask, at: Instants, text: str
+) -> Iterator[Violation]:
+    for person in np.flatnonzero(wrong).tolist():
+        campaign = table.campaigns[table.campaign_of[person]]
+        recipient = int(table.recipient_of[person])
+        yield of_campaign(number, campaign, at[person], text, recipient)
+
+
+@rule("C1 D3 R1 R2", "changes")
+def first_calls(table: TraceTable) -> Iterator[Violation]:
+    """Check that each person has a call since the request, and that histories are continued."""
+    rows = table.changes
+    asked_at = np.array([c.scheduled.at if c.scheduled else FAR for c in table.campaigns])
+    most = np.array([campaign.max_attempts for campaign in table.campaigns])
+    ends = np.array([FAR if c.closing is None else c.closing[0] for c in table.campaigns])
+    at, due = asked_at[table.campaign_of], table.resumes_at
+    is_asked, has_calls, is_fresh = at != FAR, table.newest >= 0, table.due_again == FAR
+    lacks = is_asked & ~table.removed & ~has_calls
+    yield from _of_people(table, "C1", lacks & is_fresh, at, "no call was made")
+    wrong = is_asked & table.removed & has_calls
+    yield from _of_people(table, "D3", wrong, at, "called although removed as a duplicate")
+    done = table.reached_before | (table.attempts_before >= most[table.campaign_of])
+    lacks &= ~done & (due < ends[table.campaign_of]) & (due <= table.trace.end)
+    yield from _of_people(table, "R1", lacks, due, "no call follows the history")
+
+    first, kind = table.call_no == 1, rows.kind[rows.first]
+    unasked = asked_at[table.campaign] == FAR
+    yield from table.of_calls("C1", unasked, table.created, "a call without a request")
+    continues = first & ~is_fresh[table.person]
+    late = continues & (table.created != due[table.person])
+    yield from table.of_calls("R2", late, table.created, "the call was not made when it was due")
+    # A person with a history gets the first call as a retry (C1).
+    by_request = first & is_fresh[table.person] & ~unasked
+    wrong = by_request & ~kinds("scheduled")[kind]
+    wrong |= kinds("scheduled")[kind] & (table.created != asked_at[table.campaign]) & ~unasked
+    yield from table.of_calls("C1", wrong, table.created, "made, but not by the request")
+    wrong = ~by_request & ~unasked & ~kinds("retry")[kind]
+    yield from table.of_calls("R2", wrong, table.created, "made, but not by a retry")
+    expected = np.ones(len(first), dtype=np.int64)
+    one, two = table.follows
+    expected[two] = table.call_no[one] + 1
+    text, wrong = "call {found} where call {expected} comes next", table.call_no != expected
+    values = {"found": table.call_no, "expected": expected}
+    yield from table.of_calls("R2", wrong, table.created, text, **values)
+
+
+@rule("C3", "changes")
+def people_left_behind(table: TraceTable) -> Iterator[Violation]:
+    """Check that all people of a completed campaign are settled."""
+    end = table.trace.end
+    completed = np.array(
+        [any(row.cause == "all_final" for row in one.changes) for one in table.campaigns]
+    )
+    is_closed = np.array([one.closing is not None for one in table.campaigns])
+    most = np.array([one.max_attempts for one in table.campaigns])[table.campaign_of]
+    has_calls = table.newest >= 0
+    # Without any calls the arrays would have no last entry to look up.
+    attempts = np.where(has_calls, np.append(table.attempts, 0)[table.newest], 0)
+    attempts = np.maximum(attempts, table.attempts_before)
+    reached = np.append(table.is_reached, False)[table.newest] & has_calls
+    waits = np.append(table.ended == NOT_HAPPENED, False)[table.newest] & has_calls
+    # No call follows after an end date, however many attempts are left (C7).
+    left = (attempts < most) & ~reached & ~table.reached_before & ~is_closed[table.campaign_of]
+    wrong = (left | waits) & completed[table.campaign_of] & ~table.removed
+    text = "not settled, but the campaign is COMPLETED"
+    yield from _of_people(table, "C3", wrong, np.full(len(wrong), end), text)

@@ -1,0 +1,400 @@
+"""Table of calls and of facts about their campaigns; rules on the table, and violations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
+from types import ModuleType
+from typing import Any, NamedTuple, SupportsInt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.conformance.hours import Instants, Mask, OpeningHours
+from dialsim.interface.instants import LAST_INSTANT, date_text, format_instant, thai
+from dialsim.interface.status import CallStatus
+
+Indices = NDArray[Any]
+Rows = Mask | Indices | Sequence[int]
+"""Rows of a table, by a mask or by their indices."""
+
+STATUSES = tuple(CallStatus)
+NOT_HAPPENED = np.iinfo(np.int64).min
+"""Instant of an event that has not happened or is unknown; its bits equal pandas' NaT."""
+FAR = 2**62
+"""Later than all instants: an instant that never comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Violation of a rule of the rule book (`docs/rules.md`).
+
+    `campaign`, `recipient` (position from 0) and `call` (from 1) are None where they are unknown,
+    or where all calls of an organization, a campaign or a person violate the rule together. `at` is
+    in ms, UTC. In a log `call_id` is the call's id, and `line` the line of its body, 0 in a table.
+    """
+
+    rule: str
+    organization: str | None
+    campaign: str | None
+    recipient: int | None
+    call: int | None
+    at: int | None
+    text: str
+    call_id: str | None = None
+    line: int = 0
+
+    def __str__(self) -> str:
+        where = "/".join(name for name in (self.organization, self.campaign) if name)
+        if self.recipient is not None:
+            where += f" recipient {self.recipient}"
+        if self.call is not None:
+            where += f" call {self.call}"
+        when = ""
+        if self.at is not None:
+            clock = f"{thai(self.at):%H:%M:%S}.{self.at % 1000:03}"
+            when = f" at {date_text(self.at)} {clock} (Thai time)"
+        return f"{self.rule}{when}, {where}: {self.text}"
+
+
+@dataclass
+class CampaignFacts:
+    """Settings of a campaign that rules need; None if a setting is unknown.
+
+    `first_due` is the instant at which first calls are due (C1), from which release instants are
+    counted. `ends` are instants from which on no call is made, released or dialled, with the rule
+    that says so. A retry that falls due before `horizon` is in the table.
+    """
+
+    organization: str | None
+    name: str | None
+    hours: OpeningHours | None = None
+    start_at: int | None = None
+    first_due: int | None = None
+    max_attempts: int | None = None
+    retry_interval: int | None = None
+    caller_ids: frozenset[str | None] | None = None
+    voices: frozenset[str | None] | None = None
+    ends: tuple[tuple[int, str], ...] = ()
+    horizon: int = NOT_HAPPENED
+
+
+@dataclass
+class SharedLines:
+    """Lines that some campaigns share, as indices: the most that there were in each instant (Q1).
+
+    `limits` is None if their number is unknown; `source` introduces the number in texts.
+    """
+
+    campaigns: Sequence[int]
+    limits: Callable[[Instants], Instants] | None
+    source: str
+
+
+class Dials(NamedTuple):
+    """Dials, withdrawn ones included: each lies between two instants, both included.
+
+    The line is free again at `over`. `caller_id` and `voice` are texts, None if unknown. `stands`
+    is False for a dial that was withdrawn.
+    """
+
+    call: Indices
+    since: Instants
+    until: Instants
+    over: Instants
+    caller_id: NDArray[Any]
+    voice: NDArray[Any]
+    stands: Mask
+
+
+LOST, DIALLED, WITHDRAWN, WINDOW_CLOSED, WAITS = range(5)
+"""Ways in which a call leaves the queue; it still waits there at the end of a run."""
+
+
+class QueueStays(NamedTuple):
+    """Stays of calls in the queue: released between two instants (both included), left at `left`.
+
+    `way` is how the call left.
+    """
+
+    call: Indices
+    since: Instants
+    until: Instants
+    left: Instants
+    way: Indices
+
+
+class CallTable:
+    """Calls of a run or of a log as columns with a row per call, and side tables.
+
+    `person` numbers people over all campaigns, -1 if unknown; `recipient` is the position in the
+    list of the campaign, -1 if unknown. Statuses are indices into `STATUSES`, -1 if unknown.
+    `past_attempts` and `past_reached` are those of a history, for the calls of its person.
+
+    `missing` maps the needs of rules to the reason why the table does not meet them.
+    """
+
+    campaigns: Sequence[CampaignFacts]
+    shared_lines: Sequence[SharedLines]
+    missing: dict[str, str]
+    campaign: Indices
+    person: Indices
+    recipient: Indices
+    call_no: Indices
+    attempt: Indices
+    status: Indices
+    created: Instants
+    queued: Instants
+    initiated: Instants
+    ringing: Instants
+    started: Instants
+    ended: Instants
+    past_attempts: Indices | int = 0
+    past_reached: Mask | bool = False
+    dials: Dials
+    stays: QueueStays
+    queue_timeout: int = 0
+    release_interval: int = 0
+    dial_gap: int = 0
+    """Minimum time between two dials of an organization, in ms (Q4)."""
+    is_complete: bool = True
+    """True if every call and every instant is in the table, as in a trace."""
+    most_listed: int | None = None
+    """Violations of a kind that are listed; further ones are only counted, in `omitted`."""
+
+    def __init__(self) -> None:
+        self.omitted: Counter[str] = Counter()
+
+    @cached_property
+    def is_lost(self) -> Mask:
+        """Calls lost in the queue (Q5): of cancelled calls, only these have an end."""
+        has_end: Mask = self.ended != NOT_HAPPENED
+        return has_end & self.has_status(CallStatus.CANCELLED)
+
+    @cached_property
+    def is_unanswered(self) -> Mask:
+        """Calls that were dialled, ended, and were not answered."""
+        return self.has_status(CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
+
+    @cached_property
+    def is_reached(self) -> Mask:
+        """Calls that were answered (R3)."""
+        reached: Mask = self.has_status(CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED)
+        reached |= (self.status < 0) & (self.started != NOT_HAPPENED)
+        return reached
+
+    @cached_property
+    def is_counted(self) -> Mask:
+        """Calls that count as attempts (P5): dialled and ended."""
+        counted: Mask = (self.initiated != NOT_HAPPENED) & (self.ended != NOT_HAPPENED)
+        return (counted & (self.status < 0)) | self.is_unanswered | self.is_reached
+
+    def has_status(self, *statuses: CallStatus) -> Mask:
+        """Return True for calls with one of these statuses."""
+        return np.isin(self.status, [STATUSES.index(one) for one in statuses])
+
+    @cached_property
+    def sequence(self) -> Indices:
+        """Calls in the order of each person's calls; without people who are not known."""
+        order = np.lexsort((self.call_no, self.person))
+        return order[self.person[order] >= 0]
+
+    @cached_property
+    def follows(self) -> tuple[Indices, Indices]:
+        """Pairs of consecutive calls of a person."""
+        one, two = self.sequence[:-1], self.sequence[1:]
+        same = self.person[one] == self.person[two]
+        return one[same], two[same]
+
+    @cached_property
+    def attempts(self) -> Instants:
+        """Counted attempts of the person up to each call (P5), including the person's history."""
+        order, total = self.sequence, np.zeros(len(self.person), dtype=np.int64)
+        counted = np.concatenate([[0], np.cumsum(self.is_counted[order], dtype=np.int64)])
+        person = self.person[order]
+        total[order] = counted[1:] - counted[np.searchsorted(person, person)]
+        return total + self.past_attempts
+
+    @property
+    def moves(self) -> tuple[tuple[str, Dials | QueueStays], ...]:
+        """Side tables of the instants at which calls move towards a line, with the participle."""
+        return ("dialled", self.dials), ("released", self.stays)
+
+    def retry_due(self, call: Indices) -> Instants:
+        """Return the instants at which the calls after some calls are due (R2)."""
+        interval = self.of_campaigns(lambda one: one.retry_interval, 0)[call]
+        return retry_due(self.ended[call], interval, self.status[call])
+
+    def of_campaigns(self, read: Callable[[Any], int | None], otherwise: int) -> Instants:
+        """Return a number of its campaign for each call; `otherwise` where it is unknown."""
+        values = [otherwise if (value := read(one)) is None else value for one in self.campaigns]
+        return np.array(values, dtype=np.int64)[self.campaign]
+
+    def by_campaign(self, call: Indices) -> Iterator[tuple[CampaignFacts, Indices]]:
+        """Yield the rows of a side table by campaign; `call` has the call of each row."""
+        codes = self.campaign[call]
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(len(self.campaigns) + 1))
+        for code, one in enumerate(self.campaigns):
+            yield one, order[bounds[code] : bounds[code + 1]]
+
+    def of_calls(
+        self,
+        rule: str,
+        wrong: Rows,
+        at: Instants,
+        text: str,
+        call: Indices | None = None,
+        **values: NDArray[Any],
+    ) -> Iterator[Violation]:
+        """Yield violations by calls.
+
+        `wrong` are rows of the calls, or of a side table whose column `call` has their calls; `at`
+        and the `values` that the text names in braces belong to the same rows.
+        """
+        for row in self.listed(rule, wrong):
+            index = row if call is None else int(call[row])
+            one = self.campaigns[self.campaign[index]]
+            yield Violation(
+                rule=rule,
+                organization=one.organization,
+                campaign=one.name,
+                recipient=_known(self.recipient[index], -1),
+                call=_known(self.call_no[index], 0),
+                at=_known(at[row], NOT_HAPPENED),
+                text=text.format_map(ShownRow(row, values.__getitem__)),
+                **self.location(index),
+            )
+
+    def location(self, call: int) -> dict[str, Any]:  # noqa: ARG002 (only a log has one)
+        """Return the fields of a violation that say where a log has a call."""
+        return {}
+
+    def listed(self, rule: str, wrong: Rows) -> list[int]:
+        """Return the first rows up to `most_listed`, and count the others."""
+        given = np.asarray(wrong)
+        rows = (np.flatnonzero(given) if given.dtype == np.bool_ else np.sort(given)).tolist()
+        if self.most_listed is not None:
+            self.omitted[rule] += max(0, len(rows) - self.most_listed)
+        return rows[: self.most_listed]
+
+
+def retry_due(
+    ended_at: Instants,
+    retry_interval: Instants | int,
+    status: Indices,  # noqa: ARG001 (an interval by status is a common wish)
+) -> Instants:
+    """Return the instant at which the call after each call is due (R2)."""
+    return ended_at + retry_interval
+
+
+def dial_gap(calls_per_second: float | None) -> int:
+    """Return the minimum time between two dials, in ms (Q4)."""
+    # Parsed from the text, because 0.1 as a float is slightly more than a tenth.
+    return 0 if calls_per_second is None else ceil(1000 / Fraction(str(calls_per_second)))
+
+
+def of_campaign(
+    rule: str, campaign: CampaignFacts, at: SupportsInt, text: str, recipient: int | None = None
+) -> Violation:
+    """Return a violation by a campaign, or by all calls of a person."""
+    return Violation(rule, campaign.organization, campaign.name, recipient, None, int(at), text)
+
+
+def instant(value: SupportsInt) -> str:
+    """Return an instant as texts of violations show it."""
+    value = int(value)
+    if value == NOT_HAPPENED:
+        return "never"
+    return format_instant(value) if 0 <= value <= LAST_INSTANT else f"{value} ms since 1970"
+
+
+def _known(value: SupportsInt, unknown: int) -> int | None:
+    return None if int(value) == unknown else int(value)
+
+
+def names_of(status: Indices) -> NDArray[Any]:
+    """Return the names of statuses."""
+    return np.array([*STATUSES, "unknown"], dtype=object)[status]
+
+
+class ShownRow(dict[str, str]):
+    """Values of a row, by the names of columns, as texts of violations show them.
+
+    The name of an instant ends with `_at`.
+    """
+
+    def __init__(self, row: int, read: Callable[[str], NDArray[Any]]) -> None:
+        self._row, self._read = row, read
+
+    def __missing__(self, name: str) -> str:
+        value = self._read(name)[self._row]
+        return instant(value) if name.endswith("_at") else str(value)
+
+
+class Rule(NamedTuple):
+    """Check of one or several rules of the rule book, as far as they can be seen in a table.
+
+    `needs` are columns and side tables, by their names in `CallTable.missing`.
+    """
+
+    numbers: tuple[str, ...]
+    needs: tuple[str, ...]
+    find: Callable[[Any], Iterator[Violation]]
+
+    @property
+    def title(self) -> str:
+        """Name of the check, which distinguishes several checks of one number."""
+        return str(self.find.__name__).replace("_", " ")
+
+
+def rule(numbers: str, *needs: str) -> Callable[[Callable[[Any], Iterator[Violation]]], Rule]:
+    """Declare a check; `numbers` of rules are separated by blanks."""
+    return lambda find: Rule(tuple(numbers.split()), needs, find)
+
+
+def judge(
+    table: CallTable, *modules: ModuleType
+) -> tuple[list[Violation], tuple[str, ...], list[tuple[str, str]]]:
+    """Check all rules that are declared in some modules.
+
+    Returns the violations, the numbers of the rules checked, and the others with the reason.
+    """
+    found: list[Violation] = []
+    checked: set[str] = set()
+    lacking: dict[str, list[tuple[str, Rule]]] = {}
+    for module in modules:
+        for one in vars(module).values():
+            if not isinstance(one, Rule):
+                continue
+            need = next((need for need in one.needs if need in table.missing), None)
+            if need is None:
+                found += one.find(table)
+                checked.update(one.numbers)
+            else:
+                lacking.setdefault(table.missing[need], []).append((need, one))
+    listed, unchecked = {*checked}, []
+    for reason, rules in lacking.items():
+        names = set[str]()
+        for need, one in rules:
+            # A number is listed with the first reason.
+            names |= {*one.numbers} - listed
+            listed |= {*one.numbers}
+            # A rule that is checked in part is listed again only if the table lacks a column.
+            if need not in _NO_COLUMNS:
+                names |= {f"{number} ({one.title})" for number in checked & {*one.numbers}}
+        if names:
+            unchecked.append((", ".join(sorted(names, key=_by_number)), reason))
+    return found, tuple(sorted(checked, key=_by_number)), unchecked
+
+
+_NO_COLUMNS = ("bodies", "changes", "engine", "lines", "log", "posts", "scenario", "settings")
+
+
+def _by_number(name: str) -> tuple[str, int, str]:
+    number = name.partition(" ")[0]
+    return number[0], int(number[1:]), name

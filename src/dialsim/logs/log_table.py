@@ -1,0 +1,387 @@
+"""Table of a log's calls for rules (`dialsim.conformance`), with its bodies and their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dialsim.conformance.hours import Mask, OpeningHours
+from dialsim.conformance.table import (
+    DIALLED,
+    FAR,
+    LOST,
+    NOT_HAPPENED,
+    STATUSES,
+    WITHDRAWN,
+    CallTable,
+    CampaignFacts,
+    Dials,
+    Indices,
+    QueueStays,
+    Rows,
+    SharedLines,
+    ShownRow,
+    Violation,
+    dial_gap,
+    names_of,
+)
+from dialsim.interface.status import CampaignStatus
+from dialsim.logs.bodies import OUTCOMES, Settings
+from dialsim.logs.expected import Expected
+from dialsim.logs.log import Log
+
+LONGEST_RING_MS = 600_000
+"""Longest time (ms) from dial to answer or, if unanswered, to the end, where a log has no dials.
+
+No telephone network lets a call ring for ten minutes.
+"""
+MOST_LISTED = 100  # violations of a kind that are listed
+_FEW_UNSURE = 3  # people of a campaign who may be wrong by a value, without the list having twins
+_UNSURE_SHARE = 0.02
+_NO_DIALS = "the log has no instants of dials"
+_NO_LIST = "without the scenario's list nothing shows whom a campaign should call"
+_COLUMNS = {
+    **{name: (name,) for name in ("queued_at", "created_at", "initiated_at", "status",
+                                  "caller_id", "voice_key")},
+    "call_started_at": ("started_at",),
+    "call_ended_at": ("ended_at",),
+}  # fmt: skip
+
+
+def milliseconds(column: Any) -> NDArray[np.int64]:
+    """Return a column of instants in ms, `NOT_HAPPENED` for missing ones."""
+    values: NDArray[np.int64] = (
+        pd.to_datetime(column, utc=True).astype("datetime64[ms, UTC]").to_numpy("datetime64[ms]")
+    ).astype(np.int64)
+    return values
+
+
+def outcomes_of(log: Log) -> NDArray[np.int64]:
+    """Return how each call ended, as an index into `ENDINGS`; -1 for calls that are no attempt."""
+    known = {status.value: code for status, code in OUTCOMES.items()}
+    return np.array(log.calls["status"].astype(str).map(known).fillna(-1), dtype=np.int64)
+
+
+def people_of(calls: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the person of each call; each masked call counts as another person."""
+    person: NDArray[np.int64] = calls["recipient"].fillna(-1).to_numpy(np.int64)
+    masked = np.flatnonzero(person < 0)
+    person[masked] = person.max(initial=-1) + 1 + masked
+    return person
+
+
+class LogTable(CallTable):
+    """Calls of a log, with their bodies, and what a scenario adds.
+
+    A log of bodies has no dials: a call was dialled at most ten minutes before its answer or its
+    end. Its people are known by their values alone, so that some may be two people with the same
+    values: `unsure` campaigns, with the reason, and `unsure_people`.
+    """
+
+    most_listed = MOST_LISTED
+
+    def __init__(self, log: Log, expected: Expected | None = None) -> None:
+        super().__init__()
+        self.log, self.expected = log, expected
+        self.blocks = [None] * len(log.campaigns) if expected is None else expected.blocks
+        self.is_table, calls = bool(log.columns), log.calls
+        self._bodies: dict[str, NDArray[Any]] = {}
+        self.is_complete = log.form != "table"
+        if expected is not None:
+            engine = expected.world.scenario.engine
+            self.queue_timeout = engine.queue_timeout
+            self.release_interval = engine.release_interval
+            self.dial_gap = dial_gap(engine.calls_per_second)
+        self.campaign = calls["campaign"].to_numpy()
+        self.person = calls["recipient"].to_numpy(np.int64, na_value=-1)
+        self.recipient = calls["position"].to_numpy(np.int64, na_value=-1)
+        self.call_no = calls["call_no"].to_numpy(np.int64, na_value=0)
+        self.attempt = calls["attempt"].to_numpy(np.int64, na_value=0)
+        codes = {status.value: code for code, status in enumerate(STATUSES)}
+        self.status = calls["status"].astype(str).map(codes).fillna(-1).to_numpy(np.int64)
+        self.call_id, self.line = calls["call_id"].to_numpy(), calls["line"].to_numpy()
+        self.created, self.queued, self.initiated, self.ringing, self.started, self.ended = (
+            milliseconds(calls[f"{name}_at"])
+            for name in ("created", "queued", "initiated", "ringing", "started", "ended")
+        )
+
+    # -- what rules need -------------------------------------------------------------------------
+
+    @cached_property
+    def missing(self) -> dict[str, str]:  # type: ignore[override]
+        """Reasons why needs of rules are not met."""
+        log, missing = self.log, {}
+        if self.is_table:
+            for shown, names in _COLUMNS.items():
+                if not log.columns & {*names}:
+                    missing[names[0].removesuffix("_at")] = f"the table has no column {shown}"
+            for need, either in (("outcomes", "initiated"), ("answers", "started")):
+                if "status" in missing and either in missing:
+                    missing[need] = missing["status"]
+            if "initiated" in missing:
+                missing["dials"] = missing["initiated"]
+        else:
+            needs = ("initiated", "created", "queued", "caller_id", "voice_key")
+            missing |= dict.fromkeys(needs, _NO_DIALS)
+        if not len(log.bodies):
+            missing["bodies"] = "the log has no bodies, which show settings and results"
+            if any(one.retry_interval is None for one in self.campaigns):
+                why = "the log has no bodies, and no scenario, which show settings of its campaigns"
+                missing["settings"] = why
+        elif not (self.body("sent_at") != NOT_HAPPENED).any():
+            missing["posts"] = "the log has no instants of POSTs"
+        if self.expected is None:
+            missing["engine"] = "they rest on settings of the engine, which no log shows"
+            missing["scenario"] = _NO_LIST
+        if all(lines.limits is None for lines in self.shared_lines):
+            missing["lines"] = "no body shows one constant maxConcurrentCalls"
+        missing["changes"] = (
+            "the log has no changes of campaigns and limits, and does not show who waited"
+        )
+        return missing
+
+    @cached_property
+    def campaigns(self) -> list[CampaignFacts]:  # type: ignore[override]
+        """Campaigns of the log, with the settings of its bodies or of the scenario."""
+        calls = self.log.calls
+        shown = calls[calls["setting"] >= 0].groupby("campaign")["setting"].first()
+        codes = range(len(self.log.campaigns))
+        return [
+            self._facts(code, self.log.settings[shown[code]] if code in shown else None)
+            for code in codes
+        ]
+
+    def _facts(self, code: int, settings: Settings | None) -> CampaignFacts:
+        one, expected, block = self.log.campaigns[code], self.expected, self.blocks[code]
+        facts = CampaignFacts(one.organization, one.name)
+        if expected is not None and block is not None:
+            owner = expected.world.organizations[block.organization]
+            facts = CampaignFacts(owner.name, block.name)
+        if self.over[code] != FAR:
+            facts.ends = ((int(self.over[code]) + 1, "C3"),)
+        request = None if expected is None else expected.request(code)
+        if block is not None and request is not None:
+            facts.voices = frozenset(request.tts_voice_keys or (block.agent.voice_key,))
+            facts.caller_ids = frozenset(request.caller_ids) if request.caller_ids else None
+        end_at, windows = None, None
+        if settings is not None:
+            facts.start_at, end_at, windows = settings.start_at, settings.end_at, settings.windows
+            facts.max_attempts = settings.max_attempts
+            facts.retry_interval = settings.retry_interval
+        elif expected is not None and request is not None:
+            facts.start_at, end_at = expected.start_at(code), request.end_date_time
+            windows = request.weekday_ranges
+            facts.max_attempts = request.max_attempts
+            facts.retry_interval = request.retry_interval
+        facts.first_due = facts.start_at
+        if block is not None and block.continues:  # C1
+            facts.first_due = block.schedule.start_date_time if block.schedule else None
+        if windows and all(
+            1 <= span.day <= 7 and 0 <= span.start < span.end <= 1440 for span in windows
+        ):
+            facts.hours = OpeningHours(windows)
+        end = FAR if end_at is None else end_at
+        facts.ends += ((end, "C7"),)
+        # A foreign table that does not number attempts lacks the attempts of a history, too.
+        if self.is_complete or not (block is not None and block.continues):
+            facts.horizon = min(end, int(self.created[self.campaign == code].max(initial=-1)))
+        return facts
+
+    @cached_property
+    def over(self) -> NDArray[np.int64]:
+        """Instant of the first body that shows each campaign as final; `FAR` if none does.
+
+        One more entry stands for campaign -1, of bodies of unknown calls.
+        """
+        over = np.full(len(self.log.campaigns) + 1, FAR)
+        if len(self.log.bodies):
+            sent = self.body("sent_at")
+            shown = self.is_shown_final & (sent != NOT_HAPPENED)
+            np.minimum.at(over, self.body("campaign")[shown], sent[shown])
+        return over
+
+    @cached_property
+    def is_shown_final(self) -> Mask:
+        """Bodies that show their campaign as final."""
+        final = {status.value for status in CampaignStatus if status.final}
+        is_final = np.array([one.status in final for one in self.log.settings], dtype=bool)
+        shown: Mask = is_final[self.body("setting")]
+        return shown
+
+    @cached_property
+    def shared_lines(self) -> list[SharedLines]:  # type: ignore[override]
+        """Lines of each organization, or of each agent where no organization is known.
+
+        Their number comes from the scenario, or from bodies if all show the same one.
+        """
+        # Campaigns of a table that names no organizations belong to one.
+        owners = pd.Series(
+            [
+                facts.organization or one.agent_id or one.id or ""
+                for facts, one in zip(self.campaigns, self.log.campaigns, strict=True)
+            ]
+        )
+        return [self._lines([*codes]) for codes in owners.groupby(owners).groups.values()]
+
+    def _lines(self, codes: list[int]) -> SharedLines:
+        if self.expected is not None and (most := max(map(self.expected.most_lines, codes))):
+            text = "the scenario has maxConcurrentCalls"
+            return SharedLines(codes, lambda at: np.full(len(at), most), text)
+        ids = {self.log.campaigns[code].id for code in codes}
+        shown = {one.max_concurrent_calls for one in self.log.settings if one.id in ids}
+        limit = shown.pop() if len(shown) == 1 else None
+        if not limit:
+            return SharedLines(codes, None, "")
+        here = np.isin(self.campaign, codes) & (self.ended != NOT_HAPPENED)
+        # Earlier the limit may have been another one, changed before the first body was sent.
+        since = int(self.ended[here].min(initial=FAR)) + LONGEST_RING_MS
+        text = "every body says maxConcurrentCalls"
+        return SharedLines(codes, lambda at: np.where(at > since, limit, FAR), text)
+
+    @cached_property
+    def dials(self) -> Dials:  # type: ignore[override]
+        """The dial of each call; of bodies its limits."""
+        if self.is_table:
+            call = np.flatnonzero(self.initiated != NOT_HAPPENED)
+            since = until = self.initiated[call]
+        else:
+            latest = np.where(self.started != NOT_HAPPENED, self.started, self.ended)
+            call = np.flatnonzero(self.is_counted & (latest != NOT_HAPPENED))
+            since, until = latest[call] - LONGEST_RING_MS, latest[call] - 1
+        over = np.where(self.is_counted, self.ended, NOT_HAPPENED)[call]
+        caller_id, voice = (
+            self.log.calls[name].astype(object).to_numpy()[call]
+            for name in ("caller_id", "voice_key")
+        )
+        stands = np.ones(len(call), dtype=bool)
+        return Dials(call, since, until, over, caller_id, voice, stands)
+
+    @cached_property
+    def stays(self) -> QueueStays:  # type: ignore[override]
+        """The last stay of each call in the queue, as far as it is known."""
+        lost, known = self.is_lost, self.queued != NOT_HAPPENED
+        call = np.flatnonzero(known | lost)
+        lost, known = lost[call], known[call]
+        queued, dialled, ended = self.queued[call], self.initiated[call], self.ended[call]
+        is_dialled = ~lost & (dialled >= queued)
+        left = np.where(lost, ended, np.where(is_dialled, dialled, queued))
+        # A call was in the queue at least in the millisecond before it was lost.
+        since, until = np.where(known, queued, 0), np.where(known, queued, ended - 1)
+        way = np.select([lost, is_dialled], [LOST, DIALLED], WITHDRAWN)
+        return QueueStays(call, since, until, left, way)
+
+    # -- people ----------------------------------------------------------------------------------
+
+    @cached_property
+    def sequence(self) -> Indices:
+        """Calls in the order of each person's calls; without people who are not known for sure."""
+        if self.is_table:
+            return super().sequence
+        ended = self.ended != NOT_HAPPENED
+        order = self._by_end(ended & (self.is_counted | self.is_lost))
+        unsure = np.isin(self.campaign[order], [*self.unsure])
+        return order[~unsure & ~np.isin(self.person[order], self.unsure_people)]
+
+    def _by_end(self, kept: Mask) -> Indices:
+        rows = np.flatnonzero(kept & (self.person >= 0))
+        return rows[np.lexsort((self.ended[rows], self.person[rows]))]
+
+    @cached_property
+    def shown_attempts(self) -> NDArray[np.int64]:
+        """Attempts that the first body of each call counts, or the table; -1 if unknown."""
+        if self.is_table:
+            return self.attempt
+        shown = np.full(len(self.person), FAR)
+        np.minimum.at(shown, self.body("call"), self.body("shown_attempts"))
+        return np.where(shown == FAR, -1, shown)
+
+    @cached_property
+    def _doubtful(self) -> Indices:
+        """Calls that one person can't have had, after another one of the same values."""
+        ended = self.ended != NOT_HAPPENED
+        if self.expected is not None:
+            ended &= ~np.isin(self.campaign, self.expected.without_twins())
+        order = self._by_end(ended)
+        one, two = order[:-1], order[1:]
+        shown = self.shown_attempts
+        doubt = (self.ended[one] == self.ended[two]) | (shown[two] < shown[one])
+        doubt |= self.is_counted[one] & self.is_counted[two] & (shown[one] == shown[two])
+        doubt &= self.person[one] == self.person[two]
+        doubtful: Indices = two[doubt]
+        return doubtful
+
+    @cached_property
+    def unsure_people(self) -> Indices:
+        """People who may be several people with the same values."""
+        if self.is_table:
+            return np.empty(0, dtype=np.int64)
+        return np.unique(self.person[self._doubtful])
+
+    @cached_property
+    def unsure(self) -> dict[int, str]:
+        """Campaigns that may list many people twice, with the reason."""
+        if self.is_table:
+            return {}
+        found: dict[int, str] = {}
+        if self.expected is not None:
+            reason = "the scenario lists people twice with the same values"
+            known = (code for code, one in enumerate(self.expected.blocks) if one is not None)
+            found = dict.fromkeys({*known} - {*self.expected.without_twins()}, reason)
+        people = pd.DataFrame({"person": self.person, "campaign": self.campaign})
+        again = people[people.duplicated("person") & (self.person >= 0)].drop_duplicates("person")
+        several = again["campaign"].value_counts()
+        doubtful = people.loc[self._doubtful].assign(line=self.line[self._doubtful])
+        for code in range(len(self.log.campaigns)):
+            lines = doubtful[doubtful["campaign"] == code].drop_duplicates("person")["line"]
+            if len(lines) > max(_FEW_UNSURE, _UNSURE_SHARE * several.get(code, 0)):
+                text = f"people may be listed twice: calls of {len(lines)} people show it"
+                found.setdefault(code, f"{text} (line {lines.iloc[0]})")
+        return found
+
+    # -- bodies ----------------------------------------------------------------------------------
+
+    def location(self, call: int) -> dict[str, Any]:
+        """Return the id of a call, and the line of its first body."""
+        return {"call_id": str(self.call_id[call]), "line": int(self.line[call])}
+
+    def body(self, name: str) -> NDArray[Any]:
+        """Return a column of the bodies."""
+        if name not in self._bodies:
+            self._bodies[name] = self.log.bodies[name].to_numpy()
+        return self._bodies[name]
+
+    def marked(self, *marks: int) -> Mask:
+        """Return which bodies have all of these marks."""
+        wanted = sum(marks)
+        said: Mask = (self.body("marks") & wanted) == wanted
+        return said
+
+    def of_bodies(
+        self, rule: str, wrong: Rows, text: str, at: str = "ended_at", **values: Any
+    ) -> Iterator[Violation]:
+        """Yield violations by bodies; the text may name values, or columns of the bodies."""
+        instants, calls, campaigns = self.body(at), self.body("call"), self.body("campaign")
+        for row in self.listed(rule, wrong):
+            call, one = int(calls[row]), self.log.campaigns[campaigns[row]]
+            yield Violation(
+                rule=rule,
+                organization=one.organization if call >= 0 else None,
+                campaign=one.name if call >= 0 else None,
+                recipient=None,
+                call=None,
+                at=None if instants[row] == NOT_HAPPENED else int(instants[row]),
+                text=text.format_map(ShownRow(row, lambda name: self._shown(name, values))),
+                call_id=str(self.call_id[call]) if call >= 0 else None,
+                line=int(self.body("line")[row]),
+            )
+
+    def _shown(self, name: str, values: Mapping[str, Any]) -> Any:
+        if name in values:
+            return values[name]
+        column = self.body(name)
+        return names_of(column) if name in {"status", "shown_status"} else column
