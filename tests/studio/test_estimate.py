@@ -20,7 +20,7 @@ from dialsim.experiments.pool import Pool
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import short_text
 from dialsim.results.time_use import StepFunction
-from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator, LineBands, LineUse
+from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator, LineBands, LineMeans
 from dialsim.studio.state import StudioState
 from studio.saving import saved
 
@@ -218,10 +218,10 @@ def test_memory_is_flat_over_many_changes(pool: Pool) -> None:
     assert all(now <= 1.1 * then for then, now in zip(before, after, strict=True))
 
 
-def use(first: int, width: int, busy: list[float]) -> LineUse:
+def use(first: int, width: int, busy: list[float]) -> LineMeans:
     column = np.array(busy, np.float32)
     opened = np.array([[first * width, (first + 2) * width]])
-    return LineUse(first, width, column, np.full(len(busy), 4, np.float32), opened)
+    return LineMeans(first, width, column, np.full(len(busy), 4, np.float32), opened)
 
 
 def test_lines_of_runs_of_any_length_are_put_together() -> None:
@@ -238,7 +238,7 @@ def test_lines_of_runs_of_any_length_are_put_together() -> None:
 
 def test_a_step_function_in_pieces_keeps_its_integral(small: StudioState) -> None:
     result = dialsim.run(small.scenario, engine="simpy")
-    found = LineUse.of(result)
+    found = LineMeans.of(result)
     busy = StepFunction.total(use.busy for use in result.reading.lines)
     whole = np.array([[busy.at[0], busy.at[-1]]])
     assert found.open.tolist() == result.reading.part().open.tolist()

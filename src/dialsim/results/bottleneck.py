@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from dialsim.interface.instants import duration_text
 from dialsim.interface.phrases import counted, joined, percent
-from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.interface.status import CampaignStatus
 from dialsim.results.campaigns import CampaignTimeline, PeopleCount
 from dialsim.results.time_use import TimeUse
 from dialsim.scenario.service import EngineSettings
@@ -79,47 +78,46 @@ class CampaignBounds:
     mostly_others: bool
     engine: EngineSettings
 
-    def lines_text(self, noun: str = "") -> str:
-        """Return the busy lines as the subject of a sentence, with their number or its range."""
+    @property
+    def lines_text(self) -> str:
+        """The busy lines as the subject of a sentence, with their number or its range."""
         whose = ", mostly with calls of other campaigns," if self.mostly_others else ""
         if self.least_limit == self.most_limit == 1:
-            return f"the only {noun or 'one'} was busy{whose}"
+            return f"the only line was busy{whose}"
         some = "" if self.least_limit == self.most_limit else f"{self.least_limit} to "
-        return f"all {some}{self.most_limit}{noun and f' {noun}s'} were busy{whose}"
+        return f"all {some}{self.most_limit} lines were busy{whose}"
 
 
 def held_back(
     life: CampaignTimeline,
     use: TimeUse,
     people: PeopleCount,
-    exhausted: Mapping[CallStatus, int],
     setting: CampaignBounds,
 ) -> Bottleneck:
     """Return the cause with the largest share of a campaign's time, and the causes to name with it.
 
     If that is the calls themselves, the cause is `attempts` if most unreached people ran out of
-    attempts, else `nothing`. For a stalled campaign it is what stalls it. `exhausted` counts the
-    attempts of people who ran out of them, by how they ended.
+    attempts, else `nothing`. For a stalled campaign it is what stalls it.
     """
     if life.request is None:
         sentence = "Nothing was dialled: the campaign was never scheduled."
         return Bottleneck(life.full_name, Reason.NOT_SCHEDULED, sentence, None)
     if life.stalled:
         reason, text = _stall(life, setting)
-        return Bottleneck(life.full_name, reason, f"{text}{_rest(people, exhausted, life)}.", None)
+        return Bottleneck(life.full_name, reason, f"{text}{_rest(people, life)}.", None)
     if not use.total and people.people > people.reached + people.exhausted:
-        sentence = f"Nothing was dialled: {_early_end(life)} before calling began."
+        sentence = "Nothing was dialled: the campaign or the run ended before calling began."
         return Bottleneck(life.full_name, Reason.NOTHING, sentence, None)
     reason = max(_OF_TIME, key=use.share)
     if use.share("calls") < use.share(reason):
         also = _named_with(reason, use)
-        sentence = _sentence(reason, also, life, use, setting) + _rest(people, exhausted, life)
+        sentence = _sentence(reason, also, life, use, setting) + _rest(people, life)
         return Bottleneck(life.full_name, reason, f"{sentence}.", use.share(reason), also)
     if 2 * people.exhausted > people.people - people.reached:
-        sentence = f"Attempts: {_ran_out(people, exhausted, life)}."
+        sentence = f"Attempts: {_ran_out(people, life)}."
         share = people.exhausted / people.people
         return Bottleneck(life.full_name, Reason.ATTEMPTS, sentence, share)
-    sentence = f"Nothing: whoever was due was called at once{_rest(people, exhausted, life)}."
+    sentence = f"Nothing: whoever was due was called at once{_rest(people, life)}."
     return Bottleneck(life.full_name, Reason.NOTHING, sentence, None)
 
 
@@ -164,8 +162,7 @@ def _sentence(
     together = set(_PAIR).issubset(causes) and _bind_together(use)
     if together:
         causes = [cause for cause in causes if cause not in _PAIR]
-    clauses = [_leading(cause, life, use, setting) for cause in causes[:1]]
-    clauses += [_further(cause, life, use, setting) for cause in causes[1:]]
+    clauses = [_clause(cause, life, use, setting) for cause in causes]
     if together:
         causes += _PAIR
         clauses.append(_pair(use, setting))
@@ -173,37 +170,22 @@ def _sentence(
     return f"{head[0].upper()}{head[1:]}: {'; '.join(clauses)}"
 
 
-def _leading(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: CampaignBounds) -> str:
-    """Return the clause of the first cause."""
+def _clause(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: CampaignBounds) -> str:
+    """Return the clause of one cause."""
     figure = percent(use.share(reason))
     unlimited = ", which has no limit" if setting.engine.queue_limit == "unlimited" else ""
+    interval = duration_text(life.request.retry_interval) if life.request else "time"
     clauses = {
-        Reason.LINES: f"{setting.lines_text()} for {figure} of the time, and people waited",
-        Reason.WINDOWS: f"they were closed for {figure} of the time, and people waited",
-        Reason.QUEUE: f"calls timed out in it{unlimited}, and {figure} of the time went by until "
-        f"they were due again, {_interval(life)} later",
-        Reason.RETRY_INTERVAL: f"{figure} of the time went by until the {_interval(life)} before a "
-        "retry was over",
+        Reason.LINES: f"{setting.lines_text} for {figure} of the time, and people waited",
+        Reason.WINDOWS: f"windows were closed for {figure} of the time, and people waited",
+        Reason.QUEUE: f"calls timed out in the queue{unlimited}, and {figure} of the time went by "
+        f"until they were due again, {interval} later",
+        Reason.RETRY_INTERVAL: f"{figure} of the time went by until the {interval} before a retry "
+        "was over",
         Reason.PACING: f"for {figure} of the time people waited and a line was free, but "
         f"{_pace(use, setting.engine)}",
         Reason.PAUSES: f"people waited for {duration_text(use.pauses)} while it was paused, "
         f"{figure} of the time",
-    }
-    return clauses[reason]
-
-
-def _further(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: CampaignBounds) -> str:
-    """Return the clause of a further cause."""
-    figure = percent(use.share(reason))
-    clauses = {
-        Reason.LINES: f"for {figure} {setting.lines_text('line')}",
-        Reason.WINDOWS: f"for {figure} windows were closed",
-        Reason.QUEUE: f"{figure} went by until calls that timed out in the queue were due again, "
-        f"{_interval(life)} later",
-        Reason.RETRY_INTERVAL: f"{figure} went by until the {_interval(life)} before a retry was "
-        "over",
-        Reason.PACING: f"for {figure} a line was free, but {_pace(use, setting.engine)}",
-        Reason.PAUSES: f"for {figure} it was paused",
     }
     return clauses[reason]
 
@@ -217,30 +199,14 @@ def _pair(use: TimeUse, setting: CampaignBounds) -> str:
     )
 
 
-def _interval(life: CampaignTimeline) -> str:
-    return duration_text(life.request.retry_interval) if life.request else "time"
-
-
 _PEOPLE = ("person", "people")
 
 
-def _ran_out(
-    people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignTimeline
-) -> str:
-    """Describe the people whom no attempt reached, and how most of their attempts ended."""
+def _ran_out(people: PeopleCount, life: CampaignTimeline) -> str:
+    """Describe the people whom no attempt reached."""
     share = percent(people.exhausted / people.people)
-    allowed = life.request.max_attempts if life.request else 0
-    attempts = f"the {counted(allowed, 'attempt')}"
-    made = sum(exhausted.values())
-    if made and exhausted.get(CallStatus.NO_ANSWER, 0) == made:
-        return f"{share} of the people did not answer in {attempts} they got"
-    said = f"{share} of the people were not reached in {attempts} they got"
-    for status, what in ((CallStatus.FAILED, "failed"), (CallStatus.BUSY, "were busy")):
-        count = exhausted.get(status, 0)
-        if 2 * count > made:
-            how_many = "all" if count == made else "most"
-            return f"{said}, as {how_many} of these calls {what}"
-    return said
+    attempts = counted(life.request.max_attempts if life.request else 0, "attempt")
+    return f"{share} of the people were not reached in the {attempts} they got"
 
 
 def _pace(use: TimeUse, engine: EngineSettings) -> str:
@@ -260,16 +226,7 @@ def _stall(life: CampaignTimeline, setting: CampaignBounds) -> tuple[Reason, str
     return Reason.PACING, "Pacing: no instant of release ever falls into a calling window"
 
 
-def _early_end(life: CampaignTimeline) -> str:
-    """Describe the end of a campaign that never had time to call."""
-    ends = {
-        CampaignStatus.CANCELLED: "the campaign was cancelled",
-        CampaignStatus.EXPIRED: "endDateTime came",
-    }
-    return ends.get(life.status, "clock.end came")
-
-
-def _rest(people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignTimeline) -> str:
+def _rest(people: PeopleCount, life: CampaignTimeline) -> str:
     """Describe the people who were left; empty if they are few."""
     left = people.stalled or people.pending
     if left:
@@ -279,7 +236,7 @@ def _rest(people: PeopleCount, exhausted: Mapping[CallStatus, int], life: Campai
     if people.cancelled:
         return f"; it was cancelled before {counted(people.cancelled, *_PEOPLE)} could be reached"
     if 2 * people.exhausted > people.people:
-        return f"; {_ran_out(people, exhausted, life)}"
+        return f"; {_ran_out(people, life)}"
     return ""
 
 

@@ -29,8 +29,7 @@ from dialsim.engine.log_reader import (
 from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.interface.instants import DAY, THAI_OFFSET, day_start
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
-from dialsim.interface.status import CallStatus
-from dialsim.results.campaigns import PERSON_STATES, PersonState, listed
+from dialsim.results.campaigns import listed
 from dialsim.results.time_use import StepFunction, distinct
 from dialsim.scenario.service import Costs
 from dialsim.webhooks.deliveries import CampaignStream
@@ -247,14 +246,6 @@ def reached_by_attempt(calls: Calls, states: NDArray[np.int8]) -> Integers:
     before = calls.past_attempts[calls.past_reached & on_list]
     made = max(int(calls.attempt.max(initial=0)), int(calls.past_attempts[on_list].max(initial=0)))
     return np.bincount(np.concatenate([here, before]), minlength=made + 1)[1:]
-
-
-def attempts_of_exhausted(calls: Calls, states: NDArray[np.int8]) -> dict[CallStatus, int]:
-    """Count the attempts, in this run, of people who ran out of attempts, by how they ended."""
-    exhausted = (states == PERSON_STATES.index(PersonState.EXHAUSTED)).take(calls.recipient)
-    kinds = calls.last_kind[exhausted & calls.counted]
-    count = np.bincount(kinds, minlength=len(CHANGES))
-    return {CHANGES[kind].to_status: int(count[kind]) for kind in np.flatnonzero(count)}
 
 
 _LEAVES = DIALS | TIMES_OUT

@@ -34,7 +34,7 @@ from dialsim.webhooks.messages import Verdict
 
 if TYPE_CHECKING:
     from dialsim.results.result import Result
-    from dialsim.results.run_view import RunPart as Part
+    from dialsim.results.run_view import RunPart
 
 T = TypeVar("T")
 
@@ -111,7 +111,7 @@ def _money(amount: float | None) -> str:
 
 
 class _Declaration(NamedTuple):
-    make: Callable[[Part], object]
+    make: Callable[[RunPart], object]
     unit: Unit
     meaning: str
     column: Printed | None
@@ -119,7 +119,7 @@ class _Declaration(NamedTuple):
 
 
 def figure(
-    make: Callable[[Part], T],
+    make: Callable[[RunPart], T],
     unit: Unit,
     meaning: str,
     column: Printed | None = None,
@@ -135,9 +135,9 @@ def figure(
 class _Made:
     """Figures computed from a part."""
 
-    part: InitVar[Part]
+    part: InitVar[RunPart]
 
-    def __post_init__(self, part: Part) -> None:
+    def __post_init__(self, part: RunPart) -> None:
         for name, declaration in _declarations(type(self)):
             # The dataclass is frozen; this is its only assignment.
             object.__setattr__(self, name, declaration.make(part))
@@ -157,28 +157,28 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _cost_of_dials(part: Part) -> float | None:
+def _cost_of_dials(part: RunPart) -> float | None:
     # A call withdrawn before it rang is not charged.
     dials = part.charges.dials - part.charges.withdrawn
     return cost_of(part.costs, dials, 0, 0) if part.costs else None
 
 
-def _cost_of_minutes(part: Part) -> float | None:
+def _cost_of_minutes(part: RunPart) -> float | None:
     return cost_of(part.costs, 0, part.charges.increments, 0) if part.costs else None
 
 
-def _cost_of_people(part: Part) -> float | None:
+def _cost_of_people(part: RunPart) -> float | None:
     return cost_of(part.costs, 0, 0, part.charges.answered) if part.costs else None
 
 
-def _cost(part: Part) -> float | None:
+def _cost(part: RunPart) -> float | None:
     if part.costs is None:
         return None
     of_calls = (_cost_of_dials(part), _cost_of_minutes(part), _cost_of_people(part))
     return sum(cost or 0.0 for cost in of_calls) + part.line_cost + part.fixed_cost
 
 
-def _cost_per(part: Part, count: int) -> float | None:
+def _cost_per(part: RunPart, count: int) -> float | None:
     """Return the cost per unit: infinite if there was a cost but no unit, None without either."""
     cost = _cost(part)
     if cost is None or not (cost or count):
@@ -187,22 +187,22 @@ def _cost_per(part: Part, count: int) -> float | None:
     return cost / count if count else inf
 
 
-def _net_value(part: Part) -> float | None:
+def _net_value(part: RunPart) -> float | None:
     return None if part.value is None else part.value - (_cost(part) or 0.0)
 
 
-def _unfinished(part: Part) -> int:
+def _unfinished(part: RunPart) -> int:
     calls = part.calls
     over = calls.ended() + calls.dropped("queue_timeout", "cancelled", "deleted", "expired")
     return calls.by_end.total() - over
 
 
-def _reach_by_attempt(part: Part) -> tuple[float, ...]:
+def _reach_by_attempt(part: RunPart) -> tuple[float, ...]:
     reached = [part.calls.reached[k] for k in sorted(part.calls.reached)]
     return tuple(int(count) / part.people.people for count in np.cumsum(reached))
 
 
-def _value_by_day(part: Part) -> tuple[float, ...]:
+def _value_by_day(part: RunPart) -> tuple[float, ...]:
     days = part.value_by_day
     return () if days is None else tuple(np.cumsum(days).tolist())
 
@@ -231,15 +231,15 @@ class ValueCount:
     count: int
 
 
-def _verdict(verdict: Verdict) -> Callable[[Part], int]:
+def _verdict(verdict: Verdict) -> Callable[[RunPart], int]:
     return lambda part: part.analyses.verdicts[verdict]
 
 
-def _sent(part: Part) -> int:
+def _sent(part: RunPart) -> int:
     return part.deliveries.fates.total() - part.deliveries.fates[Fate.WITHOUT_URL]
 
 
-def _fate(fate: Fate) -> Callable[[Part], int]:
+def _fate(fate: Fate) -> Callable[[RunPart], int]:
     return lambda part: part.deliveries.fates[fate]
 
 
@@ -455,7 +455,7 @@ class Figure:
     column: Printed | None
     label: str
     is_float: bool
-    make: Callable[[Part], Any]
+    make: Callable[[RunPart], Any]
 
     def of(self, figures: Figures) -> Any:
         """Return the figure's value."""

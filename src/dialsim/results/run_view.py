@@ -44,7 +44,6 @@ from dialsim.results.counts import (
     Counts,
     DeliveryCounts,
     Durations,
-    attempts_of_exhausted,
     fixed_shares,
     line_shares,
     value_by_day,
@@ -193,9 +192,8 @@ class CampaignResult:
     @cached_property
     def held_back(self) -> Bottleneck:
         """Cause with the largest share of the campaign's time."""
-        exhausted = attempts_of_exhausted(self.engine_calls, self.states)
         bounds = self._bounds(self.time_use)
-        return held_back(self.life, self.time_use, self.people, exhausted, bounds)
+        return held_back(self.life, self.time_use, self.people, bounds)
 
     def _bounds(self, use: TimeUse) -> CampaignBounds:
         """Return the limits of the campaign while it ran."""

@@ -122,8 +122,8 @@ class PersonChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """Event in a story; `since` is the instant of the same call's previous change.
+class StoryEvent:
+    """StoryEvent in a story; `since` is the instant of the same call's previous change.
 
     `turn` orders events of one instant: changes of the campaign (0), calls (1), completion of the
     campaign (2).
@@ -162,7 +162,7 @@ def check_recipient(life: CampaignTimeline, recipient: int) -> None:
         )
 
 
-def in_order(events: Iterable[Event]) -> list[Event]:
+def in_order(events: Iterable[StoryEvent]) -> list[StoryEvent]:
     """Sort events of calls and of their campaign in order of time."""
     return sorted(events, key=lambda event: (event.at, event.turn))
 
@@ -189,7 +189,7 @@ def _before(past: Past | None) -> Iterator[str]:
         yield f"Before: {counted(past.call_attempt, 'attempt')}, {past.latest_call_status}; {ended}"
 
 
-def _days(events: list[Event]) -> Iterator[str]:
+def _days(events: list[StoryEvent]) -> Iterator[str]:
     """Yield the events under a heading per Thai date, with the time since the previous change."""
     day = ""
     for event in events:
@@ -202,7 +202,7 @@ def _days(events: list[Event]) -> Iterator[str]:
         yield f"  {time_text(event.at):<12}  {event.text}{later}"
 
 
-def _calls(own: CampaignResult, recipient: int) -> Iterator[Event]:
+def _calls(own: CampaignResult, recipient: int) -> Iterator[StoryEvent]:
     changes = person_changes(own.part.log, own.calls.rows, recipient)
     return call_events(own.run.world, changes, int(own.calls.past_attempts[recipient]))
 
@@ -223,7 +223,7 @@ def person_changes(log: CallLog, rows: CallRows, recipient: int) -> list[PersonC
 
 def call_events(
     world: World, changes: Iterable[PersonChange], attempts: int = 0
-) -> Iterator[Event]:
+) -> Iterator[StoryEvent]:
     """Yield the changes of one recipient's calls as events, in order.
 
     `attempts` is the number of attempts before the scenario begins (P5).
@@ -241,7 +241,7 @@ def call_events(
             text = _WORDS[change.cause].format(call=call)
         # A retry is a separate call: its wait counts from the last change of the previous call.
         since = before.get(call - 1 if change.cause == "retry" else call)
-        yield Event(at, 1, text, since)
+        yield StoryEvent(at, 1, text, since)
         before[call] = at
 
 
@@ -262,12 +262,12 @@ _WORDS = {
 }
 
 
-def campaign_events(trace: Trace, position: Position) -> Iterator[Event]:
+def campaign_events(trace: Trace, position: Position) -> Iterator[StoryEvent]:
     """Yield the changes of a campaign's status as events, in order."""
     for change in trace.campaign(*position).changes:
         cause = change.cause.replace("_", " ")
         turn = 2 if change.cause == "all_final" else 0
-        yield Event(change.at, turn, f"- the campaign is {change.to_status} ({cause})")
+        yield StoryEvent(change.at, turn, f"- the campaign is {change.to_status} ({cause})")
 
 
 def _end(own: CampaignResult, recipient: int) -> str:

@@ -70,7 +70,7 @@ _MOST_PIECES = 400
 
 
 @dataclass(frozen=True, slots=True)
-class LineUse:
+class LineMeans:
     """Lines in use and their limit in one run: float32 means over intervals of `width` ms.
 
     `first` is the number of the first interval, counted from Thai midnight of 1 January 1970.
@@ -84,7 +84,7 @@ class LineUse:
     open: Spans
 
     @classmethod
-    def of(cls, result: Result) -> LineUse:
+    def of(cls, result: Result) -> LineMeans:
         """Measure all organizations of a run together, from the first start to the last end."""
         lives = [life for life in result.reading.lives if life.start is not None]
         start = min((life.start for life in lives if life.start is not None), default=0)
@@ -106,7 +106,7 @@ class LineUse:
         )
         return cls(first, width, busy, allowed, open_time(result.reading.lives))
 
-    def coarser(self, width: int) -> LineUse:
+    def coarser(self, width: int) -> LineMeans:
         """Return the same in wider intervals; `width` is a multiple of the current one."""
         factor = width // self.width
         # Padded with zeros to whole wider intervals: outside of a run no line is in use.
@@ -116,7 +116,7 @@ class LineUse:
             np.pad(values, (before, after)).reshape(-1, factor).mean(axis=1, dtype=np.float32)
             for values in (self.busy, self.allowed)
         )
-        return LineUse(self.first // factor, width, busy, allowed, self.open)
+        return LineMeans(self.first // factor, width, busy, allowed, self.open)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class LineBands:
     open: Spans
 
     @classmethod
-    def of(cls, uses: Sequence[LineUse]) -> LineBands:
+    def of(cls, uses: Sequence[LineMeans]) -> LineBands:
         """Combine the use of lines of several runs."""
         width = max(use.width for use in uses)
         uses = [use.coarser(width) for use in uses]
@@ -182,7 +182,7 @@ class Estimate:
         self,
         replications: Replications,
         limit: int,
-        uses: Sequence[LineUse],
+        uses: Sequence[LineMeans],
         notes: Sequence[str] = (),
         draws: int = 0,
     ) -> None:
@@ -369,7 +369,7 @@ def _tasks(
     for run in range(limit):
         if run not in finished:
             spec, replication = _of_run(specs, run)
-            yield [spec.task(run, replication, pool.engine, also=LineUse.of)]
+            yield [spec.task(run, replication, pool.engine, also=LineMeans.of)]
 
 
 class EstimateAnswer(Batch):
@@ -393,7 +393,7 @@ class EstimateAnswer(Batch):
         any.
         """
         self._specs = [*draws] or [spec]
-        self.finished: dict[int, tuple[RunFigures, LineUse]] = {}
+        self.finished: dict[int, tuple[RunFigures, LineMeans]] = {}
         super().__init__(_tasks(self._specs, limit, self.finished, pool), behind)
         self.spec = spec
         self.limit = limit
@@ -537,7 +537,7 @@ class Estimator:
         self._limit = limit
         self._asked: dict[str, EstimateAnswer] = {}
         _start_telling()
-        self._kept: OrderedDict[tuple[object, ...], dict[int, tuple[RunFigures, LineUse]]]
+        self._kept: OrderedDict[tuple[object, ...], dict[int, tuple[RunFigures, LineMeans]]]
         self._kept = OrderedDict()
 
     def ask(

@@ -16,8 +16,8 @@ from dialsim.interface.instants import date_text
 from dialsim.interface.model import is_uuid
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS
 from dialsim.results.story import (
-    Event,
     PersonChange,
+    StoryEvent,
     call_events,
     campaign_events,
     in_order,
@@ -272,7 +272,7 @@ def person(core: SandboxCore, place: PagePlace) -> dict[str, Any] | None:
 
 def _events(
     core: SandboxCore, campaign_view: CampaignView, recipient: int, calls: list[int]
-) -> list[Event]:
+) -> list[StoryEvent]:
     block, log = campaign_view.campaign.block, core.simulation.log
     past = block.people.history.get(recipient)
     rows = campaign_view.campaign.log
