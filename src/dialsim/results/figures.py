@@ -269,8 +269,8 @@ class AnalysisFigures(_Made):
         "results of re-analyses (A5)", Printed(Table.ANALYSES, "again"))
     funnel: tuple[StepCount, ...] = figure(
         lambda p: tuple(StepCount(*key, n, _cost_per(p, n)) for key, n in p.analyses.steps.items()),
-        Unit.NO_NUMBER, "`agent`, `step`, how many analyzed conversations `reached` it, and the "
-        "cost of each, `cost_per`: cost ÷ reached, null without costs or where it has no value")
+        Unit.NO_NUMBER, "`agent`, `step`, how many analyzed conversations `reached` it, and "
+        "`cost_per`: cost ÷ reached, or null")
     fields: tuple[ValueCount, ...] = figure(
         lambda p: tuple(ValueCount(*key, count) for key, count in p.analyses.values.items()),
         Unit.NO_NUMBER, "`agent`, `field`, `value`, and its `count`")
@@ -295,7 +295,7 @@ class WebhookFigures(_Made):
     pending: int = figure(_fate(Fate.PENDING), Unit.RESULTS,
         "still to be tried again when the run ended", Printed(Table.WEBHOOKS, "pending"))
     received_though_lost: int = figure(lambda p: p.deliveries.lost_but_received, Unit.RESULTS,
-        "of the lost ones, those that the receiver accepted, but answered too late (W5)")
+        "lost ones that the receiver accepted, but answered too late (W5)")
     duplicated: int = figure(lambda p: p.deliveries.duplicated, Unit.RESULTS,
         "accepted more than once", Printed(Table.RECEIVER, "duplicated"))
     out_of_order: int = figure(lambda p: p.deliveries.out_of_order, Unit.RESULTS,
@@ -303,8 +303,8 @@ class WebhookFigures(_Made):
     without_url: int = figure(_fate(Fate.WITHOUT_URL), Unit.RESULTS, "made and kept, not sent (W6)",
         Printed(Table.KEPT, "results"))
     delay_mean_seconds: float | None = figure(lambda p: p.deliveries.delays.mean, Unit.SECONDS,
-        "mean time from the result to its first arrival at the receiver, latency included; null "
-        "where nothing arrived", Printed(Table.RECEIVER, "mean delay", _delay))
+        "mean time from the result to its first arrival at the receiver; null without any",
+        Printed(Table.RECEIVER, "mean delay", _delay))
     delay_p95_seconds: float | None = figure(lambda p: p.deliveries.delays.p95, Unit.SECONDS,
         "its 95 % quantile", Printed(Table.RECEIVER, "95 % within", _delay))
     # fmt: on
@@ -316,12 +316,11 @@ class Figures(_Made):
 
     # fmt: off
     finish: datetime | None = figure(lambda p: _instant(p.finish), Unit.INSTANT,
-        "when calling had settled everybody, see [below](#when-has-a-campaign-finished); of an "
-        "organization or the run, the last of its campaigns; null where one that was scheduled has "
-        "not finished")
+        "when calling had settled everybody, see [below](#when-has-a-campaign-finished); of "
+        "several campaigns the last, null if one has not finished")
     final_at: datetime | None = figure(lambda p: _instant(p.final_at), Unit.INSTANT,
-        "of a campaign, its final status, whether people were lost or not; of an organization or "
-        "the run, the last of them; null while one that was scheduled is not final")
+        "final status, whether people were lost or not; of several campaigns the last, null "
+        "while one is not final")
     calling_days: int = figure(lambda p: len(np.unique(p.calls.days)), Unit.DAYS,
         "Thai dates on which at least one call was dialled")
     people: int = figure(lambda p: p.people.people, Unit.PEOPLE,
@@ -335,7 +334,7 @@ class Figures(_Made):
     people_cancelled: int = figure(lambda p: p.people.cancelled, Unit.PEOPLE,
         "the campaign was cancelled or deleted first (C6, C8)", Printed(Table.PEOPLE, "cancelled"))
     people_lost: int = figure(lambda p: p.people.expired + p.people.cancelled, Unit.PEOPLE,
-        "expired or cancelled: the campaign ended before they were reached or out of attempts",
+        "expired or cancelled",
         Printed(Table.PEOPLE), label="people lost")
     people_stalled: int = figure(lambda p: p.people.stalled, Unit.PEOPLE,
         "still to be called, but nothing could ever happen again (T5)",
@@ -346,15 +345,14 @@ class Figures(_Made):
     people_unscheduled: int = figure(lambda p: p.people.unscheduled, Unit.PEOPLE,
         "the campaign was never scheduled", Printed(Table.PEOPLE_LEFT, "unscheduled"))
     people_removed: int = figure(lambda p: p.people.removed, Unit.PEOPLE,
-        "dropped as duplicates (D3); not among `people`, and without a row in `recipients`",
+        "dropped as duplicates (D3), not among `people`",
         Printed(Table.DUPLICATES, "removed"))
     reach_share: float | None = figure(lambda p: _share(p.people.reached, p.people.people),
         Unit.SHARE, "reached ÷ people", Printed(Table.PEOPLE), label="share reached")
     reach_by_attempt: tuple[float, ...] = figure(_reach_by_attempt, Unit.NO_NUMBER,
-        "the shares reached by attempt 1, by attempt 2, … ÷ people, up to the last attempt that "
-        "anybody made; histories count")
+        "shares of people reached by attempt 1, 2, …, up to the last one made; histories count")
     calls: int = figure(lambda p: p.calls.by_end.total(), Unit.CALLS,
-        "all calls created; what a history tells is not among them", Printed(Table.CALLS, "all"))
+        "all calls created, without histories", Printed(Table.CALLS, "all"))
     calls_completed: int = figure(lambda p: p.calls.ended("COMPLETED"), Unit.CALLS,
         "ended `COMPLETED`", Printed(Table.CALLS, "completed"))
     calls_no_answer: int = figure(lambda p: p.calls.ended("NO_ANSWER"), Unit.CALLS,
@@ -370,7 +368,7 @@ class Figures(_Made):
     calls_expired: int = figure(lambda p: p.calls.dropped("expired"), Unit.CALLS,
         "dropped while waiting (C7)", Printed(Table.OTHER_CALLS, "expired"))
     calls_unfinished: int = figure(_unfinished, Unit.CALLS,
-        "waiting or under way when the run ended; with the lines above it adds up to `calls`",
+        "waiting or under way when the run ended; the lines above add up to `calls` with it",
         Printed(Table.OTHER_CALLS, "unfinished"))
     dials: int = figure(lambda p: p.charges.dials, Unit.DIALS,
         "each time a call became `INITIATED`")
@@ -382,19 +380,18 @@ class Figures(_Made):
         lambda p: _share(p.calls.ended(), p.people.people), Unit.ATTEMPTS,
         "attempts of this run ÷ people", Printed(Table.ATTEMPTS, "per person", _decimals(2)))
     lines_in_use_mean: float | None = figure(lambda p: p.occupancy.mean, Unit.LINES,
-        "mean while a window was open, from the start to the final status or the end of the run; "
-        "holidays and closed days of calling hours are not open, pauses of the timeline are; of "
-        "several campaigns, while any of them was",
+        "mean while a window was open, from the start to the final status; closed days are not "
+        "open, pauses are; of several campaigns, while any was open",
         Printed(Table.LINES, "mean in use", _decimals(1)), label="lines in use")
     lines_in_use_peak: int = figure(lambda p: p.occupancy.busy.peak, Unit.LINES,
         "the most at any time", Printed(Table.LINES, "peak", str))
     lines_capacity_share: float | None = figure(lambda p: p.occupancy.share, Unit.SHARE,
-        "line time used in that open time ÷ line time that `maxConcurrentCalls` allowed in it (for "
-        "a campaign too: of its organization's); can exceed 1 where the limit was lowered during "
-        "calls", Printed(Table.LINES, "of capacity", lambda share: percent(share or 0)))
+        "line time used in that open time ÷ line time that the organization's "
+        "`maxConcurrentCalls` allowed; above 1 where the limit was lowered during calls",
+        Printed(Table.LINES, "of capacity", lambda share: percent(share or 0)))
     queue_wait_mean_seconds: float | None = figure(lambda p: p.waits.mean, Unit.SECONDS,
-        "mean time from `QUEUED` to the dial or the timeout; waits interrupted by a closing "
-        "window, a pause or the campaign's end are left out; null where nothing waited",
+        "mean time from `QUEUED` to the dial or the timeout; interrupted waits do not count; "
+        "null without any",
         Printed(Table.LINES, "mean wait", _wait), label="mean wait, seconds")
     queue_wait_p95_seconds: float | None = figure(lambda p: p.waits.p95, Unit.SECONDS,
         "its 95 % quantile", Printed(Table.LINES, "95 % within", _wait))
@@ -402,11 +399,10 @@ class Figures(_Made):
         "conversations that ended", Printed(Table.ATTEMPTS, "talk minutes", _decimals(0)),
         label="talk minutes")
     cost: float | None = figure(_cost, Unit.CURRENCY,
-        "dials, ended conversations and people reached, and its share of what lines and the run "
-        "cost, see [below](#money); null if the scenario names no costs",
+        "see [below](#money); null if the scenario names no costs",
         Printed(Table.ATTEMPTS, "cost", _money), label="cost")
     cost_of_dials: float | None = figure(_cost_of_dials, Unit.CURRENCY,
-        "the part of `cost` for dials; null like it, as the four below")
+        "the part of `cost` for dials")
     cost_of_minutes: float | None = figure(_cost_of_minutes, Unit.CURRENCY,
         "the part for conversations")
     cost_of_people: float | None = figure(_cost_of_people, Unit.CURRENCY,
@@ -416,15 +412,15 @@ class Figures(_Made):
     cost_fixed: float | None = figure(lambda p: p.fixed_cost if p.costs else None, Unit.CURRENCY,
         "the part for the run")
     cost_per_reached: float | None = figure(lambda p: _cost_per(p, p.charges.answered),
-        Unit.PER_PERSON, "cost ÷ people reached by calls of the run; null without costs, and where "
-        "there was a cost and nobody was reached (then it is infinite in Python and Parquet)",
+        Unit.PER_PERSON, "cost ÷ people reached by calls of the run; null without costs; with a "
+        "cost and nobody reached infinite, in JSON null",
         Printed(Table.MONEY, "per reached", _money), label="cost per reached")
     value: float | None = figure(lambda p: p.value, Unit.CURRENCY,
-        "what the results are worth by `value`, see [below](#money); null if the scenario names "
-        "none", Printed(Table.MONEY, "value", _money), label="value")
+        "see [below](#money); null if the scenario names no `value`",
+        Printed(Table.MONEY, "value", _money), label="value")
     value_by_day: tuple[float, ...] = figure(_value_by_day, Unit.NO_NUMBER,
-        "the value of results until the end of day 1, of day 2, … up to the last day that brought "
-        "any; day 1 is the Thai date on which calling begins, or the run if that is later")
+        "value of results until the end of day 1, 2, … up to the last that brought any; day 1 is "
+        "the Thai date on which calling, or the run, begins")
     net_value: float | None = figure(_net_value, Unit.CURRENCY,
         "value − cost; null if the scenario names no `value`",
         Printed(Table.MONEY, "net value", _money), label="net value")
