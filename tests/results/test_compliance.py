@@ -18,7 +18,7 @@ WEEKDAY = {"weekday": "20:00-21:00"}
 
 
 def two(start: str = "10 Apr 2026 19:58", survey: Mapping[str, str] = WEEKDAY) -> Sketch:
-    """Two campaigns, one of which may call only a little later."""
+    """Two campaigns; the second one may call only a little later."""
     return (
         Sketch(9, start=start, end="13 Apr 2026 21:00")
         .also(

@@ -1,4 +1,4 @@
-"""Expected talk times and billed increments are the means of what is drawn."""
+"""Expected talk times and billed increments are the means of the draws."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_a_holiday_that_is_ordinary_has_the_hours_of_its_day(tab: Tab) -> None:
 
 
 def differences(tab: Tab, variant: str) -> dict[str, str]:
-    """What is shown minus a variant, by the head of the column."""
+    """The shown estimate minus a variant, by the head of the column."""
     region = tab.page.get_by_role("region", name="Variants")
     heads = region.get_by_role("columnheader").all_inner_texts()
     line = region.get_by_role("row").filter(has_text=variant)

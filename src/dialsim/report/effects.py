@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 def effect_text(figure: str, effect: Difference) -> ValueText:
     """Format a difference of a figure as tables of differences do: `-12 ± 8, real`."""
+    # The mean of finishes is infinite as soon as one run never finishes; the median is not.
     statistic = MEDIAN if is_instant(figure) else MEAN
     statistic = PROBABILITY if is_done_by(figure) else statistic
     named = {"figure": figure, "statistic": statistic, "real": effect.real}
@@ -81,7 +82,7 @@ _NAMED = 3
 class GoalWhatIf:
     """Levers compared with the goal of a plan.
 
-    `base` is the estimate of the goal from the runs without any lever, `levers` has that of each
+    `base` is the estimate of the goal from the runs without any lever. `levers` has an estimate per
     lever of `what_if`, in the same order.
     """
 

@@ -318,6 +318,7 @@ def _draw_curves(one: _Curves, logs: _Logs, ax: Axes) -> Axes:
         curve = one.curve(side)
         ax.plot(*curve, drawstyle=one.drawstyle, **look)
         most = max(most, float(np.nanmax(curve.y, initial=0.0)))
+    # Shares by hour are small; on an axis up to 100 % their differences would not be seen.
     share_axis(ax, min(1.0, 1.1 * most) or 1.0)
     start = min(logs.real.first, logs.simulated.first)
     end = max(logs.real.last, logs.simulated.last)

@@ -76,7 +76,7 @@ def methods(folder: Path) -> str:
     found = orjson.loads((folder / SUMMARY).read_bytes())
     study = _study(said, found, folder)
     own_seeds = said.get("experiment") in ("sweep", "plan", "optimum")
-    # A variant may have a seed of its own, which an option would override.
+    # A variant may name a seed, which an option would override.
     seed = [] if own_seeds and said["seed"] == scenario.seed else ["--seed", str(said["seed"])]
     sets = [word for text in origin.overrides for word in ("--set", text)]
     command = shlex.join(["dialsim", *study.command, *seed, *sets])

@@ -139,6 +139,7 @@ def _script(made: Environment) -> str:
     return made.get_template("page.js").render()
 
 
+# A plain string, not Markup: names from scenarios are still escaped after this filter.
 def _unbroken(text: str) -> str:
     """Keep percent signs and ± on the line of their number."""
     return text.replace(" %", "\N{NO-BREAK SPACE}%").replace("± ", "±\N{NO-BREAK SPACE}")

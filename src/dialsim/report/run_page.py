@@ -99,6 +99,7 @@ def _finish(summary: Summary) -> Fact:
         for part, answer in zip(summary.campaigns, answers(summary), strict=True)
         if part.finish is None
     ]
+    # A run may have thousands of campaigns, which would bury the other facts.
     if len(said) > _NAMED:
         said[_NAMED:] = [f"and {len(said) - _NAMED} more"]
     lost = f": {lost_text(summary.people_lost)}" if summary.people_lost else ""
@@ -144,6 +145,7 @@ def help_fact(measured: WhatIf | NotMeasured, which: str = "") -> Fact:
     question = f"What would help{f': {which}' if which else ''}?"
     if isinstance(measured, NotMeasured):
         return Fact(question, "Not measured", measured.said)
+    # Fewer pairs may all agree by chance (sign test).
     few = [too_few(measured.pairs)] if measured.pairs < MOST_PAIRS else []
     lever = best(measured)
     if lever is None:
@@ -229,7 +231,7 @@ HOW_COMPARED = (
     "width of the 95 % interval of the mean difference. Where the runs are too few, too alike or "
     "too skewed for one, the pairs that differ are counted."
 )
-"""How to read differences in tables."""
+"""Sentences on how to read differences in tables."""
 
 
 def too_few(pairs: int) -> str:
@@ -373,7 +375,7 @@ def _drawings(result: Result, summary: Summary) -> Iterator[_Drawing]:
 def _outcomes(
     result: Result, owners: Sequence[OrganizationSummary], campaigns: Sequence[str]
 ) -> Iterator[_Drawing]:
-    """Yield figures of answers; those of several attempts or people are for the reader to choose.
+    """Yield figures of answers; the reader chooses between attempts and groups of people.
 
     Mixed in one figure, they would look like differences between hours.
     """
@@ -388,7 +390,7 @@ def _outcomes(
         if maps:
             said = f"share of attempts of {owner.name} answered, by weekday and hour, Thai time."
             yield _Drawing(said, maps, "Attempt")
-    # By organization or, if there is only one, by campaign.
+    # A single organization is divided into its campaigns.
     reach = {owner.name: partial(plot.reach, organization=owner.name) for owner in owners}
     if len(owners) == 1 and 1 < len(campaigns) <= _MOST_CAMPAIGNS:
         reach |= {name: partial(plot.reach, name) for name in campaigns}

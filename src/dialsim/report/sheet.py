@@ -432,7 +432,7 @@ class _Setting:
 
     @cached_property
     def _limits(self) -> dict[str, list[tuple[int, int]]]:
-        """Number of lines of each organization, with the instants (ms) from which they hold."""
+        """Limits of each organization: first instants (ms) and numbers of lines."""
         if self._result is not None:
             trace = self._result.trace
             return {owner.name: [(row.at, row.limit) for row in trace.limits_of(owner.position)]
@@ -710,9 +710,7 @@ def _at(
 
 
 def _deadline(part: GoalEstimate) -> tuple[float, float] | None:
-    """Return the instant (ms) by which a goal asks everything to be done, and in what share of the
-    runs; None if it does not.
-    """
+    """Return the deadline (ms) of a goal and the share of runs to keep it; None without one."""
     clauses = (finding.clause for finding in part.findings if _is_deadline(finding.clause))
     return next(((clause.bound.value, clause.least_share) for clause in clauses), None)
 

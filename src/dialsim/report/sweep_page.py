@@ -152,6 +152,7 @@ class Frontier:
         sooner.
         """
         middles = self._middles[aim]
+        # If all variants lose people, the question has an answer nevertheless.
         names = [name for name in self._names if name not in self.lost] or self._names
         best = min(names, key=lambda name: aim.sign * middles[name])
         return middles[best], best

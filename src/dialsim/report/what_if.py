@@ -194,6 +194,8 @@ def _windows(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
 _DAYS_OF = {"weekday": (1,), "saturday": (6,), "sunday": (7,), "holiday": (1, 6, 7)}
 
 
+# A holiday may fall on any day of the week: its hours must be allowed on weekdays, Saturdays and
+# Sundays alike.
 def _hour(
     spans: Sequence[Range], scenario: Scenario, days: Sequence[int], later: bool
 ) -> Range | None:
@@ -474,7 +476,7 @@ def _possible(scenario: Scenario, place: StudiedVariant) -> list[tuple[Variant, 
     for lever in levers(varied, place.runs[0], place.organization):
         try:
             changed = _both(place.variant, lever).of(scenario)
-        # A lever may exceed limits of the interface, such as that of attempts.
+        # A lever may exceed limits of the interface, such as the most attempts.
         except ScenarioError:
             continue
         possible.append((lever, shortens_retries(changed, varied)))
@@ -494,8 +496,10 @@ def _measured(
     """Compare the runs of a variant with the runs of its levers."""
     base, bounds = next(runs)
     listed = [(*lever, *next(runs)) for lever in possible]
+    # The days of all levers together: each row of the table has the same columns.
     every = [_values("finish", base), *(_values("finish", with_it) for _, _, with_it, _ in listed)]
     days = telling_days(np.concatenate(every), bounds)
+    # Without prices the cost is NaN in all runs.
     figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
     measured = [
         MeasuredLever(

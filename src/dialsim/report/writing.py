@@ -234,6 +234,7 @@ def rebuild(
     DialsimError if the folder is not a finished result, its scenario was changed, or the run gives
     another summary.
     """
+    # The manifest does not name the language; the sheet does.
     written = folder / SHEET
     kept_language = _LANGUAGE.search(written.read_text("utf-8")) if written.is_file() else None
     code = language or (kept_language[1] if kept_language else "en")

@@ -43,11 +43,11 @@ _OF_TIME = (
 _PAIR = (Reason.LINES, Reason.PACING)
 
 _MUCH = 0.25
-"""Share of the time from which a cause is named even if another one took more."""
+"""Least share of the time of a cause that is named beside a larger one."""
 _USED_UP = 0.75
-"""Use of lines and of pace from which both are named together: more of one alone saves at most a
-quarter of the time.
-The other one then needs as much of that time for itself.
+"""Least use of lines and of pace for which both are named together.
+
+The busier of both leaves at most a quarter of the time for the other one to save.
 """
 
 

@@ -254,8 +254,8 @@ def finish_of(life: CampaignTimeline, calls: Calls, states: NDArray[np.int8]) ->
     That is the instant of COMPLETED (C3). A campaign that lost people has no finish.
     """
     # The status does not suffice: by C7 a campaign can lose a person and still become COMPLETED.
-    # One that lost nobody can be CANCELLED or EXPIRED before its last call ends (C6, C7); then the
-    # end of that call counts.
+    # A campaign that lost nobody can be CANCELLED or EXPIRED before its last call ends (C6, C7);
+    # then the end of that call counts.
     under_way = _IS_ON.take(calls.status).any()
     if life.request is None or life.final_at is None or under_way or np.isin(states, LOST).any():
         return None

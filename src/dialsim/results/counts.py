@@ -341,7 +341,7 @@ def _overtaken(stream: CampaignStream, received: NDArray[np.intp], arrived: Inte
     order = np.lexsort((results.result, results.call, results.ready_at, person))
     rank = np.cumsum(np.diff(person[order], prepend=-1) != 0)
     since = arrived[order] - arrived.min()
-    # Each person's times are lifted above those of the person before, so that one cumulative
+    # Each person's times are lifted above all times of the person before, so that one cumulative
     # minimum from the end serves all people.
     lifted = rank * (since.max() + 1) + since
     least_later = np.minimum.accumulate(lifted[::-1])[::-1]
@@ -425,7 +425,7 @@ def value_by_day(own: CampaignResult) -> NDArray[np.float64] | None:
     started_at = own.engine_calls.started_at
     answered = np.flatnonzero(started_at != NOT_HAPPENED)
     days = (started_at[answered] + THAI_OFFSET) // DAY
-    # A campaign that a command schedules may begin before those of the file.
+    # A campaign that a command schedules may begin before the campaigns of the file.
     days = np.maximum(days - (first_day(own.run.world.scenario) + THAI_OFFSET) // DAY, 0)
     return np.asarray(np.bincount(days, weights=_worth(own, answered)), dtype=np.float64)
 

@@ -209,7 +209,7 @@ def _write_sheet(
     sheet = book.add_worksheet(name)
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, len(frame), len(columns) - 1)
-    # xlsxwriter gives cells without a format that of their column.
+    # Cells without a format get the format of their column in xlsxwriter.
     for index, (width, form) in enumerate(columns):
         sheet.set_column(index, index, width, book.add_format({"num_format": form}))
     sheet.write_row(0, 0, [*map(str, frame)], book.add_format({"bold": True, "bottom": 1}))

@@ -516,7 +516,7 @@ class OwnFigure:
             except (OSError, TypeError):  # made by exec, or at a prompt
                 source = ""
             cells = [cell.cell_contents for cell in self.function.__closure__ or ()]
-            # One line may have several lambdas, which only their code tells apart
+            # One line may have several lambdas, which differ only in their code
             bound = (self.function.__defaults__, cells, code.co_code, code.co_consts, code.co_names)
             said = repr((source, *map(_plain, bound))).encode()
         return hashlib.sha256(self.name.encode() + b"\0" + said).hexdigest()
@@ -626,7 +626,7 @@ FIELD = "field_"
 OF_AGENTS = (FUNNEL, COST_PER, FIELD)
 """Prefixes of the figures that depend on the agents."""
 CHARGED = ("talk_minutes", "cost", "cost_per_reached", "net_value")
-"""Figures that depend on the length of conversations, besides those of `COST_PER`."""
+"""Figures that depend on the length of conversations, beside the prefix `COST_PER`."""
 DONE_BY = "_by_"
 """Infix of the share of runs that are done by the end of a day: `finish_by_2026-01-05`."""
 _COUNTS_OF_PEOPLE = tuple(f"_{name}" for name in COUNTS if name.startswith("people"))

@@ -294,7 +294,7 @@ PARTS = (*TABLES, WEBHOOKS)
 
 # A million lines are 1.5 GB, and 0.1 GB compressed.
 MOST_PLAIN = 100_000
-"""Lines of webhooks up to which the file is not compressed."""
+"""Largest number of lines of webhooks in a plain file; more are compressed."""
 
 
 def check_parts(without: Sequence[str]) -> None:

@@ -349,7 +349,7 @@ class WrittenResult(Result):
 
     @cached_property
     def trace(self) -> Trace:
-        """Trace of the same run. Raises DialsimError if its figures are not those of the folder."""
+        """Trace of the same run. Raises DialsimError if its figures differ from the folder's."""
         from dialsim.results.folder import SUMMARY, read_source
 
         said = self._manifest

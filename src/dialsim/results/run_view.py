@@ -520,7 +520,7 @@ class RunPart:
         if self.name.scope == "campaign":
             (own,) = self.campaigns
             return Occupancy.of(own.busy, own.lines.allowed, own.life.callable)
-        # Not a sum over campaigns: those of an organization share lines, and their windows overlap.
+        # Not a sum over campaigns, which share lines and whose windows overlap.
         parts = []
         for owner in self.organizations:
             use = self.reading.lines[owner]

@@ -296,7 +296,7 @@ def print_summary(
     how = f"(seed {summary.seed}, {_ENGINES[engine]})"
     console.print(Text(summary.scenario, style="bold"), Text(how, style="dim"))
     said = answers(summary, texts)
-    # With one campaign its answer says all that the headline would.
+    # The answer of a single campaign repeats the headline.
     if len(said) != 1:
         console.print(headline(summary, texts))
     for answer in said:

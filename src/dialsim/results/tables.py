@@ -71,8 +71,7 @@ def _kinds(texts: tuple[str, ...]) -> pd.CategoricalDtype:
 
 def texts(ascii_text: NDArray[np.bytes_]) -> ExtensionArray:
     """Convert ASCII texts of equal length (dtype S…) to the string dtype of pandas."""
-    # The buffer is handed to Arrow as it is: no Python strings are made, of which there would be
-    # millions.
+    # The buffer goes to Arrow unchanged: millions of Python strings would take seconds.
     offsets = np.arange(len(ascii_text) + 1, dtype=np.int64) * ascii_text.dtype.itemsize
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(ascii_text))]
     arrow = pa.Array.from_buffers(pa.large_string(), len(ascii_text), buffers)
@@ -516,7 +515,7 @@ class PayloadArray(ExtensionArray):
         return len(self._rows)
 
     def __getitem__(self, item: Any) -> Any:
-        # Bodies are made on access: those of a large run would take gigabytes.
+        # Bodies are made on access: all bodies of a large run would take gigabytes.
         if isinstance(item, int | np.integer):
             row = self._rows[item]
             return None if row < 0 else _own(next(self._stream.bodies(row[None])))
@@ -619,7 +618,7 @@ def _result(stream: Stream) -> dict[str, object]:
 
 
 def _responses(codes: NDArray[np.int16]) -> pd.Categorical:
-    """Return statuses and words; those of the simulated receiver are always categories."""
+    """Return statuses and words; the responses of the simulated receiver are always categories."""
     statuses = sorted({*codes[codes > 0].tolist()}.difference(_SIMULATED))
     known = [*_SIMULATED, *statuses, *([BROKEN] if (codes == BROKEN).any() else [])]
     places = np.select([codes == code for code in known], range(len(known)), default=-1)

@@ -72,7 +72,9 @@ class StepFunction:
         last = np.ones(len(at), dtype=bool)  # last change of its instant
         np.not_equal(at[1:], at[:-1], out=last[:-1])
         ends = np.flatnonzero(last)
-        narrow = change.dtype == np.int8  # steps of calls, of which there are fewer than 2**31
+        narrow = (
+            change.dtype == np.int8
+        )  # calls are fewer than 2**31, so that sums of their steps fit
         sums: NDArray[np.integer] = np.cumsum(change, dtype=np.int32 if narrow else np.int64)
         value = sums.take(ends)
         changes = _steps(value)
@@ -312,7 +314,7 @@ class TimeUse:
 
     @property
     def total(self) -> int:
-        """Whole time of which shares are parts: all causes except `nights`."""
+        """Time of all causes except `nights`; shares are parts of it."""
         return self.pauses + self.windows + self.calling
 
     @property
@@ -328,7 +330,7 @@ class TimeUse:
 def time_use(
     calls: Calls, life: CampaignTimeline, states: NDArray[np.int8], use: LineUse
 ) -> TimeUse:
-    """Divide the time of a scheduled campaign by cause; `states` are those of its recipients."""
+    """Divide the time of a scheduled campaign by cause; `states` has a state per recipient."""
     start = life.end if life.start is None else min(life.start, life.end)
     # The largest functions are reduced one after the other, to save memory.
     retrying, timed_out = _retries_ahead(calls, life, states)

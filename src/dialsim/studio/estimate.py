@@ -1,4 +1,4 @@
-"""Progressive estimates of a scenario: runs of a pool, and what follows from them.
+"""Progressive estimates of a scenario from runs of a pool.
 
 The runs are replications 0, 1, 2, … of the scenario's seed, so that the figures after N of them are
 those of `dialsim run --replications N`. A session asks after every change, and its next question
@@ -121,7 +121,7 @@ class LineMeans:
 
 @dataclass(frozen=True, slots=True)
 class LineBands:
-    """Lines in use over time: `at` are the starts of intervals (ms) of `width` ms.
+    """Lines in use over time; `at` has the starts of intervals (ms) of `width` ms.
 
     `mean` is that of all runs, `low` and `high` bound 90 % of the runs, `allowed` is the limit.
     `open` is the time in which campaigns of any run could call.
@@ -373,7 +373,7 @@ def _tasks(
 
 
 class EstimateAnswer(Batch):
-    """Sequence of estimates of one scenario: iterate over it, or pass a callback as `told`.
+    """Sequence of estimates of one scenario, to iterate over, or for a callback `told`.
 
     `latest` is the newest one, `failure` the error that ended it; `is_over` when no more will come.
     """
@@ -550,7 +550,7 @@ class Estimator:
         seed: int | None = None,
         draws: Sequence[Scenario] = (),
     ) -> EstimateAnswer:
-        """Estimate a scenario, replacing the previous question in this place.
+        """Estimate a scenario, and cancel the previous question under the same name.
 
         `told` is called with the answer, in another thread, on each new estimate and on failure.
         Places other than `shown`, for a baseline or pins, have lower priority. `seed` is as in

@@ -479,7 +479,7 @@ class Studio:
         # After the question, so that workers simulate meanwhile.
         first = estimate_text(scenario) if is_new else None
         waiting = {"how": "Working it out; at the very first time that takes a minute …"}
-        # The old answer stays visible until the new one is there.
+        # The old answer stays visible until a new one replaces it.
         answer = {**(self.page.answer or waiting), "busy": True}
         self.page.answer = answer | ({"how": first} if first else {})
 
@@ -504,7 +504,7 @@ class Studio:
             self._ask_at(place, scenario)
 
     def _told(self, answer: EstimateAnswer) -> None:
-        """Schedule an update of the page; called in the thread that made the estimate.
+        """Schedule an update of the page. Runs in the thread that made the estimate.
 
         First and last estimates are shown at once; those between are throttled to what eyes and
         browsers can follow.
@@ -902,7 +902,7 @@ def _worths(shown: Estimate | None) -> dict[str, str]:
 def _cells(
     one: Estimate, now: Estimate | None, currency: str | None, days: Sequence[DoneBy]
 ) -> list[list[str]]:
-    """Return a variant's figures, and the differences of what is shown to them."""
+    """Return a variant's figures, and the differences of the shown estimate from them."""
     figures = one.figures
     less = {} if now is None else now.minus(one)
     texts = [

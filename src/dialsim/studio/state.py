@@ -131,7 +131,7 @@ class StudioState:
     def of(
         cls, scenario: str | os.PathLike[str] | Scenario, draws: str | None = None
     ) -> StudioState:
-        """Start with a scenario file, or with a scenario from `dialsim.load` or `dialsim.loads`.
+        """Start with a scenario file or a loaded scenario.
 
         Lists of people are kept in memory from then on, so that their files may vanish. `draws` is
         the text of a file of plausible behaviours; by default that of `draws.yaml` beside the
@@ -566,7 +566,7 @@ def campaigns(scenario: Scenario) -> Iterator[tuple[Position, str, int]]:
 
 
 def levers(scenario: Scenario, campaign: Position = (0, 0)) -> list[Lever]:
-    """Return the levers of a campaign, its organization, and the behaviour of its people.
+    """Return the levers of a campaign, of its organization, and of its people's behaviour.
 
     Only those that the scenario has: without a campaign those of the organization.
     """
@@ -823,8 +823,8 @@ def _merged(text: str, old: Any, new: Any) -> str:
     yaml.preserve_quotes = True
     # Long lines of the planner's file are not to be folded.
     yaml.width = 4096
-    # ruamel.yaml has one style of lists per document; that of the file is detected, so that only
-    # changed lines differ.
+    # ruamel.yaml has one style of lists per document; the style of the file is detected, so that
+    # only changed lines differ.
     if re.search(r"^( *)[^ #\-].*:\s*\n\1  +- ", text, re.MULTILINE):
         yaml.indent(mapping=2, sequence=4, offset=2)
     tree = yaml.load(text)
@@ -1006,7 +1006,7 @@ _DEFAULTS = {question.field: question.default for question in FIRST_QUESTIONS}
 
 @dataclass(frozen=True, slots=True)
 class NewScenario:
-    """Answers from which a commented scenario file is made; instants and times in words.
+    """Answers for a commented scenario file; instants and times in words.
 
     `listed` is the name of a clean list, and `params` are the types of the parameters in the list,
     by name. Without a list, `people` are made up. `holidays` is the code of a country or `none`;
@@ -1129,7 +1129,7 @@ def faults_of(answers: Mapping[str, str], *, listed: bool) -> dict[str, str]:
         try:
             read(answers[name], answers)
         except DialsimError as error:
-            # Also raised for a fault of an earlier answer, which is told there.
+            # A fault of an earlier answer is raised again; it is reported only with that answer.
             if str(error) not in faults.values():
                 faults[name] = str(error)
     return faults

@@ -51,7 +51,7 @@ PURPLE = "#CC79A7"
 GREY = "#8A8A8A"
 
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, BLACK)
-"""Colours for items without a colour of their own, in this order."""
+"""Colours for items that have none, in this order."""
 
 PAPER = "#FFFFFF"
 TEXT = "#333333"

@@ -185,7 +185,7 @@ def draw_queue(part: RunPart, ax: Axes | None) -> Axes:
     right = _draw_waits(ax, waits)
     pieces = told(part.start, part.end)
     means = _means(part.lines().queued, pieces)
-    # The axes of the waits lie above those of the queue and receive the pointer.
+    # The axes of the waits lie above the axes of the queue and receive the pointer.
     tell_times(right, [
         (since, until, f"{piece_text(since, until)}: {mean:.1f} calls in the "
          f"queue on average{_waits_text(waits, since, until)}")
