@@ -141,6 +141,17 @@ def test_a_broken_rule_is_found_in_a_small_table(changes: dict[str, object], rul
     assert rule in {finding.rule for finding in found.findings}, found.findings
 
 
+def test_a_longer_stay_in_the_queue_and_a_strange_voice_are_found() -> None:
+    voices = Sketch(1).campaign("A", "busy 1s", tts_voice_keys=["malee"]).scenario()
+    calls = dialsim.run(voices).calls
+    assert dialsim.check(calls, voices).findings == ()
+    early = calls.assign(queued_at=calls["queued_at"] - pd.Timedelta(minutes=11))
+    assert "Q5" in {finding.rule for finding in dialsim.check(early, voices).findings}
+    (found,) = dialsim.check(calls.assign(voice_key="narin"), voices).findings
+    assert (found.rule, found.organization, found.campaign) == ("P4", "Acme", "A")
+    assert (found.recipient, found.call) == (0, 1)
+
+
 @pytest.mark.parametrize(("frame", "said"), [
     (3, "a log is a folder, a file or a table of calls, not 3"),
     (pd.DataFrame({"call": [1]}), "no column 'recipient'; it has call"),

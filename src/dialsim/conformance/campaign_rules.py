@@ -17,7 +17,6 @@ from dialsim.conformance.table import (
     rule,
 )
 from dialsim.conformance.trace_table import (
-    DROPS,
     NOTHING,
     TO_STATUS,
     CampaignRun,
@@ -29,26 +28,17 @@ from dialsim.interface.status import CampaignStatus
 
 S = CampaignStatus
 _NOT_FINAL = (S.DRAFT, S.SCHEDULED, S.RUNNING, S.PAUSED)
-_RULE_OF_STEP = {
-    "schedule": "C1",
-    "start": "C2",
-    "all_final": "C3",
-    "pause": "C4",
-    "resume": "C5",
-    "cancel": "C6",
-    "end_date_time": "C7",
-    "delete": "C8",
-}
 _STEPS = {
-    (S.DRAFT, S.SCHEDULED, "schedule"),
-    (S.SCHEDULED, S.RUNNING, "start"),
-    (S.RUNNING, S.COMPLETED, "all_final"),
-    *((status, S.PAUSED, "pause") for status in (S.SCHEDULED, S.RUNNING)),
-    *((S.PAUSED, status, "resume") for status in (S.SCHEDULED, S.RUNNING)),
-    *((status, S.CANCELLED, cause) for status in _NOT_FINAL for cause in ("cancel", "delete")),
-    *((status, S.EXPIRED, "end_date_time") for status in _NOT_FINAL[1:]),
-    *((status, status, "delete") for status in S if status.final),
+    "schedule": ("C1", {(S.DRAFT, S.SCHEDULED)}),
+    "start": ("C2", {(S.SCHEDULED, S.RUNNING)}),
+    "all_final": ("C3", {(S.RUNNING, S.COMPLETED)}),
+    "pause": ("C4", {(S.SCHEDULED, S.PAUSED), (S.RUNNING, S.PAUSED)}),
+    "resume": ("C5", {(S.PAUSED, S.SCHEDULED), (S.PAUSED, S.RUNNING)}),
+    "cancel": ("C6", {(status, S.CANCELLED) for status in _NOT_FINAL}),
+    "end_date_time": ("C7", {(status, S.EXPIRED) for status in _NOT_FINAL[1:]}),
+    "delete": ("C8", {(status, status if status.final else S.CANCELLED) for status in S}),
 }
+"""Rule of each cause, and the legal steps that it makes."""
 
 
 @rule("C1 C2 C3 C4 C5 C6 C7 C8 T5", "changes")
@@ -58,10 +48,10 @@ def steps_of_campaigns(table: TraceTable) -> Iterator[Violation]:
         status, last = S.DRAFT, table.trace.world.scenario.clock.start
         for change in campaign.changes:
             step = f"{change.cause} from {change.from_status} to {change.to_status}"
-            number = _RULE_OF_STEP.get(change.cause, "C1")
+            number, legal = _STEPS.get(change.cause, ("C1", set()))
             if change.from_status is not status:
                 yield of_campaign(number, campaign, change.at, f"{step}, but it was {status}")
-            if (change.from_status, change.to_status, change.cause) not in _STEPS:
+            if (change.from_status, change.to_status) not in legal:
                 yield of_campaign(number, campaign, change.at, f"{step} is no legal step")
             if not last <= change.at <= table.trace.end:
                 yield of_campaign("T5", campaign, change.at, f"{step} out of the run's time")
@@ -146,7 +136,7 @@ def calls_that_wait_on(table: TraceTable) -> Iterator[Violation]:
                 yield from _of_rows(table, "C4", left, "goes on although it was paused")
         if campaign.closing is not None:
             end, number = campaign.closing
-            waits = rows.of_kind("scheduled", "retry", "window_closed", "paused")[part] | moving
+            waits = rows.of_kind(*_WAITS)[part] | moving
             left = part.start + np.flatnonzero(waits & (at <= end) & (until > end))
             text = "waits on although the campaign is over"
             yield from _of_rows(table, number, left, text)
@@ -157,30 +147,27 @@ def _of_rows(table: TraceTable, number: str, wrong: Rows, text: str) -> Iterator
     yield from table.of_calls(number, wrong, table.changes.at, text, table.changes.call)
 
 
-_RULE_OF_CHANGE = {
-    "scheduled": "C1",
-    "retry": "R2",
-    "released": "Q2",
-    "dialled": "Q4",
-    "ringing": "P1",
-    "answered": "P1",
-    "ended": "P2",
-    "queue_timeout": "Q5",
-    "window_closed": "Q6",
-    "paused": "C4",
-    "cancelled": "C6",
-    "deleted": "C8",
-    "expired": "C7",
+_WAITS = {"scheduled", "retry", "window_closed", "paused"}
+_OPEN = {*_WAITS, "released", "dialled"}
+_CHANGES: dict[str, tuple[str, set[str]]] = {
+    "scheduled": ("C1", set()),
+    "retry": ("R2", set()),
+    "released": ("Q2", _WAITS),
+    "dialled": ("Q4", {"released"}),
+    "ringing": ("P1", {"dialled"}),
+    "answered": ("P1", {"dialled", "ringing"}),
+    "ended": ("P2", {"dialled", "ringing", "answered"}),
+    "queue_timeout": ("Q5", {"released"}),
+    "window_closed": ("Q6", {"released"}),
+    "paused": ("C4", {"released", "dialled"}),
+    "cancelled": ("C6", _OPEN),
+    "deleted": ("C8", _OPEN),
+    "expired": ("C7", _OPEN),
 }
-_MAY_FOLLOW = {
-    **{cause: {"released", *DROPS} for cause in ("scheduled", "retry", "window_closed", "paused")},
-    "released": {"dialled", "queue_timeout", "window_closed", "paused", *DROPS},
-    "dialled": {"ringing", "answered", "ended", "paused", *DROPS},
-    "ringing": {"answered", "ended"},
-    "answered": {"ended"},
-}
+"""Rule of each cause of a change, and the causes of the changes that it may follow."""
+_RULES = [_CHANGES.get(change.cause, ("A4", set[str]())) for change in CHANGES]
 _CAUSES = (*(change.cause for change in CHANGES), "nothing")
-_FOLLOWS = np.array([[then in _MAY_FOLLOW.get(one, ()) for then in _CAUSES] for one in _CAUSES])
+_FOLLOWS = np.array([[before in may for _, may in _RULES] for before in _CAUSES])
 _FROM = np.array([STATUSES.index(c.from_status) if c.from_status else -1 for c in CHANGES])
 
 
@@ -199,7 +186,7 @@ def changes_of_calls(table: TraceTable) -> Iterator[Violation]:
         was = "no call" if before == NOTHING else CHANGES[before].to_status
         after = "" if before == NOTHING else f", after {CHANGES[before].cause}"
         text = f"{change.cause} from {change.from_status or 'nothing'}, but it was {was}{after}"
-        yield from _of_rows(table, _RULE_OF_CHANGE.get(change.cause, "A4"), [row], text)
+        yield from _of_rows(table, _RULES[rows.kind[row]][0], [row], text)
 
 
 @rule("P2", "changes")

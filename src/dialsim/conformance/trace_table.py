@@ -45,7 +45,6 @@ def kinds(*causes: str) -> Mask:
     return np.array([*(change.cause in causes for change in CHANGES), "nothing" in causes])
 
 
-DROPS = ("cancelled", "deleted", "expired")
 _STANDS = kinds("ringing", "answered", "ended", "nothing")
 _WAY = np.full(len(CHANGES) + 1, WITHDRAWN)
 _WAY[kinds("dialled")] = DIALLED

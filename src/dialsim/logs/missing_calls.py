@@ -35,8 +35,9 @@ def strangers(table: LogTable) -> Iterator[Violation]:
     for code, (one, block) in enumerate(zip(table.log.campaigns, table.blocks, strict=True)):
         here = table.campaign == code
         if block is None:
-            text = f"the scenario has no campaign {one.name or one.id}"
-            yield from table.of_calls("C1", np.flatnonzero(here)[:1], table.ended, text)
+            rows, text = np.flatnonzero(here)[:1], "the scenario has no campaign {name}"
+            names = np.full(len(here), one.name or one.id, dtype=object)
+            yield from table.of_calls("C1", rows, table.ended, text, name=names)
             continue
         wrong, text = here & known, "called {tel}, whom the campaign does not list"
         wrong &= ~tels.isin([*block.people.tels()]).to_numpy()
