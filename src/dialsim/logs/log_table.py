@@ -45,12 +45,10 @@ _FEW_UNSURE = 3  # people of a campaign who may be wrong by a value, without the
 _UNSURE_SHARE = 0.02
 _NO_DIALS = "the log has no instants of dials"
 _NO_LIST = "without the scenario's list nothing shows whom a campaign should call"
-_COLUMNS = {
-    **{name: (name,) for name in ("queued_at", "created_at", "initiated_at", "status",
-                                  "caller_id", "voice_key")},
-    "call_started_at": ("started_at",),
-    "call_ended_at": ("ended_at",),
-}  # fmt: skip
+_COLUMNS = {"queued": "queued_at", "created": "created_at", "initiated": "initiated_at",
+            "status": "status", "caller_id": "caller_id", "voice_key": "voice_key",
+            "started": "call_started_at", "ended": "call_ended_at"}  # fmt: skip
+"""Needs of rules that are columns of a table of calls, and their names in such a table."""
 
 
 def milliseconds(column: Any) -> NDArray[np.int64]:
@@ -117,9 +115,9 @@ class LogTable(CallTable):
         """Reasons why needs of rules are not met."""
         log, missing = self.log, {}
         if self.is_table:
-            for shown, names in _COLUMNS.items():
-                if not log.columns & {*names}:
-                    missing[names[0].removesuffix("_at")] = f"the table has no column {shown}"
+            for need, column in _COLUMNS.items():
+                if column.removeprefix("call_") not in log.columns:
+                    missing[need] = f"the table has no column {column}"
             for need, either in (("outcomes", "initiated"), ("answers", "started")):
                 if "status" in missing and either in missing:
                     missing[need] = missing["status"]
