@@ -44,7 +44,7 @@ class FileDifference:
 
 
 class Comparison(Sweep):
-    """Result of many runs of several scenario files; the first file is the default baseline.
+    """Result of many runs of several scenario files: a `Sweep` whose variants are the files.
 
     >>> both = {"two": scenario, "four": scenario.with_(lines=4)}
     >>> found = dialsim.compare(both, 4, jobs=1)

@@ -337,7 +337,7 @@ class RunTables:
         There is a row per scope (run, organization or campaign) and figure, and in a sweep per
         variant. `mean`, `p05`, `p25`, `p50`, `p75` and `p95` are in the unit of the figure, ends of
         their intervals in columns such as `mean_low` and `mean_high`: NaN without an interval,
-        infinite without an end. `mean_enough` is the number of runs from which on there is one.
+        infinite without an end, which about `mean_enough` runs would have.
         Raises ExperimentError unless 0 < confidence < 1.
 
         >>> found = dialsim.replicate(scenario, 10, jobs=1)

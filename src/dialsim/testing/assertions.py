@@ -50,6 +50,9 @@ def violations(run: RunLike) -> list[Violation]:
 
     A `Simulation` may be at any instant. The instant of a command from outside is excused from
     rules on states that the command may have changed (T4).
+
+    >>> dialsim.testing.violations(dialsim.run(Sketch(1).campaign("A", "busy 1s").scenario()))
+    []
     """
     table = TraceTable(trace_of(run))
     found, *_ = judge(table, campaign_rules, call_rules, queue_rules)
@@ -57,7 +60,11 @@ def violations(run: RunLike) -> list[Violation]:
 
 
 def assert_no_violations(run: RunLike) -> None:
-    """Raise AssertionError with the first violations of rules by a run, if any."""
+    """Raise AssertionError with the first violations of rules by a run, if any.
+
+    >>> run = dialsim.run(Sketch(1).campaign("A", "busy 1s").scenario())
+    >>> dialsim.testing.assert_no_violations(run)
+    """
     # pytest then shows the failing test and not this function.
     __tracebackhide__ = True
     found = violations(run)
@@ -73,9 +80,12 @@ def assert_sequence(
 ) -> None:
     """Assert the status sequence of a recipient's calls, calls separated by `|`.
 
-    `SCHEDULED QUEUED INITIATED NO_ANSWER | SCHEDULED QUEUED INITIATED COMPLETED`. `recipient` is a
-    position from 0; `campaign` is required in runs with several. Raises AssertionError with both
-    sequences and the recipient's story, and DialsimError for a word that is no status.
+    `recipient` is a position from 0; `campaign` is required in runs with several. Raises
+    AssertionError with both sequences and the recipient's story, and DialsimError for a word that
+    is no status, and for an unknown recipient.
+
+    >>> run = dialsim.run(Sketch(1).campaign("A", "busy 1s", max_attempts=1).scenario())
+    >>> dialsim.testing.assert_sequence(run, 0, "SCHEDULED QUEUED INITIATED BUSY")
     """
     __tracebackhide__ = True
     wanted = expected.replace("|", " | ").split()
@@ -297,6 +307,11 @@ class GoldenTraces:
 
     A trace is stored in the folder `golden` beside the test, in a file named after the test. Only
     `--dialsim-update` writes it.
+
+    ```python
+    def test_a_pause(dialsim_run, dialsim_golden):
+        dialsim_golden(dialsim_run("january.yaml"))
+    ```
     """
 
     def __init__(self, folder: Path, test: str, update: bool, note: Callable[[str], None]) -> None:

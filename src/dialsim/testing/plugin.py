@@ -289,7 +289,13 @@ class Runner:
 
     `source` is a scenario file's path (relative to the test's folder or to pytest's root), its
     text, a `Sketch` or a loaded `Scenario`. The seed is `seed`, else from `--dialsim-seed`, else
-    the scenario's.
+    the scenario's. Raises ScenarioError for a file with problems.
+
+    ```python
+    def test_two_lines_are_enough(dialsim_run):
+        result = dialsim_run("january.yaml", ["lines=2"], seed=3)
+        assert result.summary.people_lost == 0
+    ```
     """
 
     def __init__(self, reader: ScenarioReader) -> None:
@@ -311,7 +317,15 @@ class Runner:
 
 
 class Stepper:
-    """Fixture `dialsim_simulation`: creates a simulation to step; otherwise like `Runner`."""
+    """Fixture `dialsim_simulation`: creates a simulation to step; otherwise like `Runner`.
+
+    ```python
+    def test_a_cancellation(dialsim_simulation):
+        simulation = dialsim_simulation("january.yaml")
+        simulation.advance(hours=2)
+        simulation.cancel("January")
+    ```
+    """
 
     def __init__(self, reader: ScenarioReader) -> None:
         self._reader = reader
@@ -334,9 +348,17 @@ class Stepper:
 class Host:
     """Fixture `dialsim_sandbox`: serves scenarios until the end of the test.
 
-    `source`, `overrides` and `seed` are those of `Runner`. Results are sent to `webhook_url`, by
+    `source`, `overrides` and `seed` are as for `Runner`. Results are sent to `webhook_url`, by
     default to the URL of `dialsim_receiver` if the test has one. Otherwise they are sent to the
     scenario's URLs on this machine, and kept for all others.
+
+    ```python
+    def test_my_client(dialsim_sandbox, dialsim_receiver):
+        sandbox = dialsim_sandbox("january.yaml")
+        MyClient(sandbox.url, sandbox.api_key).schedule("January")
+        sandbox.clock.advance(hours=1)
+        assert dialsim_receiver.requests
+    ```
     """
 
     def __init__(self, reader: ScenarioReader, webhook_url: str | None) -> None:

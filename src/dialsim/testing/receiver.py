@@ -29,8 +29,11 @@ PUT answers.
 class Answer:
     """Answer to a request: status and body, after `delay` seconds.
 
-    `then`: "reset" breaks the connection in the middle of the reply, "endless" sends a body that
+    With `then="reset"` the connection breaks in the middle of the reply; with "endless" the body
     never ends. `first` is called before the answer, in the receiver's thread.
+
+    >>> dialsim.testing.Answer(503, delay=0.5).status
+    503
     """
 
     status: int = 200
@@ -62,6 +65,13 @@ class Receiver:
 
     Each request gets the next of the prepared answers, or `otherwise` if none is left. `requests`
     are all requests, in the order in which they were read.
+
+    >>> from urllib.request import urlopen
+    >>> with dialsim.testing.Receiver() as receiver:
+    ...     receiver.answer(dialsim.testing.Answer(202))
+    ...     status = urlopen(receiver.url, b'{"type": "test"}').status
+    >>> status, receiver.requests[0].json
+    (202, {'type': 'test'})
     """
 
     def __init__(self, port: int = 0, otherwise: Answer | None = None) -> None:

@@ -45,7 +45,7 @@ _MOST_DIALS = 1_000  # calls of a scenario, some 15 in the longest
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Campaign as the schedule request has it; durations in ms, `recipients` is a number."""
+    """Campaign as the schedule request has it; `retry_interval` in ms, `recipients` a number."""
 
     campaign: str
     recipients: int
@@ -88,7 +88,7 @@ class Wake:
 
 
 class Scheduler(Protocol):
-    """Scheduler under test."""
+    """Scheduler under test: any object with this method."""
 
     def step(self, at: int, events: Sequence[Event], free_lines: int) -> Iterable[Dial | Wake]:
         """Return the dials of an instant, after all of its events, in the order of T4."""
@@ -96,7 +96,10 @@ class Scheduler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """First breach of a run: its rule, and the smallest scenario that shows it."""
+    """First breach of a run: its rule, and the smallest scenario that shows it.
+
+    `at` is in ms since 1970; `dialled` has a text for each dial. `str` quotes the rule book.
+    """
 
     rule: str
     at: int
@@ -153,7 +156,22 @@ def conformance(scheduler: Callable[[], Scheduler], *sketches: Sketch, examples:
     scenarios are those worked out on paper for the oracle, and `examples` random ones of at most
     five recipients, of which hypothesis finds the smallest that fails. Scenarios of one campaign
     are also compared with the engine, dial by dial. Raises ConformanceError with the first breach
-    of each rule that a scheduler breaks, or, if it breaks none, the scheduler's own error.
+    of each rule that a scheduler breaks, or, if it breaks none, the scheduler's own error with a
+    note of its smallest scenario; DialsimError for a sketch that needs more than conformance can do
+    (several organizations, people without scripts, other actions than pauses and cancellations).
+
+    >>> from dialsim.testing import ConformanceError, Dial
+    >>> class Once:  # calls the first person, too early or not
+    ...     def step(self, at, events, free_lines):
+    ...         if any(event.kind == "campaign_scheduled" for event in events):
+    ...             return [Dial(events[0].campaign, 0)]
+    ...         return []
+    >>> late = Sketch(1).campaign("A", "busy 1s", start=60)
+    >>> try:
+    ...     dialsim.testing.conformance(Once, late)
+    ... except ConformanceError as error:
+    ...     print(error.breaches[0].rule)
+    C1
     """
     judged: dict[str, Breach | None] = {}
     failures: dict[str, Exception] = {}

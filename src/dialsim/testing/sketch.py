@@ -121,6 +121,13 @@ class Sketch:
     keys of the scenario file in snake case (`queue_timeout="5m"`); nested values are written as in
     the file, instants as in the file or with `at`. Instants are Thai time (`Mon 09:00`, in the week
     of 5 January 2026) or seconds after the start. The loader checks the scenario when it is read.
+    `repr` is the code that makes the sketch.
+
+    >>> sketch = Sketch(lines=2).campaign("A", "busy 1s; answered 5s 90s", max_attempts=2)
+    >>> sketch.at("Mon 10:00", "setConcurrency", 1)
+    Sketch(2).campaign('A', 'busy 1s; answered 5s 90s', max_attempts=2).at('Mon 10:00', ...)
+    >>> dialsim.run(sketch.scenario()).summary.people_reached
+    1
     """
 
     def __init__(
