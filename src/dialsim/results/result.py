@@ -156,7 +156,7 @@ class Result:
     @property
     def campaigns(self) -> pd.DataFrame:
         """Table with one row per change of a campaign's status: `at`, `organization`, `campaign`,
-        `from_status`, `to_status`, `cause`.
+        `from_status`, `to_status`, `cause`. `at` is an instant, all others are categories.
 
         >>> result.campaigns.to_status.tolist()
         ['SCHEDULED', 'RUNNING', 'COMPLETED']
