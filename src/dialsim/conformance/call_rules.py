@@ -15,7 +15,7 @@ from dialsim.conformance.table import (
     NOT_HAPPENED,
     WINDOW_CLOSED,
     WITHDRAWN,
-    CallTable,
+    CheckedCalls,
     Violation,
     instant,
     names_of,
@@ -25,7 +25,7 @@ from dialsim.interface.status import CallStatus
 
 
 @rule("T3", "dials", "settings")
-def moves_outside_windows(table: CallTable) -> Iterator[Violation]:
+def moves_outside_windows(table: CheckedCalls) -> Iterator[Violation]:
     """Check that calls are released and dialled in a window."""
     for verb, (call, since, until, *_) in table.moves:
         wrong = np.zeros(len(call), dtype=bool)
@@ -37,7 +37,7 @@ def moves_outside_windows(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("C1", "dials", "settings")
-def moves_before_the_start(table: CallTable) -> Iterator[Violation]:
+def moves_before_the_start(table: CheckedCalls) -> Iterator[Violation]:
     """Check that calls are released and dialled from the campaign's start on."""
     start = table.of_campaigns(lambda one: one.start_at, -FAR)
     for verb, (call, _, until, *_) in table.moves:
@@ -47,7 +47,7 @@ def moves_before_the_start(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("C7", "dials", "settings")
-def calls_after_the_end(table: CallTable) -> Iterator[Violation]:
+def calls_after_the_end(table: CheckedCalls) -> Iterator[Violation]:
     """Check that no call is made, dialled or lost in the queue once its campaign is over."""
     retries, lost = np.flatnonzero(table.call_no > 1), np.flatnonzero(table.is_lost)
     for verb, call, at in (
@@ -62,7 +62,7 @@ def calls_after_the_end(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("Q1", "dials", "ended", "lines")
-def calls_without_a_line(table: CallTable) -> Iterator[Violation]:
+def calls_without_a_line(table: CheckedCalls) -> Iterator[Violation]:
     """Check that no more calls than lines are under way."""
     call, _, begins, ends, *_ = table.dials
     for lines in table.shared_lines:
@@ -83,7 +83,7 @@ def calls_without_a_line(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("Q4", "initiated", "engine")
-def dials_too_close_together(table: CallTable) -> Iterator[Violation]:
+def dials_too_close_together(table: CheckedCalls) -> Iterator[Violation]:
     """Check the pace of each organization's dials."""
     call, at, *_ = table.dials
     for lines in table.shared_lines if table.dial_gap else ():
@@ -95,7 +95,7 @@ def dials_too_close_together(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("Q2", "queued", "engine", "settings")
-def releases_between_release_instants(table: CallTable) -> Iterator[Violation]:
+def releases_between_release_instants(table: CheckedCalls) -> Iterator[Violation]:
     """Check that calls are released only on the campaign's release instants."""
     call, since, until, *_ = table.stays
     due, interval = table.of_campaigns(lambda one: one.first_due, FAR)[call], table.release_interval
@@ -106,7 +106,7 @@ def releases_between_release_instants(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("Q5", "queued", "ended", "status", "engine")
-def stays_of_another_length(table: CallTable) -> Iterator[Violation]:
+def stays_of_another_length(table: CheckedCalls) -> Iterator[Violation]:
     """Check that a call is lost exactly when it has waited for the queue timeout."""
     call, since, until, left, way = table.stays
     waited, timeout = left - since, table.queue_timeout
@@ -122,7 +122,7 @@ _WAYS = np.array(["lost", "dialled", "taken back", "taken back", "still there"])
 
 
 @rule("Q6", "ended", "status", "settings")
-def stays_outside_windows(table: CallTable) -> Iterator[Violation]:
+def stays_outside_windows(table: CheckedCalls) -> Iterator[Violation]:
     """Check that calls leave the queue when the window closes, and not for that reason earlier."""
     call, _, until, left, way = table.stays
     closes = np.full(len(call), FAR)
@@ -137,7 +137,7 @@ def stays_outside_windows(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("P1", "initiated")
-def instants_out_of_order(table: CallTable) -> Iterator[Violation]:
+def instants_out_of_order(table: CheckedCalls) -> Iterator[Violation]:
     """Check that the instants of a call are in order, and that setup takes time."""
     # Setup takes at least 1 ms, and ringing of 0 ms has no instant; another dialler may differ.
     strict = ("dialled", "ringing") if table.is_complete else ("dialled",)
@@ -151,7 +151,7 @@ def instants_out_of_order(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("P2", "status", "started")
-def starts_against_the_status(table: CallTable) -> Iterator[Violation]:
+def starts_against_the_status(table: CheckedCalls) -> Iterator[Violation]:
     """Check that only answered calls have the start of a conversation."""
     has_start = table.started != NOT_HAPPENED
     unanswered = table.is_unanswered | table.has_status(CallStatus.CANCELLED, CallStatus.EXPIRED)
@@ -162,7 +162,7 @@ def starts_against_the_status(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("P3", "initiated", "caller_id")
-def caller_ids_of_dials(table: CallTable) -> Iterator[Violation]:
+def caller_ids_of_dials(table: CheckedCalls) -> Iterator[Violation]:
     """Check that a dial shows a caller ID of its campaign, and a retry another one than before."""
     call, at, _, _, shown, _, stands = table.dials
     is_known = pd.notna(shown)
@@ -184,7 +184,7 @@ def caller_ids_of_dials(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("C4", "changes")
-def redials_with_another_caller_id(table: CallTable) -> Iterator[Violation]:
+def redials_with_another_caller_id(table: CheckedCalls) -> Iterator[Violation]:
     """Check that a call whose dial was withdrawn keeps its caller ID."""
     call, at, _, _, shown, *_ = table.dials
     other = (call[1:] == call[:-1]) & (shown[1:] != shown[:-1])
@@ -193,7 +193,7 @@ def redials_with_another_caller_id(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("P4", "initiated", "voice_key", "scenario")
-def voices_of_dials(table: CallTable) -> Iterator[Violation]:
+def voices_of_dials(table: CheckedCalls) -> Iterator[Violation]:
     """Check that a dial has a voice of its campaign."""
     call, at, _, _, _, voice, _ = table.dials
     wrong = np.zeros(len(call), dtype=bool)
@@ -206,13 +206,13 @@ def voices_of_dials(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("P5", "ended", "status")
-def queue_timeouts_counted_as_attempts(table: CallTable) -> Iterator[Violation]:
+def queue_timeouts_counted_as_attempts(table: CheckedCalls) -> Iterator[Violation]:
     """Check that calls lost in the queue have no number of an attempt."""
     wrong = table.is_lost & (table.attempt > 0)
     yield from table.of_calls("P5", wrong, table.ended, "a queue timeout is counted as an attempt")
 
 
-def _begins(table: CallTable) -> Instants:
+def _begins(table: CheckedCalls) -> Instants:
     """Return the first instant that shows each call: its creation, dial or end."""
     dialled = np.full(len(table.person), NOT_HAPPENED)
     dialled[table.dials.call] = table.dials.until
@@ -221,7 +221,7 @@ def _begins(table: CallTable) -> Instants:
 
 
 @rule("R3", "answers", "ended")
-def calls_after_an_answer(table: CallTable) -> Iterator[Violation]:
+def calls_after_an_answer(table: CheckedCalls) -> Iterator[Violation]:
     """Check that people who were reached are not called again."""
     one, two = table.follows
     again = np.zeros(len(table.person), dtype=bool)
@@ -231,7 +231,7 @@ def calls_after_an_answer(table: CallTable) -> Iterator[Violation]:
 
 
 @rule("R1", "outcomes", "ended", "settings")
-def calls_after_the_last_attempt(table: CallTable) -> Iterator[Violation]:
+def calls_after_the_last_attempt(table: CheckedCalls) -> Iterator[Violation]:
     """Check that no call follows the last attempt, or a call that was dropped."""
     before = table.attempts - table.is_counted
     most = table.of_campaigns(lambda one: one.max_attempts or None, FAR)
@@ -247,7 +247,7 @@ def calls_after_the_last_attempt(table: CallTable) -> Iterator[Violation]:
         yield from table.of_calls("R1", two[over], _begins(table), text, **values)
 
 
-def _at_another_instant(table: CallTable, at: Instants, *, early: bool) -> Iterator[Violation]:
+def _at_another_instant(table: CheckedCalls, at: Instants, *, early: bool) -> Iterator[Violation]:
     """Yield calls that were made, at `at`, before or after their retry was due (R2)."""
     one, two = table.follows
     interval = table.of_campaigns(lambda each: each.retry_interval, -1)[one]
@@ -259,19 +259,19 @@ def _at_another_instant(table: CallTable, at: Instants, *, early: bool) -> Itera
 
 
 @rule("R2", "outcomes", "ended", "settings")
-def early_retries(table: CallTable) -> Iterator[Violation]:
+def early_retries(table: CheckedCalls) -> Iterator[Violation]:
     """Check that no call is made, dialled or lost before its retry is due."""
     yield from _at_another_instant(table, _begins(table), early=True)
 
 
 @rule("R2", "created", "ended", "settings")
-def late_retries(table: CallTable) -> Iterator[Violation]:
+def late_retries(table: CheckedCalls) -> Iterator[Violation]:
     """Check that a retry is made at its due instant, and not later."""
     yield from _at_another_instant(table, table.created, early=False)
 
 
 @rule("R1", "created", "ended", "status", "settings")
-def retries_owed(table: CallTable) -> Iterator[Violation]:
+def retries_owed(table: CheckedCalls) -> Iterator[Violation]:
     """Check that a call that was not answered is followed by another one in time."""
     order = table.sequence
     newest = order[np.append(np.diff(table.person[order]) != 0, True)[: len(order)]]

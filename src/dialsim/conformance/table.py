@@ -95,8 +95,8 @@ class SharedLines:
     source: str
 
 
-class Dials(NamedTuple):
-    """Dials, withdrawn ones included: each lies between two instants, both included.
+class DialRows(NamedTuple):
+    """DialRows, withdrawn ones included: each lies between two instants, both included.
 
     The line is free again at `over`. `caller_id` and `voice` are texts, None if unknown. `stands`
     is False for a dial that was withdrawn.
@@ -128,7 +128,7 @@ class QueueStays(NamedTuple):
     way: Indices
 
 
-class CallTable:
+class CheckedCalls:
     """Calls of a run or of a log as columns with a row per call, and side tables.
 
     `person` numbers people over all campaigns, -1 if unknown; `recipient` is the position in the
@@ -155,7 +155,7 @@ class CallTable:
     ended: Instants
     past_attempts: Indices | int = 0
     past_reached: Mask | bool = False
-    dials: Dials
+    dials: DialRows
     stays: QueueStays
     queue_timeout: int = 0
     release_interval: int = 0
@@ -220,7 +220,7 @@ class CallTable:
         return total + self.past_attempts
 
     @property
-    def moves(self) -> tuple[tuple[str, Dials | QueueStays], ...]:
+    def moves(self) -> tuple[tuple[str, DialRows | QueueStays], ...]:
         """Side tables of the instants at which calls move towards a line, with the participle."""
         return ("dialled", self.dials), ("released", self.stays)
 
@@ -339,7 +339,7 @@ class ShownRow(dict[str, str]):
 class Rule(NamedTuple):
     """Check of one or several rules of the rule book, as far as they can be seen in a table.
 
-    `needs` are columns and side tables, by their names in `CallTable.missing`.
+    `needs` are columns and side tables, by their names in `CheckedCalls.missing`.
     """
 
     numbers: tuple[str, ...]
@@ -358,7 +358,7 @@ def rule(numbers: str, *needs: str) -> Callable[[Callable[[Any], Iterator[Violat
 
 
 def judge(
-    table: CallTable, *modules: ModuleType
+    table: CheckedCalls, *modules: ModuleType
 ) -> tuple[list[Violation], tuple[str, ...], list[tuple[str, str]]]:
     """Check all rules that are declared in some modules.
 

@@ -20,9 +20,9 @@ from dialsim.conformance.table import (
     WAITS,
     WINDOW_CLOSED,
     WITHDRAWN,
-    CallTable,
     CampaignFacts,
-    Dials,
+    CheckedCalls,
+    DialRows,
     Indices,
     QueueStays,
     SharedLines,
@@ -193,7 +193,7 @@ def joined(parts: Sequence[Any]) -> NDArray[np.int64]:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts], dtype=np.int64)
 
 
-class TraceTable(CallTable):
+class TraceTable(CheckedCalls):
     """Calls of a run, its changes of calls and campaigns, and its people.
 
     People are numbered over all campaigns. Of each: `campaign_of`, `newest` call (-1 without one),
@@ -288,7 +288,7 @@ class TraceTable(CallTable):
         # A voice that the world does not know is -1, the last entry.
         caller_id = np.array([*world.numbers, None], dtype=object)[rows.caller_id[dialled]]
         voice = np.array([*world.voice_keys, None], dtype=object)[rows.voice[dialled]]
-        self.dials = Dials(call, at, at, over, caller_id, voice, stands)
+        self.dials = DialRows(call, at, at, over, caller_id, voice, stands)
         self.stays = QueueStays(
             rows.call[released], rows.at[released], rows.at[released], rows.then_at[released],
             _WAY[rows.then[released]],

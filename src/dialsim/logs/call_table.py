@@ -48,9 +48,9 @@ def table_in(path: Path) -> pa.Table | None:
     except (pa.ArrowException, OSError) as error:
         kind = "Parquet" if start.startswith(b"PAR1") else "CSV"
         raise LogError(f"{path}: is no whole {kind} file ({error})") from None
-    who = table["recipient"]
-    if compute.all(compute.match_substring_regex(who, r"^(0|[1-9]\d{0,7})$")).as_py():
-        table = table.set_column(names.index("recipient"), "recipient", who.cast(pa.int64()))
+    recipients = table["recipient"]
+    if compute.all(compute.match_substring_regex(recipients, r"^(0|[1-9]\d{0,7})$")).as_py():
+        table = table.set_column(names.index("recipient"), "recipient", recipients.cast(pa.int64()))
     return table
 
 
@@ -82,10 +82,10 @@ def call_table(frame: Any, source: str) -> pd.DataFrame:
     if not {*wanted} & {*names}:
         raise LogError(f"{source}: none of the columns {', '.join(wanted)}; {_FORM}")
     given = _Columns(table, source)
-    who = given.recipients()
-    calls = pd.DataFrame({"recipient": who, "position": pd.NA}).astype({"position": "Int64"})
+    recipients = given.recipients()
+    calls = pd.DataFrame({"recipient": recipients, "position": pd.NA}).astype({"position": "Int64"})
     if given.has_positions:
-        calls["position"] = who.astype("Int64")
+        calls["position"] = recipients.astype("Int64")
     for name in _NUMBERS:
         calls[name] = given.numbers(name)
     for name in _TEXTS:
@@ -135,14 +135,16 @@ class _Columns:
             raise self._fault("recipient", int(empty.argmax()), "is missing")
         if not self.has_positions:
             return self.texts("recipient")
-        who = column.to_numpy()
-        wrong = (who < 0) | (who >= _MOST_RECIPIENTS)
+        recipients = column.to_numpy()
+        wrong = (recipients < 0) | (recipients >= _MOST_RECIPIENTS)
         if wrong.any():
             row = int(wrong.argmax())
             raise self._fault(
-                "recipient", row, f"{who[row]} is no position in a list; phone numbers are texts"
+                "recipient",
+                row,
+                f"{recipients[row]} is no position in a list; phone numbers are texts",
             )
-        return pd.Series(who.astype(np.int64))
+        return pd.Series(recipients.astype(np.int64))
 
     def texts(self, name: str) -> pd.Series[Any]:
         """Return a column of texts."""
@@ -223,7 +225,9 @@ def _completed(calls: pd.DataFrame, source: str) -> pd.DataFrame:
         ends = calls["status"].isin([status.value for status in OUTCOMES])
         counted = ends.where(calls["status"].notna(), dialled)
         order = calls.sort_values("call", kind="stable").index
-        who = [calls.loc[order, name] for name in KEYS[:3]]
-        before = counted[order].astype("Int64").groupby(who, dropna=False).cumsum() - counted[order]
+        keys = [calls.loc[order, name] for name in KEYS[:3]]
+        before = (
+            counted[order].astype("Int64").groupby(keys, dropna=False).cumsum() - counted[order]
+        )
         calls["attempt"] = (before + 1).where(counted | calls["initiated_at"].notna())
     return calls

@@ -18,9 +18,9 @@ from dialsim.conformance.table import (
     NOT_HAPPENED,
     STATUSES,
     WITHDRAWN,
-    CallTable,
     CampaignFacts,
-    Dials,
+    CheckedCalls,
+    DialRows,
     Indices,
     QueueStays,
     Rows,
@@ -73,7 +73,7 @@ def people_of(calls: pd.DataFrame) -> NDArray[np.int64]:
     return person
 
 
-class LogTable(CallTable):
+class LogTable(CheckedCalls):
     """Calls of a log, with their bodies, and what a scenario adds.
 
     A log of bodies has no dials: a call was dialled at most ten minutes before its answer or its
@@ -242,7 +242,7 @@ class LogTable(CallTable):
         return SharedLines(codes, lambda at: np.where(at > since, limit, FAR), text)
 
     @cached_property
-    def dials(self) -> Dials:  # type: ignore[override]
+    def dials(self) -> DialRows:  # type: ignore[override]
         """The dial of each call; of bodies its limits."""
         if self.is_table:
             call = np.flatnonzero(self.initiated != NOT_HAPPENED)
@@ -257,7 +257,7 @@ class LogTable(CallTable):
             for name in ("caller_id", "voice_key")
         )
         stands = np.ones(len(call), dtype=bool)
-        return Dials(call, since, until, over, caller_id, voice, stands)
+        return DialRows(call, since, until, over, caller_id, voice, stands)
 
     @cached_property
     def stays(self) -> QueueStays:  # type: ignore[override]
