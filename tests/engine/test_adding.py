@@ -190,13 +190,6 @@ def test_its_id_is_the_one_it_fixes_or_that_of_its_place() -> None:
     assert live.add_campaign(block("C", id=fixed)) == fixed
 
 
-def test_a_campaign_of_a_loaded_scenario_can_be_added_to_another() -> None:
-    other = Sketch(1, start=START).campaign("B", "answered 1s 2s").scenario()
-    live = one_running(2)
-    live.add_campaign(other.organizations[0].campaigns[0])
-    assert dials(live.trace) == ["0 A 0.1", "0 B 0.1"]
-
-
 def test_recipients_come_from_a_csv() -> None:
     live = one_running(3)
     csv = "tel,script\n0811111111,busy 1s\n0822222222,busy 2s\n"
@@ -268,10 +261,6 @@ def test_q10_an_added_campaign_that_counts_lines_does_not_fit_a_release_interval
     says = "campaign: reserved can't stand beside engine.releaseInterval: lines would be idle"
     with pytest.raises(ScenarioError) as error:
         live.add_campaign(block(reserved=1))
-    assert str(error.value).startswith(says)
-    other = Sketch(1, start=START).campaign("B", reserved=1).scenario()
-    with pytest.raises(ScenarioError) as error:
-        live.add_campaign(other.organizations[0].campaigns[0])
     assert str(error.value).startswith(says)
 
 

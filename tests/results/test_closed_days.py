@@ -12,7 +12,7 @@ from cli.program import ROOT
 from cli.program import dialsim as command
 from dialsim.experiments.goal import read_goal
 from dialsim.results.campaigns import minus, union
-from dialsim.scenario.closed_days import closed_deadlines, closed_starts
+from dialsim.scenario.compiled_hours import closed_deadlines, closed_starts
 
 SONGKRAN = ROOT / "scenarios/songkran.yaml"
 FEW = ("Debt.people=1250", "organizations.Acme.lines={holiday: 1}", "lines=1")

@@ -12,13 +12,19 @@ from hypothesis import strategies as st
 
 from dialsim.errors import DialsimError, ScenarioError
 from dialsim.interface.instants import day_start, format_instant, parse_instant
-from dialsim.scenario.calendar import union, without
 from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.loading import loads, long_path, understood
 from dialsim.scenario.overrides import Understood
 from dialsim.scenario.problems import Problem
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.week import instant_in_words, read_windows, week_text
+from dialsim.scenario.week import (
+    instant_in_words,
+    read_windows,
+    union,
+    week_of,
+    week_text,
+    without,
+)
 
 TWO = """\
 organizations:
@@ -50,11 +56,7 @@ def schedule(*overrides: str) -> Any:
 
 
 def windows(*overrides: str) -> str:
-    week = {
-        item.day_of_week: tuple((span.start_minute, span.end_minute) for span in item.time)
-        for item in schedule(*overrides).time_windows
-    }
-    return week_text(week)
+    return week_text(week_of(schedule(*overrides).time_windows))
 
 
 # -- short paths ----------------------------------------------------------------------------------
@@ -317,12 +319,12 @@ REFUSED = {
     "Debt.windows-=Sun 20:00-21:00": f'{DEBT}.timeWindows has "Sun 20:00-21:00" not open: '
     "it is Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00",
     "Debt.windows-=daily": f"{DEBT}.timeWindows must leave a time in which somebody may be called",
-    "Debt.windows=Mon 18:00-09:00": f"{DEBT}.timeWindows must have spans that end after they "
-    'begin, which "18:00-09:00" does not',
-    "Debt.windows=Mon 9-17": f"{DEBT}.timeWindows must have times as HH:MM-HH:MM, such as "
-    '09:00-19:00, not "9-17"',
-    "Debt.windows=daily 09:00-24:00": f"{DEBT}.timeWindows must have times from 00:00 to 23:59, "
-    'which "09:00-24:00" has not',
+    "Debt.windows=Mon 18:00-09:00": f"{DEBT}.timeWindows must end after it starts, which "
+    '"18:00-09:00" does not: write 09:00-18:00',
+    "Debt.windows=Mon 9-17": f"{DEBT}.timeWindows must be a time such as 09:00-18:00, not "
+    '"9-17": write 09:00-17:00',
+    "Debt.windows=daily 09:00-24:00": f"{DEBT}.timeWindows must be a time such as 09:00-18:00, "
+    'not "09:00-24:00": days end at 23:59, so write 09:00-23:59',
     "Debt.windows=09:00-17:00": f"{DEBT}.timeWindows must be days and times such as Mon-Fri "
     '09:00-19:00, not "09:00-17:00"',
     "Debt.windows=Mon 09:00-10:00 Tue 09:00-10:00": f"{DEBT}.timeWindows must have a semicolon "

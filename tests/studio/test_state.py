@@ -71,7 +71,7 @@ def test_the_last_change_of_a_path_counts_however_it_is_written(first: StudioSta
         ("lines", "many", "must be a whole number"),
         ("maxAttempts", "0", "must not be less than 1"),
         ("nonsense", "1", "neither a key of the file nor a name"),
-        ("windows", "Mon 25:00-26:00", "must have times from 00:00 to 23:59"),
+        ("windows", "Mon 25:00-26:00", "must be a time such as 09:00-18:00"),
     ],
 )
 def test_a_bad_value_says_why_and_changes_nothing(

@@ -325,7 +325,7 @@ def announce(
     """
     from dialsim.experiments.fluid import estimate_text
     from dialsim.scenario.checks import unused_caller_ids
-    from dialsim.scenario.closed_days import closed_deadlines, closed_starts
+    from dialsim.scenario.compiled_hours import closed_deadlines, closed_starts
 
     if form != "text":
         return

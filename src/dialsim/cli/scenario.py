@@ -74,13 +74,16 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
         # Advice is printed with the problems, but is none: JSON does not contain it.
         raise ScenarioError([*error.problems, *_cleaning(error)]) from None
     from dialsim.scenario.checks import unused_caller_ids
-    from dialsim.scenario.closed_days import closed_starts
+    from dialsim.scenario.compiled_hours import closed_starts
 
     notes = [*closed_starts(loaded), *unused_caller_ids(loaded)]
     if form == "json":
         from dialsim.scenario.compiled_hours import compiled_hours, holidays_listed
 
-        made = {"compiled": compiled_hours(loaded).to_dict()} if compiled else {}
+        parts = compiled_hours(loaded) if compiled else []
+        hours = [part.to_dict() for part in parts if part.campaign is not None]
+        lines = [part.to_dict() for part in parts if part.campaign is None]
+        made = {"compiled": {"campaigns": hours, "lines": lines}} if compiled else {}
         named = {str(day): name for day, name in holidays_listed(loaded).items()}
         listed = {} if loaded.calendar is None else {"holidays": named}
         warnings = (*notes, *loaded.warnings)
@@ -124,19 +127,20 @@ def _holidays(scenario: Scenario) -> Iterator[str]:
 def _compiled(scenario: Scenario) -> Iterator[str]:
     """Yield the compiled calling hours and lines, in Thai time."""
     from dialsim.interface.instants import minute_text
-    from dialsim.scenario.compiled_hours import compiled_hours, week_text
+    from dialsim.scenario.compiled_hours import compiled_hours
+    from dialsim.scenario.week import week_lines, week_of
 
     made = compiled_hours(scenario)
-    for campaign in made.campaigns:
-        until = f"{minute_text(campaign.horizon.at)} Thai time ({campaign.horizon.source})"
-        yield f"Campaign {campaign.name} of {campaign.organization}, up to {until}:"
-        yield from (f"  {line}" for line in week_text(campaign.time_windows))
-        yield from (f"  {minute_text(act.at)}  {act.action}" for act in campaign.actions)
-    for lines in made.lines:
-        until = f"{minute_text(lines.horizon.at)} Thai time ({lines.horizon.source})"
-        yield f"Lines of {lines.organization}, up to {until}:"
-        yield from (f"  {minute_text(act.at)}  {act.action} {act.value}" for act in lines.actions)
-    if not made.campaigns and not made.lines:
+    for part in made:
+        what = "Lines" if part.campaign is None else f"Campaign {part.campaign}"
+        until = f"{minute_text(part.horizon.at)} Thai time ({part.horizon.source})"
+        yield f"{what} of {part.organization}, up to {until}:"
+        if part.campaign is not None:
+            yield from (f"  {line}" for line in week_lines(week_of(part.time_windows)))
+        for act in part.actions:
+            value = "" if act.value is None else f" {act.value}"
+            yield f"  {minute_text(act.at)}  {act.action}{value}"
+    if not made:
         yield "Nothing is to be compiled: there are no callingHours, and no lines by time."
 
 

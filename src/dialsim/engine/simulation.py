@@ -38,7 +38,8 @@ def add_campaign(
 ) -> Campaign:
     """Add a campaign to a dialler; arguments and errors as in `Simulation.add_campaign`.
 
-    Without `scheduledAt` its request is made now (ms).
+    A campaign that was read earlier may stand in place of its block. Without `scheduledAt` its
+    request is made now (ms).
     """
     world, position = dialler.trace.world, dialler.block.position
     model = _checked(campaign, world.surroundings(position, now), csv, folder)
@@ -68,8 +69,6 @@ def _checked(
     from dialsim.scenario.campaign import Campaign as CampaignModel
 
     if isinstance(campaign, CampaignModel):
-        if csv is not None:
-            raise DialsimError(f"campaign {campaign.name!r} has its recipients already")
         check_campaign(campaign, around)
         return campaign
     # A lone surrogate must give an error with its line, as for bytes, rather than fail here.
@@ -218,7 +217,7 @@ class Simulation:
 
     def add_campaign(
         self,
-        campaign: CampaignModel | Mapping[str, object],
+        campaign: Mapping[str, object],
         organization: str | None = None,
         *,
         csv: bytes | str | None = None,
@@ -226,11 +225,10 @@ class Simulation:
     ) -> str:
         """Add a campaign behind those of an organization; returns its id (C11).
 
-        `campaign` is a block as in a scenario file, or a campaign model. `csv`, the content of a
-        CSV file, may replace a block's `recipients`. File names are only read with `folder`, to
-        which they are relative. The `schedule` request is made at once, or at `scheduledAt`. Raises
-        ScenarioError for an invalid campaign, and `Refused` if the request is refused at once;
-        nothing is added then.
+        `campaign` is a block as in a scenario file. `csv`, the content of a CSV file, may replace
+        its `recipients`. File names are only read with `folder`, to which they are relative. The
+        `schedule` request is made at once, or at `scheduledAt`. Raises ScenarioError for an invalid
+        campaign, and `Refused` if the request is refused at once; nothing is added then.
         """
         dialler = self._dialler(organization)
         added = self._carry_out(

@@ -25,7 +25,7 @@ from dialsim.interface.schedule import WeekdayRange
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.logs.bodies import ANALYZED, MASKED, NO_RESULT, NONE_SPOKE, UNAVAILABLE, Mark, Settings
 from dialsim.logs.log_table import LogTable
-from dialsim.scenario.calendar import range_text
+from dialsim.scenario.week import range_text
 
 CLOCKS_MS = 1_000
 """Maximum difference between the clocks of service and receiver, in ms."""

@@ -27,10 +27,11 @@ from dialsim.results.figures import FIGURES
 from dialsim.results.folder import SOURCE, SUMMARY, read_manifest, read_source
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
-from dialsim.scenario.compiled_hours import holidays_listed, week_text
+from dialsim.scenario.compiled_hours import holidays_listed
 from dialsim.scenario.loading import files_of, with_masked_keys
 from dialsim.scenario.scenario import Origin, Scenario
 from dialsim.scenario.units import format_duration
+from dialsim.scenario.week import week_lines, week_of
 from dialsim.templates import templates
 
 NAME = "methods.md"
@@ -250,7 +251,7 @@ def _campaign(campaign: Campaign) -> dict[str, Any]:
     return shown | {
         "attempts": request.max_attempts,
         "interval": format_duration(request.retry_interval),
-        "hours": "; ".join(week_text(request.time_windows)),
+        "hours": "; ".join(week_lines(week_of(request.time_windows))),
         "start": minute_text(request.start_date_time),
         "end": request.end_date_time and minute_text(request.end_date_time),
     }

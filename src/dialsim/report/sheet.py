@@ -53,8 +53,8 @@ from dialsim.results.compliance import COMPLIANCE
 from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.result import Result
 from dialsim.scenario.behaviour import BUILT_IN
-from dialsim.scenario.calendar import days_between
 from dialsim.scenario.units import is_next_day
+from dialsim.scenario.week import days_between
 from dialsim.templates import templates
 
 if TYPE_CHECKING:

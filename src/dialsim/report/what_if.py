@@ -39,8 +39,8 @@ from dialsim.interface.instants import (
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, ScheduleRequest
 from dialsim.results.bottleneck import Reason
 from dialsim.results.progress import Progress
-from dialsim.scenario.calendar import Range, range_text, union
 from dialsim.scenario.organization import Organization
+from dialsim.scenario.week import Range, range_text, union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

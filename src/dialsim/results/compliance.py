@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.log_reader import NOT_HAPPENED
 from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET, thai_date
-from dialsim.scenario.calendar import DayClasses, Days
+from dialsim.scenario.calendar import Calendar, DayClasses
 from dialsim.scenario.fields import national
 from dialsim.scenario.people import GeneratedPeople
 
@@ -134,7 +134,7 @@ def find_breaches(reading: RunView) -> Iterator[Breaches]:
     rules = reading.world.scenario.compliance
     if not rules:
         return
-    days = Days(reading.world.scenario.calendar)
+    days = reading.world.scenario.days
     for owner in reading.world.organizations:
         dials = _dials(reading.of_organization(owner.position))
         answered = dials[dials["answered"]]
@@ -199,7 +199,7 @@ def _people(campaigns: Sequence[CampaignResult]) -> list[NDArray[np.int64]]:
             for listed, end in zip(tels, ends, strict=True)]  # fmt: skip
 
 
-def _inside(contact: DayClasses, dials: pd.DataFrame, days: Days) -> NDArray[np.bool_]:
+def _inside(contact: DayClasses, dials: pd.DataFrame, days: Calendar) -> NDArray[np.bool_]:
     """Return True for dials in a contact time, whose end is excluded (T3)."""
     # Each day is classified once, not each dial.
     alike = defaultdict(list)

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Protocol, TypeVar
 from pydantic import Field, WithJsonSchema, field_validator
 
 from dialsim.errors import DialsimError, ScenarioError
-from dialsim.interface.agent import ParamSchema, check_agent_params
+from dialsim.interface.agent import ParamSchema
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import broken
 from dialsim.interface.phrases import kind_of
 from dialsim.scenario.calendar import Lines
-from dialsim.scenario.campaign import Campaign, GeneratedRecipients, PeopleTable, RecipientsFile
+from dialsim.scenario.campaign import Campaign, RecipientsFile
 from dialsim.scenario.checks import check_references, check_worth, read_schedules
 from dialsim.scenario.document import (
     Cursor,
@@ -32,11 +32,10 @@ from dialsim.scenario.document import (
 from dialsim.scenario.error_text import validated
 from dialsim.scenario.fields import Model
 from dialsim.scenario.organization import Agent, Organization, TimelineAction
-from dialsim.scenario.people import table_of
 from dialsim.scenario.problems import Problems, seen_from
 from dialsim.scenario.recipients import check_ids, read_people, read_recipients
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.service import Beginning, check_order, not_after
+from dialsim.scenario.service import Beginning, check_order
 from dialsim.scenario.sheet import Sheet
 
 NAME = "campaign"
@@ -188,27 +187,20 @@ def read_campaign(
 
 
 def check_campaign(campaign: Campaign, around: Surroundings) -> None:
-    """Check a campaign model; raises ScenarioError like `read_campaign`.
+    """Check again a campaign that was read earlier: names, ids and instants.
 
-    The schedule request is not checked here: the interface's checks do so when it is made (C9).
+    A large campaign is read ahead of its command, and others may have been added since. Raises
+    ScenarioError like `read_campaign`.
     """
-    # The fields that checks of the document look at; the model has validated the others already.
     outline: dict[str, object] = {"name": campaign.name, "id": campaign.id, "agent": campaign.agent}
     if campaign.scheduled_at is not None:
         outline["scheduledAt"] = format_instant(campaign.scheduled_at)
     around = around.around(campaign.name, campaign.id)
     problems, root = Problems(NAME), around.document(outline)
     with _errors_seen_from(around.path):
-        entry = root.at(*around.path)
-        if campaign.calling_hours is not None:
-            problems.add(entry.at("callingHours"), _NO_HOURS)
         check_order(root, around.beginning, problems)
         check_references(root, problems)
-        for path, says in _misfits(campaign, around):
-            problems.add(entry.at("recipients", *path), says)
-        _check_lines(campaign, around, entry, problems)
-        _check_worth(campaign, around, entry, problems)
-        check_ids([(entry, campaign)], problems, around.recipient_ids)
+        check_ids([(root.at(*around.path), campaign)], problems, around.recipient_ids)
         problems.raise_if_any()
 
 
@@ -272,36 +264,6 @@ def _values(
     file, sheet = RecipientsFile(file=CSV_NAME), Sheet.parse_csv(csv, CSV_NAME, problems)
     table = read_people(sheet, schema, around.beginning, problems, file)
     return values | {"recipients": file.holding(table)}
-
-
-def _misfits(campaign: Campaign, around: Surroundings) -> Iterator[tuple[NodePath, str]]:
-    """Yield misfits: parameters against the agent's paramsSchema, histories against the current
-    instant.
-    """
-    recipients, schema = campaign.recipients, around.schema(campaign.agent)
-    if isinstance(recipients, GeneratedRecipients):
-        faults = check_agent_params(schema, recipients.agent_params) if recipients.count else ()
-        for fault in faults:
-            yield ("agentParams", *fault.path), fault.message.removeprefix(f"{fault.path[0]} ")
-        return
-    table = table_of(recipients)
-    for row, past in table.history.items():
-        if past.last_ended_at > around.now:
-            yield (row, "history", "lastEndedAt"), not_after(around.beginning)
-    yield from _misfits_of(table, schema)
-
-
-def _misfits_of(
-    table: PeopleTable, schema: Mapping[str, ParamSchema]
-) -> Iterator[tuple[NodePath, str]]:
-    """Yield the parameters of listed people that do not fit, column by column."""
-    # A list need not have a column for each parameter; required ones are then missing in every row.
-    absent = [None] * len(table.tels)
-    for name, entry in schema.items():
-        for row, value in enumerate(table.params.get(name, absent)):
-            for fault in check_agent_params({name: entry}, {name: value}):
-                path = (row, "agentParams", name)
-                yield path, fault.message.removeprefix(f"{name} ")
 
 
 _OWN = ("name", "id", "apiKey")

@@ -7,9 +7,9 @@ on any day of the week. Calling hours and compliance rules are written in these 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 
@@ -25,50 +25,28 @@ from pydantic import (
     model_validator,
 )
 
-from dialsim.interface.instants import DAY_NAMES, WEEKDAYS, clock_text
 from dialsim.interface.model import broken, wrong
-from dialsim.interface.schedule import DayWindows, TimeRange
 from dialsim.scenario.fields import Limit, Model, Text
-from dialsim.scenario.units import era_fault, instant_meant
+from dialsim.scenario.week import (
+    DATE_PATTERN,
+    RANGE_PATTERN,
+    Range,
+    Week,
+    range_text,
+    read_date,
+    read_days,
+    read_range,
+)
 
 DayClass = Literal["weekday", "saturday", "sunday", "holiday"]
 DAY_CLASSES: tuple[DayClass, ...] = ("weekday", "saturday", "sunday", "holiday")
-
-
-def days_between(first: date, last: date) -> Iterator[date]:
-    """Yield every date from the first to the last, both included."""
-    # An empty range if `last` is before `first`.
-    for number in range((last - first).days + 1):
-        yield first + timedelta(days=number)
-
-
-# -- dates and times of the day as they are written ------------------------------------------------
-
-DATE_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-
-
-def _parse_date(text: str) -> date:
-    """Parse a date. Raises ValueError with a text that follows the name of the value."""
-    if era_fault(text) is not None:
-        year = int(text[:4])
-        meant = f"{year - 543}{text[4:]}"
-        says = f"must not count years in the Buddhist era: {year} is {year - 543}, so write {meant}"
-        raise ValueError(says)
-    if not re.fullmatch(DATE_PATTERN[1:-1], text):
-        meant = (instant_meant(text) or "")[:10]
-        so = f": write {meant}" if meant else ""
-        raise ValueError(f'must be a date such as 2026-04-13, not "{text}"{so}')
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f'must be a date, and there is no "{text}"') from None
 
 
 def _date(value: object) -> date:
     if isinstance(value, date):
         return value
     try:
-        return _parse_date(str(value))
+        return read_date(str(value))
     except ValueError as error:
         raise broken(str(error)) from None
 
@@ -79,41 +57,6 @@ Date = Annotated[
     WithJsonSchema({"type": "string", "pattern": DATE_PATTERN}),
 ]
 """Date in Thailand."""
-
-RANGE_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9] ?- ?([01][0-9]|2[0-3]):[0-5][0-9]$"
-_LOOSE_RANGE = re.compile(
-    r"([0-9]{1,2})(?:[:.]([0-9]{2}))?\s*(?:-|–|to|until)\s*([0-9]{1,2})(?:[:.]([0-9]{2}))?"
-)
-Range = tuple[int, int]
-"""Minutes of the day, from and to; the end is excluded (T3)."""
-
-
-def range_text(span: Range) -> str:
-    """Format a range: `09:00-18:00`."""
-    return f"{clock_text(span[0])}-{clock_text(span[1])}"
-
-
-def _range(text: object) -> Range:
-    """Parse a range. Raises ValueError with a text that follows the name of the value."""
-    if not isinstance(text, str) or not re.fullmatch(RANGE_PATTERN[1:-1], text.strip()):
-        raise ValueError(f'must be a time such as 09:00-18:00, not "{text}"{_range_meant(text)}')
-    start, end = (int(part[:2]) * 60 + int(part[3:]) for part in map(str.strip, text.split("-")))
-    if start >= end:
-        swapped = f": write {range_text((end, start))}" if start > end else ""
-        raise ValueError(f'must end after it starts, which "{text}" does not{swapped}')
-    return start, end
-
-
-def _range_meant(text: object) -> str:
-    """Return a hint such as `: write 09:00-18:00` for `9-18`, or an empty text."""
-    found = _LOOSE_RANGE.fullmatch(text.strip()) if isinstance(text, str) else None
-    if found is None:
-        return ""
-    start, end = (int(found[k]) * 60 + int(found[k + 1] or 0) for k in (1, 3))
-    # No time of the interface is 24:00 (T3).
-    if end == 24 * 60:
-        return f": days end at 23:59, so write {range_text((start, end - 1))}"
-    return f": write {range_text((start, end))}" if start < end < 24 * 60 else ""
 
 
 def _ranges(value: object) -> tuple[Range, ...]:
@@ -126,7 +69,7 @@ def _ranges(value: object) -> tuple[Range, ...]:
     ranges: list[Range] = []
     for index, item in enumerate(value if isinstance(value, list | tuple) else [value]):
         try:
-            span = item if isinstance(item, tuple) else _range(item)
+            span = item if isinstance(item, tuple) else read_range(item)
         except ValueError as error:
             raise broken(str(error), *([index] if listed else [])) from None
         for other in ranges:
@@ -153,30 +96,6 @@ Ranges = Annotated[
 ]
 
 
-def union(spans: Iterable[Range]) -> tuple[Range, ...]:
-    """Merge ranges into the smallest number of sorted ranges."""
-    merged: list[Range] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(merged[-1][1], end)
-        else:
-            merged.append((start, end))
-    return tuple(merged)
-
-
-def without(spans: Iterable[Range], taken: Iterable[Range]) -> tuple[Range, ...]:
-    """Return the time in `spans` that is not in `taken`."""
-    left = list(union(spans))
-    for start, end in taken:
-        left = [
-            part
-            for low, high in left
-            for part in ((low, min(high, start)), (max(low, end), high))
-            if part[0] < part[1]
-        ]
-    return tuple(sorted(left))
-
-
 class DayClasses(Model):
     """Times of the day in Thailand, by class of day; a class that is left out has none.
 
@@ -198,9 +117,9 @@ class DayClasses(Model):
         examples=["10:00-16:00"],
     )
 
-    def of(self, day: date, days: Days) -> tuple[Range, ...]:
+    def of(self, day: date, calendar: Calendar) -> tuple[Range, ...]:
         """Return the ranges of a date, by its class."""
-        if days.day_class(day) == "holiday" and self.holiday is not None:
+        if calendar.day_class(day) == "holiday" and self.holiday is not None:
             return self.holiday
         return self.of_weekday(day.isoweekday())
 
@@ -208,17 +127,10 @@ class DayClasses(Model):
         """Return the ranges of a day of the week (1 is Monday) that is not a holiday."""
         return self.weekday if number <= 5 else self.saturday if number == 6 else self.sunday
 
-
-def time_windows(by_day: Mapping[int, Iterable[Range]]) -> tuple[DayWindows, ...]:
-    """Return the `timeWindows` of a schedule request for ranges by day of the week."""
-    return tuple(
-        DayWindows(
-            day_of_week=number,
-            time=tuple(TimeRange(start=clock_text(a), end=clock_text(b)) for a, b in spans),
-        )
-        for number, spans in sorted((key, union(value)) for key, value in by_day.items())
-        if spans
-    )
+    @property
+    def week(self) -> Week:
+        """Week without holidays."""
+        return {number: self.of_weekday(number) for number in range(1, 8)}
 
 
 # -- the calendar ----------------------------------------------------------------------------------
@@ -343,11 +255,9 @@ class Calendar(Model):
             for day, name in self._names.items()
         }
 
-    def is_listed(self, day: date) -> bool:
-        """Return True if the country has a holiday on a date."""
-        if self.holidays is None:
-            return False
-        return day in _of_country(self.holidays, [day.year], self.categories)
+    def day_class(self, day: date) -> DayClass:
+        """Return the class of a date."""
+        return "holiday" if day in self._names else DAY_CLASSES[max(0, day.isoweekday() - 5)]
 
 
 def _of_country(
@@ -368,30 +278,8 @@ def _of_country(
     )  # fmt: skip
 
 
-class Days:
-    """Classes of dates, with or without a calendar."""
-
-    def __init__(self, calendar: Calendar | None) -> None:
-        self.names: Mapping[date, str] = {} if calendar is None else calendar.names
-        self._closed = frozenset(() if calendar is None else calendar.closed)
-
-    def is_closed(self, day: date) -> bool:
-        """Return True for a date without any calling hours."""
-        return day in self._closed
-
-    def day_class(self, day: date) -> DayClass:
-        """Return the class of a date."""
-        if day in self.names:
-            return "holiday"
-        return DAY_CLASSES[max(0, day.isoweekday() - 5)]
-
-
 # -- lines -----------------------------------------------------------------------------------------
 
-_LINES_FORM = (
-    "days, a time, or both, such as Mon-Fri, Sat,Sun, holiday, 13:00-18:00, "
-    '"Mon-Fri 13:00-18:00" or 2026-01-09'
-)
 _TIMED = re.compile(
     r"(?P<days>.*?)\s*(?P<time>[0-9]{1,2}[:.]?[0-9]{0,2}\s*[-–]\s*[0-9]{1,2}[:.][0-9]{2})?"
 )
@@ -418,12 +306,14 @@ class LineTime:
         kind = 2 if self.only is not None else 1 if self.holiday else 0
         return 2 * kind + (self.span != _WHOLE_DAY)
 
-    def holds_on(self, day: date, days: Days) -> bool:
+    def holds_on(self, day: date, calendar: Calendar) -> bool:
         """Return True if the entry applies to a date."""
         if self.only is not None:
             return self.only == day
         return (
-            days.day_class(day) == "holiday" if self.holiday else day.isoweekday() in self.weekdays
+            calendar.day_class(day) == "holiday"
+            if self.holiday
+            else day.isoweekday() in self.weekdays
         )
 
     def meets(self, other: LineTime) -> bool:
@@ -444,40 +334,21 @@ def line_time(text: str) -> LineTime:
     if not days and time is not None:
         return LineTime(text, span, weekdays=frozenset(range(1, 8)))
     if re.match(r"[0-9]", days):
-        return LineTime(text, span, only=_parse_date(days))
+        return LineTime(text, span, only=read_date(days))
     if days == "holiday":
         return LineTime(text, span, holiday=True)
-    return LineTime(text, span, weekdays=frozenset(_weekdays(days)))
+    try:
+        return LineTime(text, span, weekdays=frozenset(read_days(days)))
+    except ValueError as error:
+        says = f"{error}; or write holiday, 13:00-18:00 or 2026-01-09"
+        raise ValueError(says) from None
 
 
 def _line_span(text: str) -> Range:
+    # In files, days end at 23:59; for lines the last minute counts as well.
     last = re.sub(r"-\s*24:00$", "-23:59", text)
-    start, end = _range(last)
+    start, end = read_range(last)
     return start, end if last == text else 24 * 60
-
-
-def _weekdays(text: str) -> Iterator[int]:
-    for part in text.split(","):
-        first, dash, last = (piece.strip() for piece in part.partition("-"))
-        ends = [first, last] if dash else [first]
-        for end in ends:
-            if end not in WEEKDAYS:
-                raise ValueError(f"is no time of lines: {_day_hint(end)}")
-        low, high = (WEEKDAYS.index(ends[k]) + 1 for k in (0, -1))
-        yield from range(low, high + 1) if low <= high else (*range(low, 8), *range(1, high + 1))
-
-
-def _day_hint(text: str) -> str:
-    word = text.strip()
-    if word.casefold() in ("weekday", "weekdays"):
-        return "did you mean Mon-Fri?"
-    for name, short in zip(DAY_NAMES, WEEKDAYS, strict=True):
-        if word.casefold() in (name.casefold(), short.casefold()):
-            return f"did you mean {short}?"
-    near = get_close_matches(word.casefold(), ["holiday", *map(str.casefold, WEEKDAYS)], n=1)
-    if near:
-        return f"did you mean {near[0] if near[0] == 'holiday' else near[0].title()}?"
-    return f"it is {_LINES_FORM}"
 
 
 def _line_key(key: object) -> str:
@@ -502,13 +373,15 @@ Lines = Annotated[
 """Numbers of lines by times in the notation of `line_time`."""
 
 
-def lines_of(lines: Mapping[str, int], otherwise: int, day: date, days: Days) -> dict[int, int]:
+def lines_of(
+    lines: Mapping[str, int], otherwise: int, day: date, calendar: Calendar
+) -> dict[int, int]:
     """Return the number of lines of a date, by the minute from which it applies."""
     held = sorted(
         (
             (time, count)
             for key, count in lines.items()
-            if (time := line_time(key)).holds_on(day, days)
+            if (time := line_time(key)).holds_on(day, calendar)
         ),
         key=lambda pair: -pair[0].rank,
     )

@@ -68,6 +68,7 @@ from dialsim.scenario.units import (
     is_next_day,
     parse_duration,
 )
+from dialsim.scenario.week import week_of
 
 
 def check_references(root: Cursor, problems: Problems) -> None:
@@ -402,23 +403,15 @@ def _next_day_interval(request: ScheduleRequest, hours: object) -> int:
     A call may end right after it was dialled in the first minute of a day, so the interval is the
     time from the first opening of a day to its last closing, on the day where this is longest.
     """
-    if hours is None:
-        days = [
-            [(span.start_minute, span.end_minute) for item in request.time_windows
-             if item.day_of_week == day for span in item.time]
-            for day in range(1, 8)
-        ]  # fmt: skip
-    else:
+    days = [*week_of(request.time_windows).values()]
+    if hours is not None:
         try:
             classes = DayClasses.model_validate(hours)
         except ValidationError:
             # The faults of the calling hours are reported with those of the other models.
             return DAY
-        of_holidays = classes.holiday or ()
-        days = [
-            [*part] for part in (classes.weekday, classes.saturday, classes.sunday, of_holidays)
-        ]
-    longest = max((max(end for _, end in day) - min(day)[0] for day in days if day), default=0)
+        days = [*classes.week.values(), classes.holiday or ()]
+    longest = max((day[-1][1] - day[0][0] for day in days if day), default=0)
     return max(longest * MINUTE, LEAST_RETRY_INTERVAL)
 
 

@@ -8,41 +8,42 @@ Lines by time become settings of maxConcurrentCalls.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
 
 from dialsim.interface.instants import (
     DAY,
     MINUTE,
-    WEEKDAYS,
+    THAI_OFFSET,
     clock_text,
+    date_text,
     format_instant,
     midnight,
+    minute_text,
     thai_date,
 )
 from dialsim.interface.phrases import few, joined
 from dialsim.interface.schedule import DayWindows
-from dialsim.scenario.calendar import (
-    DayClasses,
-    Days,
-    Range,
-    days_between,
-    line_time,
-    lines_of,
-    range_text,
-    time_windows,
-    union,
-    without,
-)
+from dialsim.scenario.calendar import Calendar, DayClasses, line_time, lines_of
 from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.compliance import ComplianceRule
 from dialsim.scenario.document import Cursor
 from dialsim.scenario.organization import Organization, TimelineAction
 from dialsim.scenario.problems import Problems, Remark
 from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.week import (
+    Range,
+    Week,
+    days_between,
+    range_text,
+    time_windows,
+    union,
+    week_of,
+    without,
+)
 
 WEEKS = 13
 """Compiled weeks of a campaign without an end."""
@@ -71,78 +72,39 @@ class Horizon:
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledCampaign:
-    """Compiled calling hours of a campaign: windows of its request, pauses and resumes."""
-
-    organization: str
-    name: str
-    horizon: Horizon
-    time_windows: tuple[DayWindows, ...]
-    actions: tuple[TimelineAction, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledLines:
-    """Compiled lines of an organization."""
-
-    organization: str
-    horizon: Horizon
-    actions: tuple[TimelineAction, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CompiledHours:
-    """Compiled calling hours and lines of a scenario."""
+    """Compiled calling hours of a campaign, or lines of an organization, whose `campaign` is None.
 
-    campaigns: tuple[CompiledCampaign, ...]
-    lines: tuple[CompiledLines, ...]
+    Calling hours become windows of the request, pauses and resumes, and lines become settings of
+    maxConcurrentCalls.
+    """
+
+    organization: str
+    campaign: str | None
+    horizon: Horizon
+    actions: tuple[TimelineAction, ...]
+    time_windows: tuple[DayWindows, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, in the words of scenario files and of the interface."""
-        return {
-            "campaigns": [
-                {
-                    "organization": part.organization,
-                    "campaign": part.name,
-                    "until": format_instant(part.horizon.at),
-                    "timeWindows": [
-                        day.model_dump(mode="json", by_alias=True) for day in part.time_windows
-                    ],
-                    "timeline": [*map(_plain, part.actions)],
-                }
-                for part in self.campaigns
-            ],
-            "lines": [
-                {
-                    "organization": part.organization,
-                    "until": format_instant(part.horizon.at),
-                    "timeline": [*map(_plain, part.actions)],
-                }
-                for part in self.lines
-            ],
-        }
-
-
-def _plain(action: TimelineAction) -> dict[str, Any]:
-    given = {"campaign": action.campaign, "value": action.value}
-    said = {key: value for key, value in given.items() if value is not None}
-    return {"at": format_instant(action.at), "action": action.action, **said}
-
-
-def week_text(windows: tuple[DayWindows, ...]) -> Iterator[str]:
-    """Yield the windows of a week, equal days together: `Mon-Fri 08:00-20:00`."""
-    said = {
-        day.day_of_week: ", ".join(f"{span.start}-{span.end}" for span in day.time)
-        for day in windows
-    }
-    first = 1
-    for number in range(1, 8):
-        # A run of equal days is printed at its last one.
-        if number < 7 and said.get(number) == said.get(number + 1):
-            continue
-        names = WEEKDAYS[first - 1] + (f"-{WEEKDAYS[number - 1]}" if first < number else "")
-        yield f"{names} {said.get(number, 'closed')}"
-        first = number + 1
+        named: dict[str, Any] = {"organization": self.organization}
+        if self.campaign is not None:
+            named["campaign"] = self.campaign
+        named["until"] = format_instant(self.horizon.at)
+        if self.campaign is not None:
+            named["timeWindows"] = [
+                day.model_dump(mode="json", by_alias=True) for day in self.time_windows
+            ]
+        actions = [
+            {"at": format_instant(done.at), "action": done.action}
+            | {
+                key: value
+                for key in ("campaign", "value")
+                if (value := getattr(done, key)) is not None
+            }
+            for done in self.actions
+        ]
+        return {**named, "timeline": actions}
 
 
 def holidays_listed(scenario: Scenario) -> dict[date, str]:
@@ -152,20 +114,15 @@ def holidays_listed(scenario: Scenario) -> dict[date, str]:
     return {day: name for day, name in names.items() if first <= day.year <= last}
 
 
-def compiled_hours(scenario: Scenario) -> CompiledHours:
+def compiled_hours(scenario: Scenario) -> list[CompiledHours]:
     """Return the compiled calling hours and lines of a scenario."""
-    days = Days(scenario.calendar)
-    owned = [(owner, campaign) for owner in scenario.organizations for campaign in owner.campaigns]
-    return CompiledHours(
-        campaigns=tuple(
-            _campaign(scenario, owner, campaign, days)
-            for owner, campaign in owned
-            if campaign.calling_hours is not None and campaign.schedule is not None
-        ),
-        lines=tuple(
-            _lines(scenario, owner, days) for owner in scenario.organizations if owner.lines
-        ),
-    )
+    hours = [
+        _campaign(scenario, owner, campaign)
+        for owner in scenario.organizations
+        for campaign in owner.campaigns
+        if campaign.calling_hours is not None and campaign.schedule is not None
+    ]
+    return hours + [_lines(scenario, owner) for owner in scenario.organizations if owner.lines]
 
 
 def with_compiled_hours(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario:
@@ -184,16 +141,16 @@ def with_compiled_hours(scenario: Scenario, root: Cursor, problems: Problems) ->
             )
             problems.add(root.at("calendar", "holidays"), says)
         calendar.resolve(years)
-    made = compiled_hours(scenario)
-    campaigns = {(part.organization, part.name): part for part in made.campaigns}
-    lines = {part.organization: part.actions for part in made.lines}
+    made = {(part.organization, part.campaign): part for part in compiled_hours(scenario)}
     organizations = []
     for o, owner in enumerate(scenario.organizations):
-        campaigns_now, actions = [], [*lines.get(owner.name, ())]
+        lines = made.get((owner.name, None))
+        actions = [] if lines is None else [*lines.actions]
+        campaigns = []
         for c, campaign in enumerate(owner.campaigns):
-            part = campaigns.get((owner.name, campaign.name))
+            part = made.get((owner.name, campaign.name))
             if part is None or campaign.schedule is None:
-                campaigns_now.append(campaign)
+                campaigns.append(campaign)
                 continue
             if not part.time_windows:
                 block = root.at("organizations", o, "campaigns", c, "callingHours")
@@ -202,15 +159,12 @@ def with_compiled_hours(scenario: Scenario, root: Cursor, problems: Problems) ->
                 problems.add(block, f"leaves no time for any call from {first} to {last}")
             # model_copy skips validation: an empty list, reported above, would fail it.
             schedule = campaign.schedule.model_copy(update={"time_windows": part.time_windows})
-            campaigns_now.append(campaign.model_copy(update={"schedule": schedule}))
+            campaigns.append(campaign.model_copy(update={"schedule": schedule}))
             actions += part.actions
-        changed = owner
-        if campaigns_now != [*owner.campaigns] or actions:
-            # Stable, so that limits come before pauses of the same instant.
-            actions.sort(key=lambda action: action.at)
-            changed = owner.model_copy(update={"campaigns": tuple(campaigns_now)})
-            changed = changed.with_compiled_actions(actions)
-        organizations.append(changed)
+        # Stable, so that limits come before pauses of the same instant.
+        actions.sort(key=lambda action: action.at)
+        changed = owner.model_copy(update={"campaigns": tuple(campaigns)})
+        organizations.append(changed.with_compiled_actions(actions))
     return scenario.model_copy(update={"organizations": tuple(organizations)})
 
 
@@ -245,33 +199,29 @@ def start_of(campaign: Campaign) -> int:
 # -- campaigns -------------------------------------------------------------------------------------
 
 
-def _campaign(
-    scenario: Scenario, owner: Organization, campaign: Campaign, days: Days
-) -> CompiledCampaign:
-    hours = campaign.calling_hours
+def _campaign(scenario: Scenario, owner: Organization, campaign: Campaign) -> CompiledHours:
+    hours, calendar = campaign.calling_hours, scenario.days
     assert hours is not None
     start, horizon = start_of(campaign), horizon_of(scenario, campaign)
     # Every week is the same: windows suffice, without any pause.
     if hours.holiday is None and not scenario.has_closed_dates:
-        weekly = {number: hours.of_weekday(number) for number in range(1, 8)}
-        return CompiledCampaign(owner.name, campaign.name, horizon, time_windows(weekly), ())
-    weekly_spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        windows = time_windows(hours.week)
+        return CompiledHours(owner.name, campaign.name, horizon, (), windows)
+    weekly_spans: dict[int, list[Range]] = defaultdict(list)
     dates = [*days_between(thai_date(start), thai_date(max(start, horizon.at - 1)))]
     for day in dates:
         # Windows repeat weekly: each gets all that any date of its weekday needs, and pauses cut
         # the other dates.
-        weekly_spans[day.isoweekday()] += hours_on(hours, day, days)
-    windows = {number: union(spans) for number, spans in weekly_spans.items()}
-    cuts = [*_cuts(hours, windows, dates, days, (start, horizon.at))]
+        weekly_spans[day.isoweekday()] += called_on(campaign, day, calendar)
+    week = {number: union(spans) for number, spans in weekly_spans.items()}
+    cuts = [*_cuts(campaign, week, dates, calendar, (start, horizon.at))]
     if not horizon.is_known:
-        cuts.append((horizon.at, _NEVER))  # no calls after the horizon
-    actions = _pauses(owner, campaign, cuts, horizon)
-    return CompiledCampaign(
-        owner.name, campaign.name, horizon, time_windows(windows), tuple(actions)
-    )
+        cuts.append((horizon.at, _FOREVER))  # no calls after the horizon
+    actions = tuple(_pauses(owner, campaign, cuts, horizon))
+    return CompiledHours(owner.name, campaign.name, horizon, actions, time_windows(week))
 
 
-_NEVER = 1 << 62
+_FOREVER = 1 << 62
 
 
 def horizon_of(scenario: Scenario, campaign: Campaign) -> Horizon:
@@ -288,32 +238,23 @@ def horizon_of(scenario: Scenario, campaign: Campaign) -> Horizon:
     return Horizon(first + WEEKS * 7 * DAY, f"{WEEKS} weeks")
 
 
-def hours_on(hours: DayClasses, day: date, days: Days) -> tuple[Range, ...]:
-    """Return the ranges of the calling hours on a date."""
-    return () if days.is_closed(day) else hours.of(day, days)
-
-
 def _cuts(
-    hours: DayClasses,
-    windows: dict[int, tuple[tuple[int, int], ...]],
-    dates: list[date],
-    days: Days,
-    within: Span,
+    campaign: Campaign, week: Week, dates: list[date], calendar: Calendar, within: Span
 ) -> Iterator[Span]:
     """Yield the spans in which the weekly windows are open outside the calling hours."""
     # Neighbouring spans with nothing but closed time between them are joined: a long weekend is one
     # pause, not three.
     cut: Span | None = None
     for day in dates:
-        wanted = hours_on(hours, day, days)
-        minutes = sorted({m for span in (*windows[day.isoweekday()], *wanted) for m in span})
+        wanted, opened = called_on(campaign, day, calendar), week[day.isoweekday()]
+        minutes = sorted({m for span in (*opened, *wanted) for m in span})
         for low, high in pairwise(minutes):
             start, end = (
                 min(max(midnight(day) + minute * MINUTE, within[0]), within[1])
                 for minute in (low, high)
             )
             # Closed by the window already, so that no pause is needed.
-            if start == end or not _covers(windows[day.isoweekday()], low):
+            if start == end or not _covers(opened, low):
                 continue
             if not _covers(wanted, low):
                 cut = (start if cut is None else cut[0], end)
@@ -324,7 +265,7 @@ def _cuts(
         yield cut
 
 
-def _covers(spans: tuple[tuple[int, int], ...], minute: int) -> bool:
+def _covers(spans: tuple[Range, ...], minute: int) -> bool:
     return any(start <= minute < end for start, end in spans)
 
 
@@ -360,33 +301,30 @@ def _pauses(
 # -- lines -----------------------------------------------------------------------------------------
 
 
-def _lines(scenario: Scenario, owner: Organization, days: Days) -> CompiledLines:
+def _lines(scenario: Scenario, owner: Organization) -> CompiledHours:
     clock, usual = scenario.clock, owner.max_concurrent_calls
     first = thai_date(clock.start)
     horizon = Horizon(midnight(first) + WEEKS * 7 * DAY, f"{WEEKS} weeks")
     if clock.end is not None:
         horizon = Horizon(clock.end + 1, "clock.end")
-    actions, limit = [], usual
-    for day in days_between(first, thai_date(horizon.at - 1)):
-        changes = [*lines_of(owner.lines, usual, day, days).items()]
-        for index, (minute, count) in enumerate(changes):
-            at = midnight(day) + minute * MINUTE
-            following = changes[index + 1][0] * MINUTE if index + 1 < len(changes) else DAY
-            # Changes that are over before the run begins, or change nothing, would only fill the
-            # timeline.
-            if midnight(day) + following <= clock.start or at >= horizon.at or count == limit:
-                continue
-            limit = count
-            at = max(at, clock.start)
-            actions.append(_set_lines(at, count))
-    if limit != usual and not horizon.is_known:
+    changes = [
+        (midnight(day) + minute * MINUTE, count)
+        for day in days_between(first, thai_date(horizon.at - 1))
+        for minute, count in lines_of(owner.lines, usual, day, scenario.days).items()
+    ]
+    # Of the changes before the run begins, the last one is in force then.
+    begun = max(index for index, (at, _) in enumerate(changes) if at <= clock.start)
+    changes = [(max(at, clock.start), count) for at, count in changes[begun:] if at < horizon.at]
+    if not horizon.is_known:
         # Beyond the compiled weeks the usual number applies, not whatever the last day had.
-        actions.append(_set_lines(horizon.at, usual))
-    return CompiledLines(owner.name, horizon, tuple(actions))
-
-
-def _set_lines(at: int, count: int) -> TimelineAction:
-    return TimelineAction.model_construct(at=at, action="setConcurrency", value=count)
+        changes.append((horizon.at, usual))
+    limits = [usual, *(count for _, count in changes)]
+    actions = tuple(
+        TimelineAction.model_construct(at=at, action="setConcurrency", value=count)
+        for before, (at, count) in zip(limits, changes, strict=False)
+        if count != before
+    )
+    return CompiledHours(owner.name, None, horizon, actions)
 
 
 # -- what may not be meant ------------------------------------------------------------------------
@@ -398,26 +336,12 @@ _SHOWN = 3
 
 def remarks_on_hours(scenario: Scenario) -> Iterator[Remark]:
     """Yield warnings about calendar, calling hours, lines and rules."""
-    days = Days(scenario.calendar)
-    last = _last_date(scenario)
-    yield from map(Remark, _on_calendar(scenario, last))
+    yield from map(Remark, _on_dates(scenario))
     for position, owner in enumerate(scenario.organizations):
-        for key in owner.lines:
-            only = line_time(key).only
-            if only is not None and not _runs_on(scenario, only, last):
-                says = (
-                    f"Lines of {owner.name} on {only} have no effect: the run does not get there."
-                )
-                yield Remark(says, position)
         for campaign in owner.campaigns:
-            if campaign.schedule is None:
-                continue
-            for text in _on_campaign(scenario, owner, campaign, days):
-                yield Remark(text, position)
-
-
-def _runs_on(scenario: Scenario, day: date, last: date) -> bool:
-    return thai_date(scenario.clock.start) <= day <= last
+            if campaign.schedule is not None and scenario.compliance:
+                for text in _on_rules(scenario, owner, campaign):
+                    yield Remark(text, position)
 
 
 def _last_date(scenario: Scenario) -> date:
@@ -432,36 +356,28 @@ def _last_date(scenario: Scenario) -> date:
     return thai_date(max(horizons, default=scenario.clock.start) if end is None else end)
 
 
-def _on_calendar(scenario: Scenario, last: date) -> Iterator[str]:
-    calendar = scenario.calendar
-    if calendar is None:
-        named = [rule.name for rule in scenario.compliance if _knows_holidays(rule)]
-        if named:
-            yield (
-                f"Compliance rule {joined(named)} has times for holidays, and no day is "
-                "one: write calendar: {holidays: TH} at the top level."
-            )
-        return
-    outside = [
-        f"{day} ({key})"
-        for key, listed in (
-            ("ownHolidays", [*calendar.own_holidays]),
-            ("open", calendar.open),
-            ("closed", calendar.closed),
+def _on_dates(scenario: Scenario) -> Iterator[str]:
+    calendar = scenario.days
+    named = [rule.name for rule in scenario.compliance if _knows_holidays(rule)]
+    if named and scenario.calendar is None:
+        yield (
+            f"Compliance rule {joined(named)} has times for holidays, and no day is "
+            "one: write calendar: {holidays: TH} at the top level."
         )
-        for day in listed
-        if not _runs_on(scenario, day, last)
+    dates = [(day, "ownHolidays") for day in calendar.own_holidays]
+    dates += [(day, "open") for day in calendar.open] + [(day, "closed") for day in calendar.closed]
+    dates += [
+        (only, f"lines of {owner.name}")
+        for owner in scenario.organizations
+        for key in owner.lines
+        if (only := line_time(key).only) is not None
     ]
+    first, last = thai_date(scenario.clock.start), _last_date(scenario)
+    outside = [f"{day} ({key})" for day, key in dates if not first <= day <= last]
     if outside:
         yield (
-            f"The calendar has dates that the run does not reach, from "
-            f"{thai_date(scenario.clock.start)} to {last}: {few(outside[:_SHOWN], len(outside))}."
-        )
-    none = [str(day) for day in calendar.open if not calendar.is_listed(day)]
-    if none:
-        yield (
-            f"The calendar has {few(none[:_SHOWN], len(none))} under open, which is no holiday of "
-            f"{calendar.holidays or 'any country'}: it is an ordinary day anyhow."
+            f"The run, from {first} to {last}, does not reach "
+            f"{few(outside[:_SHOWN], len(outside))}."
         )
     if calendar.closed:
         without_hours = [
@@ -481,16 +397,12 @@ def _knows_holidays(rule: ComplianceRule) -> bool:
     return rule.contact is not None and rule.contact.holiday not in (None, rule.contact.weekday)
 
 
-def _on_campaign(
-    scenario: Scenario, owner: Organization, campaign: Campaign, days: Days
-) -> Iterator[str]:
-    schedule = campaign.schedule
+def _on_rules(scenario: Scenario, owner: Organization, campaign: Campaign) -> Iterator[str]:
+    schedule, days = campaign.schedule, scenario.days
     assert schedule is not None
     where = f"Campaign {campaign.name} of {owner.name}"
     first = thai_date(start_of(campaign))
     last = thai_date(max(start_of(campaign), horizon_of(scenario, campaign).at - 1))
-    if not scenario.compliance:
-        return
     called = {day: called_on(campaign, day, days) for day in days_between(first, last)}
     for rule in scenario.compliance:
         if rule.contact is not None:
@@ -526,7 +438,7 @@ def _on_campaign(
 
 
 def _ends_late(
-    called: Mapping[date, tuple[Range, ...]], contact: DayClasses, days: Days
+    called: Mapping[date, tuple[Range, ...]], contact: DayClasses, days: Calendar
 ) -> list[str]:
     """Return the ends of contact, by kind of day, that calls of the last minutes may overrun."""
     found: dict[tuple[str, int], date] = {}
@@ -537,21 +449,99 @@ def _ends_late(
     return [f"{kind} {clock_text(end)} (first {day})" for (kind, end), day in found.items()]
 
 
-def called_on(campaign: Campaign, day: date, days: Days) -> tuple[Range, ...]:
+def called_on(campaign: Campaign, day: date, calendar: Calendar) -> tuple[Range, ...]:
     """Return the ranges in which a campaign may call people on a date."""
     if campaign.calling_hours is not None:
-        return hours_on(campaign.calling_hours, day, days)
+        return () if day in calendar.closed else campaign.calling_hours.of(day, calendar)
     assert campaign.schedule is not None
-    return union(
-        (span.start_minute, span.end_minute)
-        for item in campaign.schedule.time_windows
-        if item.day_of_week == day.isoweekday()
-        for span in item.time
-    )
+    return week_of(campaign.schedule.time_windows).get(day.isoweekday(), ())
 
 
-def _kind(day: date, days: Days) -> str:
+def _kind(day: date, days: Calendar) -> str:
     kind = days.day_class(day)
     return {"weekday": "on weekdays", "saturday": "on Saturdays", "sunday": "on Sundays"}.get(
         kind, "on holidays"
     )
+
+
+# -- starts and deadlines on days without calls ----------------------------------------------------
+
+_DAYS_AHEAD = 400
+"""Days within which the next day with calls is looked for."""
+
+
+def closed_starts(scenario: Scenario) -> Iterator[str]:
+    """Yield a sentence for each campaign that starts on a holiday, or outside its windows."""
+    days = scenario.days
+    for owner in scenario.organizations:
+        for campaign in owner.campaigns:
+            if campaign.schedule is None:
+                continue
+            start = start_of(campaign)
+            day, since = thai_date(start), (start + THAI_OFFSET) % DAY // MINUTE
+            spans = [span for span in called_on(campaign, day, days) if span[1] > since]
+            why = _why(day, days, spans)
+            if why is None:
+                continue
+            where = f"Campaign {campaign.name} of {owner.name} starts {minute_text(start)}, {why}"
+            if spans:
+                yield f"{where}: it calls from {_texts(spans)} on that day."
+                continue
+            first = _near(campaign, day, days, 1)
+            then = "it never calls" if first is None else f"its first calls are {first}"
+            yield f"{where}: {then}."
+
+
+def closed_deadlines(
+    scenario: Scenario, deadlines: Sequence[tuple[int, tuple[str | None, str | None]]]
+) -> Iterator[str]:
+    """Yield a sentence for each deadline on a holiday, or on a day without calls.
+
+    A deadline is an instant (ms) with the organization and campaign that it is for, None for all.
+    """
+    days = scenario.days
+    for at, (organization, campaign_name) in deadlines:
+        concerned = [
+            campaign
+            for owner in scenario.organizations
+            for campaign in owner.campaigns
+            if campaign.schedule is not None
+            and organization in (None, owner.name)
+            and campaign_name in (None, campaign.name)
+        ]
+        day = thai_date(at)
+        spans = sorted({span for part in concerned for span in called_on(part, day, days)})
+        why = _why(day, days, spans)
+        if why is None or not concerned:
+            continue
+        where = f"The goal's day, {date_text(at)}, is {why}"
+        if spans:
+            yield f"{where}: calls are made on it from {_texts(spans)}."
+            continue
+        last = [found for part in concerned if (found := _near(part, day, days, -1))]
+        before = f"the last calls before it are {max(last, key=len)}" if last else "nobody calls"
+        yield f"{where}: {before}."
+
+
+def _why(day: date, days: Calendar, spans: Sequence[Range]) -> str | None:
+    """Return what is special about a day; None for an ordinary day with calls."""
+    if days.day_class(day) == "holiday":
+        return f"a holiday ({days.names[day]})"
+    if day in days.closed:
+        return "a day on which the calendar is closed"
+    return None if spans else "outside the calling windows"
+
+
+def _near(campaign: Campaign, day: date, days: Calendar, way: int) -> str | None:
+    """Return the first calling time after a day (way 1), or the last one before it (-1)."""
+    for step in range(1, _DAYS_AHEAD):
+        other = day + timedelta(days=way * step)
+        if spans := called_on(campaign, other, days):
+            minute = spans[0][0] if way > 0 else spans[-1][1]
+            at = minute_text(midnight(other) + minute * MINUTE)
+            return f"on {at}" if way > 0 else f"until {at}"
+    return None
+
+
+def _texts(spans: Sequence[Range]) -> str:
+    return joined([range_text(span).replace("-", " to ") for span in spans])

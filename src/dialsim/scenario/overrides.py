@@ -24,7 +24,6 @@ from dialsim.errors import ScenarioError
 from dialsim.interface.instants import day_start, format_instant
 from dialsim.interface.phrases import few
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS, DayWindows
-from dialsim.scenario.calendar import union, without
 from dialsim.scenario.campaign import CHOICES
 from dialsim.scenario.document import Cursor, Document, Location, NodePath, parse_yaml
 from dialsim.scenario.fields import made_up_phone
@@ -36,8 +35,11 @@ from dialsim.scenario.week import (
     Week,
     instant_in_words,
     read_windows,
+    time_windows,
+    union,
+    week_of,
     week_text,
-    windows_of,
+    without,
 )
 
 _ORGANIZATION_WORDS = {"lines": "maxConcurrentCalls"}
@@ -357,7 +359,7 @@ class _Override:
                 raise self._refuse(f"has no item {_shown(unwanted)}{known}")
             self.target.document.remove(self.target.path, found[0])
 
-    def _windows(self) -> list[dict[str, object]]:
+    def _windows(self) -> list[dict[str, Any]]:
         text = self.value.text
         if self._root.at(*self.target.path[:-2], "callingHours").exists:
             raise self._refuse("can't be changed: the campaign has callingHours in their place")
@@ -389,7 +391,7 @@ class _Override:
             if not any(week.values()):
                 raise self._refuse("must leave a time in which somebody may be called")
         self.windows = week_text(week)
-        return windows_of(week)
+        return [day.model_dump(mode="json", by_alias=True) for day in time_windows(week)]
 
     # -- caller IDs -------------------------------------------------------------------------------
 
@@ -449,11 +451,7 @@ def _week(windows: Cursor) -> Week:
         except ValidationError:
             says = "must be days and times such as Mon-Fri 09:00-19:00, or a list as in the file"
             raise ValueError(says) from None
-    week: Week = {}
-    for item in read:
-        spans = [(span.start_minute, span.end_minute) for span in item.time]
-        week[item.day_of_week] = union([*week.get(item.day_of_week, ()), *spans])
-    return week
+    return week_of(read)
 
 
 def _value(text: str, origin: Location) -> Cursor:

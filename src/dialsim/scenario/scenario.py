@@ -196,6 +196,11 @@ class Scenario(Model):
         return [] if self.calendar is None else [*map(day_number, self.calendar.names)]
 
     @property
+    def days(self) -> Calendar:
+        """The calendar; without one, a calendar without holidays."""
+        return self.calendar or Calendar()
+
+    @property
     def has_closed_dates(self) -> bool:
         """True if there are dates without any calling hours."""
         return self.calendar is not None and bool(self.calendar.closed)

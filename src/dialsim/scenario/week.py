@@ -1,12 +1,13 @@
-"""Days, instants and calling windows in a planner's notation: `Fri 18:00`, `Mon-Fri 09:00-19:00`.
+"""Days and times as people write them: `2026-04-13`, `09:00-18:00`, `Mon-Fri`, `Fri 18:00`.
 
-All are in Thai time (T2). They are accepted in commands and in Python, not in files.
+All are in Thai time (T2). Instants and windows in words are accepted in commands and in Python;
+files have the notation of the interface.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from difflib import get_close_matches
 
@@ -20,8 +21,100 @@ from dialsim.interface.instants import (
     ms_of,
     utc,
 )
-from dialsim.scenario.calendar import Range, range_text, union
-from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
+from dialsim.interface.schedule import DayWindows, TimeRange
+from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault, instant_meant
+
+DATE_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+"""Pattern of a date, also for JSON Schema."""
+
+
+def read_date(text: str) -> date:
+    """Parse a date. Raises ValueError with a text that follows the name of the value."""
+    if era_fault(text) is not None:
+        year = int(text[:4])
+        meant = f"{year - 543}{text[4:]}"
+        says = f"must not count years in the Buddhist era: {year} is {year - 543}, so write {meant}"
+        raise ValueError(says)
+    if not re.fullmatch(DATE_PATTERN[1:-1], text):
+        meant = (instant_meant(text) or "")[:10]
+        so = f": write {meant}" if meant else ""
+        raise ValueError(f'must be a date such as 2026-04-13, not "{text}"{so}')
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f'must be a date, and there is no "{text}"') from None
+
+
+def days_between(first: date, last: date) -> Iterator[date]:
+    """Yield every date from the first to the last, both included."""
+    # An empty range if `last` is before `first`.
+    for number in range((last - first).days + 1):
+        yield first + timedelta(days=number)
+
+
+# -- times of the day ------------------------------------------------------------------------------
+
+RANGE_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9] ?- ?([01][0-9]|2[0-3]):[0-5][0-9]$"
+_LOOSE_RANGE = re.compile(
+    r"([0-9]{1,2})(?:[:.]([0-9]{2}))?\s*(?:-|–|to|until)\s*([0-9]{1,2})(?:[:.]([0-9]{2}))?"
+)
+Range = tuple[int, int]
+"""Minutes of the day, from and to; the end is excluded (T3)."""
+
+
+def range_text(span: Range) -> str:
+    """Format a range: `09:00-18:00`."""
+    return f"{clock_text(span[0])}-{clock_text(span[1])}"
+
+
+def read_range(text: object) -> Range:
+    """Parse a range. Raises ValueError with a text that follows the name of the value."""
+    if not isinstance(text, str) or not re.fullmatch(RANGE_PATTERN[1:-1], text.strip()):
+        raise ValueError(f'must be a time such as 09:00-18:00, not "{text}"{_range_meant(text)}')
+    start, end = (int(part[:2]) * 60 + int(part[3:]) for part in map(str.strip, text.split("-")))
+    if start >= end:
+        swapped = f": write {range_text((end, start))}" if start > end else ""
+        raise ValueError(f'must end after it starts, which "{text}" does not{swapped}')
+    return start, end
+
+
+def _range_meant(text: object) -> str:
+    """Return a hint such as `: write 09:00-18:00` for `9-18`, or an empty text."""
+    found = _LOOSE_RANGE.fullmatch(text.strip()) if isinstance(text, str) else None
+    if found is None:
+        return ""
+    start, end = (int(found[k]) * 60 + int(found[k + 1] or 0) for k in (1, 3))
+    # No time of the interface is 24:00 (T3).
+    if end == 24 * 60:
+        return f": days end at 23:59, so write {range_text((start, end - 1))}"
+    return f": write {range_text((start, end))}" if start < end < 24 * 60 else ""
+
+
+def union(spans: Iterable[Range]) -> tuple[Range, ...]:
+    """Merge ranges into the smallest number of sorted ranges."""
+    merged: list[Range] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+def without(spans: Iterable[Range], taken: Iterable[Range]) -> tuple[Range, ...]:
+    """Return the time in `spans` that is not in `taken`."""
+    left = list(union(spans))
+    for start, end in taken:
+        left = [
+            part
+            for low, high in left
+            for part in ((low, min(high, start)), (max(low, end), high))
+            if part[0] < part[1]
+        ]
+    return tuple(sorted(left))
+
+
+# -- instants --------------------------------------------------------------------------------------
 
 _ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?: +(\S.*))?")
 _NAMED = re.compile(
@@ -172,19 +265,20 @@ def _weekday(word: str, text: str) -> int:
     return day
 
 
-Week = dict[int, tuple[Range, ...]]
-"""Open minutes of each day, 1 = Monday: half-open spans, sorted and disjoint."""
+# -- weeks -----------------------------------------------------------------------------------------
 
-_SEVERAL = {"daily": range(7), "weekdays": range(5), "weekends": range(5, 7)}
-_SPAN = re.compile(r"([0-9]{1,2}):([0-9]{2})-([0-9]{1,2}):([0-9]{2})")
+Week = dict[int, tuple[Range, ...]]
+"""Open minutes of each day, 1 = Monday: half-open ranges, sorted and disjoint."""
+
+_SEVERAL = {"daily": range(1, 8), "weekday": range(1, 6), "weekend": range(6, 8)}
 _FORM = "such as Mon-Fri 09:00-19:00"
 
 
 def read_windows(text: str, *, spans_needed: bool = True) -> Week:
     """Parse windows such as `Mon-Fri 09:00-12:00 13:00-17:00; Sat 10:00-14:00`.
 
-    Days are names, ranges of names, `daily`, `weekdays` and `weekends`. Without `spans_needed`,
-    days without spans are whole days. Raises ValueError like `instant_in_words`.
+    Days are as for `read_days`. Without `spans_needed`, days without ranges are whole days. Raises
+    ValueError like `instant_in_words`.
     """
     week: Week = {}
     for part in text.split(";"):
@@ -192,11 +286,11 @@ def read_windows(text: str, *, spans_needed: bool = True) -> Week:
         spans: list[Range] = []
         for word in re.sub(r"\s*-\s*", "-", part).replace(",", " ").split():
             if word[0].isdigit():
-                spans.append(_span(word))
+                spans.append(read_range(re.sub(r"\b([0-9]):", r"0\1:", word)))
             elif spans:
                 raise ValueError(f'must have a semicolon before the days "{word}"')
             else:
-                days += _days(word)
+                days += read_days(word)
         if not days:
             raise ValueError(f'must be days and times {_FORM}, not "{part.strip()}"')
         if not spans and spans_needed:
@@ -206,52 +300,57 @@ def read_windows(text: str, *, spans_needed: bool = True) -> Week:
     return week
 
 
-def _days(word: str) -> list[int]:
-    if word.lower() in _SEVERAL:
-        return [day + 1 for day in _SEVERAL[word.lower()]]
-    first, dash, last = word.partition("-")
-    start = _weekday(first, word)
-    stop = _weekday(last, word) if dash else start
-    return [(start + more) % 7 + 1 for more in range((stop - start) % 7 + 1)]
+def read_days(text: str) -> list[int]:
+    """Parse days of the week: `Mon`, `Sat,Sun`, `Fri-Mon`, `daily`, `weekdays` or `weekends`.
+
+    Raises ValueError with a text that follows the name of the value.
+    """
+    days: list[int] = []
+    for word in text.split(","):
+        first, dash, last = (part.strip() for part in word.partition("-"))
+        several = _SEVERAL.get(first.lower().removesuffix("s"))
+        if several is not None and not dash:
+            days += several
+            continue
+        start = _weekday(first, word)
+        stop = _weekday(last, word) if dash else start
+        days += [(start + more) % 7 + 1 for more in range((stop - start) % 7 + 1)]
+    return days
 
 
-def _span(word: str) -> Range:
-    found = _SPAN.fullmatch(word)
-    if found is None:
-        raise ValueError(f'must have times as HH:MM-HH:MM, such as 09:00-19:00, not "{word}"')
-    hours = [int(part) for part in found.groups()]
-    start, end = 60 * hours[0] + hours[1], 60 * hours[2] + hours[3]
-    if max(hours[1], hours[3]) > 59 or max(start, end) > 23 * 60 + 59:
-        raise ValueError(f'must have times from 00:00 to 23:59, which "{word}" has not')
-    if end <= start:
-        raise ValueError(f'must have spans that end after they begin, which "{word}" does not')
-    return start, end
+def week_of(windows: Iterable[DayWindows]) -> Week:
+    """Return the week of the `timeWindows` of a schedule request."""
+    week: Week = {}
+    for day in windows:
+        spans = [(span.start_minute, span.end_minute) for span in day.time]
+        week[day.day_of_week] = union([*week.get(day.day_of_week, ()), *spans])
+    return week
 
 
-def windows_of(week: Week) -> list[dict[str, object]]:
-    """Return a week as `timeWindows`."""
-    return [
-        {
-            "dayOfWeek": day,
-            "time": [{"start": clock_text(a), "end": clock_text(b)} for a, b in week[day]],
-        }
-        for day in sorted(week)
-        if week[day]
-    ]
+def time_windows(week: Week) -> tuple[DayWindows, ...]:
+    """Return a week as the `timeWindows` of a schedule request."""
+    return tuple(
+        DayWindows(
+            day_of_week=day,
+            time=tuple(TimeRange(start=clock_text(a), end=clock_text(b)) for a, b in spans),
+        )
+        for day, spans in sorted(week.items())
+        if spans
+    )
+
+
+def week_lines(week: Week) -> Iterator[str]:
+    """Yield a week, equal days together: `Mon-Fri 08:00-20:00`, `Sat-Sun closed`."""
+    first = 1
+    for day in range(1, 8):
+        # A run of equal days is printed at its last one.
+        if day < 7 and week.get(day) == week.get(day + 1):
+            continue
+        days = WEEKDAYS[first - 1] + (f"-{WEEKDAYS[day - 1]}" if first < day else "")
+        yield f"{days} {' '.join(map(range_text, week.get(day, ()))) or 'closed'}"
+        first = day + 1
 
 
 def week_text(week: Week) -> str:
-    """Format a week: `Mon-Fri 09:00-19:00; Sat 10:00-14:00`."""
-    groups: list[tuple[list[int], tuple[Range, ...]]] = []
-    for day in sorted(day for day in week if week[day]):
-        if groups and groups[-1][1] == week[day] and groups[-1][0][-1] == day - 1:
-            groups[-1][0].append(day)
-        else:
-            groups.append(([day], week[day]))
-    return "; ".join(
-        " ".join([
-            "-".join(dict.fromkeys((WEEKDAYS[days[0] - 1], WEEKDAYS[days[-1] - 1]))),
-            *(map(range_text, spans)),
-        ])
-        for days, spans in groups
-    )  # fmt: skip
+    """Format the open days of a week: `Mon-Fri 09:00-19:00; Sat 10:00-14:00`."""
+    return "; ".join(line for line in week_lines(week) if not line.endswith("closed"))

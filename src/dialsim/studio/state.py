@@ -42,7 +42,6 @@ from dialsim.scenario.calendar import (
     Calendar,
     DayClasses,
     line_time,
-    range_text,
 )
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Exponential, Gamma, Lognormal, Weibull
@@ -59,7 +58,15 @@ from dialsim.scenario.units import (
     parse_duration,
     parse_offset_instant,
 )
-from dialsim.scenario.week import Week, instant_in_words, read_windows, week_text, windows_of
+from dialsim.scenario.week import (
+    Week,
+    instant_in_words,
+    range_text,
+    read_windows,
+    time_windows,
+    week_of,
+    week_text,
+)
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -662,10 +669,7 @@ def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> I
                 "" if end is None else format_instant(end), start, start + 56 * DAY,
                 HOUR / 4)  # fmt: skip
     if campaign.calling_hours is None:
-        week = {
-            day.day_of_week: tuple((span.start_minute, span.end_minute) for span in day.time)
-            for day in request.time_windows
-        }
+        week = week_of(request.time_windows)
         yield Lever(f"{below}.timeWindows", "Windows", "When", "windows", "Thai time", week,
                     week_text(week))  # fmt: skip
     else:
@@ -1075,7 +1079,10 @@ name: {_quoted(self.name)}
         code, week = new_holidays(self.holidays), new_week(self.windows)
         said = week_text(week)
         if code is None:
-            days = "".join(f"            - {_flow(day)}\n" for day in windows_of(week))
+            days = "".join(
+                f"            - {_flow(day.model_dump(mode='json', by_alias=True))}\n"
+                for day in time_windows(week)
+            )
             return "", "", f"          timeWindows: # {said}\n{days}"
         hours = class_hours(week, self.holiday_hours)
         classes = "".join(
