@@ -22,7 +22,7 @@ from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.experiments.same_runs import MadeRun, Relatives
 from dialsim.scenario.campaign import PeopleTable
-from dialsim.scenario.packing import pack, unpack
+from dialsim.scenario.scenario import pack, unpack
 
 if TYPE_CHECKING:
     from dialsim.engine.engines import Engine

@@ -86,11 +86,9 @@ def check_references(root: Cursor, problems: Problems) -> None:
         _check_unique(blocks, "id", problems, same=str.lower)
     _check_unique(list(root.at("voices").items()), "voiceKey", problems)
     _check_value(root.at("value"), organizations, problems)
-    owners = {
-        text for key in ("name", "id") for text in _listed_texts(root.at("organizations"), key)
-    }
-    for fault in root.at("service", "faults").items():
-        _check_known(fault.at("organization"), owners, "organization", problems)
+    owners = {*_texts(root, "organizations.*.name"), *_texts(root, "organizations.*.id")}
+    for owner in root.each("service.faults.*.organization"):
+        _check_known(owner, owners, "organization", problems)
     behaviours = {"default", *(name for name, _ in root.at("behaviours").entries())}
     voices = voice_keys(root)
     for organization in organizations:
@@ -101,7 +99,7 @@ def voice_keys(root: Cursor) -> frozenset[str]:
     """Return the keys of the document's voice catalog."""
     if not root.at("voices").exists:
         return frozenset(voice.voice_key for voice in DEFAULT_VOICES)
-    return frozenset(_listed_texts(root.at("voices"), "voiceKey"))
+    return frozenset(_texts(root, "voices.*.voiceKey"))
 
 
 def _check_organization(
@@ -161,29 +159,21 @@ def check_calling_hours(root: Cursor, problems: Problems) -> None:
 
 def _of_holidays(root: Cursor) -> Iterator[Cursor]:
     """Yield the settings for holidays, except those of compliance rules."""
-    for _, behaviour in root.at("behaviours").entries():
-        if behaviour.at("answeredOdds", "onHoliday").exists:
-            yield behaviour.at("answeredOdds", "onHoliday")
+    yield from root.each("behaviours.*.answeredOdds.onHoliday")
     for organization in root.at("organizations").items():
-        for key, lines in organization.at("lines").entries():
-            if key.split(" ")[0] == "holiday":
-                yield lines
-        for campaign in organization.at("campaigns").items():
-            if campaign.at("callingHours", "holiday").exists:
-                yield campaign.at("callingHours", "holiday")
+        lines = organization.at("lines").entries()
+        yield from (count for key, count in lines if key.split(" ")[0] == "holiday")
+        yield from organization.each("campaigns.*.callingHours.holiday")
 
 
-def _listed_texts(blocks: Cursor, key: str) -> Iterator[str]:
-    for block in blocks.items():
-        text = block.at(key).text
-        if text is not None:
-            yield text
+def _texts(block: Cursor, pattern: str) -> Iterator[str]:
+    return (found.text for found in block.each(pattern) if found.text is not None)
 
 
 def _names(blocks: Cursor) -> frozenset[str] | None:
     """Return the names of blocks; None if a name is missing or not a text."""
     items = list(blocks.items())
-    names = frozenset(_listed_texts(blocks, "name"))
+    names = frozenset(_texts(blocks, "*.name"))
     # With a broken list of names every reference would be reported as unknown.
     listed = isinstance(blocks.value, list) or not blocks.exists
     return names if listed and all(item.at("name").text for item in items) else None
@@ -215,12 +205,10 @@ def _check_value(
     if value.value == {}:
         problems.add(value, f"must not be empty: {_VALUES}")
     known = ["reached"]
-    for each in (
-        each for organization in organizations for each in organization.at("agents").items()
-    ):
+    for each in (each for organization in organizations for each in organization.each("agents.*")):
         if agent in (None, each.at("name").text):
             analysis = each.at("analysis")
-            known += [f"funnel.{step}" for step in _listed_texts(analysis.at("funnel"), "step")]
+            known += [f"funnel.{step}" for step in _texts(analysis, "funnel.*.step")]
             known += [
                 f"field.{name}.{found}"
                 for name, field in analysis.at("fields").entries()
@@ -336,17 +324,15 @@ def bare_instants(root: Cursor) -> Iterator[BareInstant]:
 
 def _bodies(organization: Cursor) -> Iterator[tuple[str, Cursor]]:
     """Yield each schedule request of an organization with the name of its campaign."""
-    for campaign in organization.at("campaigns").items():
-        if campaign.at("schedule").exists:
-            yield campaign.at("name").text or "", campaign.at("schedule")
-    for action in organization.at("timeline").items():
-        if action.at("body").exists:
-            yield action.at("campaign").text or "", action.at("body")
+    for key, pattern in (("name", "campaigns.*.schedule"), ("campaign", "timeline.*.body")):
+        for body in organization.each(pattern):
+            owner = organization.at(*body.path[len(organization.path) : -1])
+            yield owner.at(key).text or "", body
 
 
 def _account(organization: Cursor) -> CallingAccount:
     """Return the settings that schedule requests refer to, as far as the block is readable."""
-    numbers = [number.text for number in organization.at("callerIds").items()]
+    numbers = frozenset(_texts(organization, "callerIds.*"))
     accounts = {
         account.at("id").text or "": {
             caller.at("id").text or "": caller.at("number").text or ""
@@ -355,7 +341,7 @@ def _account(organization: Cursor) -> CallingAccount:
         for account in organization.at("sipAccounts").items()
     }
     alert = organization.at("duplicateCallAlert").exists
-    return CallingAccount(frozenset(text for text in numbers if text), accounts, alert)
+    return CallingAccount(numbers, accounts, alert)
 
 
 def _read(

@@ -153,6 +153,19 @@ class Cursor(NamedTuple):
             for key, value in self.found.items():
                 yield key, Cursor(self.document, (*self.path, key), value)
 
+    def each(self, pattern: str) -> Iterator[Cursor]:
+        """Yield the positions below with a value other than null, such as `agents.*.name`.
+
+        A star stands for every item of a list, and every key of a mapping.
+        """
+        key, _, rest = pattern.partition(".")
+        below = (*self.items(), *(entry for _, entry in self.entries()))
+        for cursor in below if key == "*" else (self.at(key),):
+            if rest:
+                yield from cursor.each(rest)
+            elif cursor.exists:
+                yield cursor
+
     def walk(self) -> Iterator[Cursor]:
         """Yield this position and all below it, in the order of the document."""
         yield self

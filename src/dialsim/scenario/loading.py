@@ -402,18 +402,11 @@ def _values(root: Cursor, folder: SourceFolder, problems: Problems) -> Any:
         values["clock"] = {**clock, "start": clock.get("start") or format_instant(start)}
     if isinstance(behaviours, dict):
         values["behaviours"] = inherit(behaviours)
-    _fill_scheduled_at(root, values, start)
+    for schedule in root.each("organizations.*.campaigns.*.schedule"):
+        campaign = root.at(*schedule.path[:-1])
+        if not campaign.at("scheduledAt").exists:
+            put(values, (*campaign.path, "scheduledAt"), format_instant(start))
     return values
-
-
-def _fill_scheduled_at(root: Cursor, values: Any, start: int) -> None:
-    """Set a missing `scheduledAt` to the start of the clock."""
-    for organization in root.at("organizations").items():
-        for campaign in organization.at("campaigns").items():
-            if campaign.at("schedule").exists and not campaign.at("scheduledAt").exists:
-                o, c = organization.path[-1], campaign.path[-1]
-                block = values["organizations"][o]["campaigns"][c]
-                block["scheduledAt"] = format_instant(start)
 
 
 def with_masked_keys(scenario: Scenario) -> Scenario:

@@ -1,4 +1,4 @@
-"""Recipients in scenario files: reads lists, and checks cells, parameters and ids."""
+"""Recipients in scenario files: lists that are read, checked, and chosen from (C12)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from operator import itemgetter
 from typing import TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from dialsim.errors import ScenarioError
@@ -19,6 +20,7 @@ from dialsim.interface.model import is_uuid
 from dialsim.interface.phrases import few
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import (
+    CHOICES,
     MOST_ATTEMPTS,
     MOST_SEGMENTS,
     Campaign,
@@ -46,94 +48,154 @@ from dialsim.scenario.fields import (
     phone_meant,
     phone_normalized,
 )
+from dialsim.scenario.formula import Attributes, read_formula
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.scripts import parse_script
-from dialsim.scenario.selection import chosen
 from dialsim.scenario.service import Beginning, not_after
 from dialsim.scenario.sheet import Sheet, quoted
-from dialsim.scenario.units import instant_meant, looks_like_date, parse_offset_instant
+from dialsim.scenario.units import (
+    era_fault,
+    has_offset,
+    instant_meant,
+    looks_like_date,
+    parse_offset_instant,
+)
 
 _COUNT = re.compile(r"[0-9]{1,9}")
 _STATUSES = {status.value: status for status in CallStatus}
 _Value = TypeVar("_Value")
 
 
-class _Columns:
-    """Used columns of a file, by their names in dialsim."""
+class _Column:
+    """Column of a file, by its name in dialsim, during conversion; a missing one has empty cells.
 
-    def __init__(self, sheet: Sheet, indices: Mapping[str, int], problems: Problems) -> None:
-        self.sheet = sheet
-        self.indices = indices
-        self.normalized: dict[str, Normalized] = {}
-        self._problems = problems
+    Faults are reported. With `normalize` other spellings are accepted, and counted in `normalized`.
+    """
 
-    def cells(self, name: str) -> list[str]:
-        """Return the cells of a column; empty cells for a missing column."""
-        if name not in self.indices:
-            return [""] * len(self.sheet.lines)
-        return self.sheet.column(self.indices[name])
+    def __init__(
+        self, sheet: Sheet, name: str, index: int | None, problems: Problems, normalize: bool
+    ) -> None:
+        self.name = name
+        self.cells = [""] * len(sheet.lines) if index is None else sheet.column(index)
+        self.normalized: Normalized | None = None
+        self._sheet, self._index, self._problems = sheet, index, problems
+        self._normalize = normalize
 
-    def wrong(self, name: str, row: int, says: str) -> None:
-        """Report a problem of a cell, possibly of a missing column."""
-        index = self.indices.get(name)
-        if index is None:
-            line = self.sheet.lines[row]
-            self.sheet.note(self._problems, line, 0, name, f"{name} {says}")
+    def wrong(self, row: int, says: str) -> None:
+        """Report a problem of a cell."""
+        if self._index is None:
+            line = self._sheet.lines[row]
+            self._sheet.note(self._problems, line, 0, self.name, f"{self.name} {says}")
         else:
-            self.sheet.note_cell(self._problems, row, index, says, name)
+            self._sheet.note_cell(self._problems, row, self._index, says, self.name)
 
-    def wrong_as_a_whole(self, name: str, says: str) -> None:
-        """Report a problem of a column at its header."""
-        line, index = self.sheet.header_line, self.indices[name]
-        self.sheet.note(self._problems, line, index, name, f"{name} {says}")
+    def meant(self, row: int, meaning: Callable[[str], str | None]) -> str | None:
+        """Return the normalized value of a cell, and count it if it differs."""
+        cell = self.cells[row]
+        meant = meaning(cell) if self._normalize and cell else None
+        if meant is not None and meant != cell:
+            if self.normalized is None:
+                line = self._sheet.lines[row]
+                self.normalized = Normalized(self.name, 0, line, cell, meant)
+            self.normalized.count += 1
+        return meant
 
-    def changed(self, name: str, row: int, written: str, read: str) -> None:
-        """Count a normalized cell."""
-        known = self.normalized.get(name)
-        if known is None:
-            self.normalized[name] = Normalized(name, 1, self.sheet.lines[row], written, read)
-        else:
-            known.count += 1
+    def texts(self) -> list[str | None]:
+        return [cell or None for cell in self.cells]
+
+    def codes(self) -> Codes:
+        codes = Codes()
+        for cell in self.cells:
+            codes.append(cell or None)
+        return codes
+
+    def tels(self) -> list[str]:
+        tels = list(self.cells)
+        for row, cell in enumerate(tels):
+            # Most cells are plain numbers already, and a pattern is quicker than normalizing them.
+            if not _PLAIN_PHONE.fullmatch(cell):
+                tels[row] = self.meant(row, phone_normalized) or cell
+            if not _PHONE.fullmatch(tels[row]):
+                says = f"{PHONE_TEXT}, not {quoted(cell)}{_phone_hint(cell)}"
+                self.wrong(row, says if cell else "must not be empty")
+        return tels
+
+    def ids(self) -> list[str | None]:
+        for row, cell in enumerate(self.cells):
+            if cell and not is_uuid(cell):
+                self.wrong(row, f"must be a UUID, not {quoted(cell)}")
+        return self.texts()
+
+    def segments(self) -> Codes:
+        codes = self.codes()
+        if len(codes.texts) > MOST_SEGMENTS and self._index is not None:
+            says = (
+                f"has {len(codes.texts):,} different values, but at most {MOST_SEGMENTS:,} are "
+                "possible: is it a column of ids?"
+            )
+            line = self._sheet.header_line
+            self._sheet.note(self._problems, line, self._index, self.name, f"{self.name} {says}")
+        return codes
+
+    def scripts(self) -> Codes:
+        # A script is parsed once, because lists repeat few scripts many times.
+        verdicts = {cell: _verdict(cell) for cell in {*self.cells} - {""}}
+        for row, cell in enumerate(self.cells):
+            if verdicts.get(cell):
+                self.wrong(row, verdicts[cell])
+        return self.codes()
+
+    def params(self, entry: ParamSchema | None) -> list[ParamValue | None]:
+        if entry is not None and entry.required:
+            for row, cell in enumerate(self.cells):
+                if not cell:
+                    self.wrong(row, "is required")
+        if entry is None or entry.type == "text":
+            return list(self.texts())
+        read = _number if entry.type == "number" else _boolean
+        wanted = "a number" if entry.type == "number" else "true or false"
+        values: list[ParamValue | None] = []
+        for row, cell in enumerate(self.cells):
+            value = read(cell) if cell else None
+            if cell and value is None and read is _number:
+                value = _number(self.meant(row, number_meant) or "")
+            if cell and value is None:
+                meant = number_meant(cell) if read is _number else None
+                hint = f": write {meant}" if meant else ""
+                self.wrong(row, f"must be {wanted}, not {quoted(cell)}{hint}")
+            values.append(value)
+        return values
+
+    def instants(self) -> list[str]:
+        """Return the cells, those in other spellings as ISO 8601; without an offset Thai time."""
+
+        # Only what is not ISO 8601 is guessed at: a valid instant must never change its meaning.
+        def is_sound(cell: str) -> bool:
+            return has_offset(cell) and era_fault(cell) is None
+
+        return [
+            cell if is_sound(cell) else self.meant(row, instant_meant) or cell
+            for row, cell in enumerate(self.cells)
+        ]
 
 
-def _read_history(columns: _Columns, start: Beginning, normalize: bool) -> dict[int, Past]:
-    """Read the histories by row; faults are reported.
+def _read_history(columns: Sequence[_Column], start: Beginning) -> dict[int, Past]:
+    """Read the histories by row from the columns `HISTORY_COLUMNS`; faults are reported.
 
     A history must not end after `start`. A row with empty history cells has no history.
     """
     found: dict[int, Past] = {}
-    # Most lists have no history; their rows need not be looked at.
-    if columns.indices.keys().isdisjoint(HISTORY_COLUMNS):
-        return found
     faults: list[tuple[str, str]] = []
-    cells = [columns.cells(name) for name in HISTORY_COLUMNS]
-    if normalize:
-        cells[2] = _dates(columns, cells[2])
+    attempts, status, ended_at, number = columns
+    cells = (attempts.cells, status.cells, ended_at.instants(), number.cells)
     for row, history in enumerate(zip(*cells, strict=True)):
         past = _past(start, faults, *history) if any(history) else None
         if past is not None:
             found[row] = past
         for key, says in faults:
-            columns.wrong(PREFIX + key, row, says)
+            columns[HISTORY_COLUMNS.index(PREFIX + key)].wrong(row, says)
         faults.clear()
     return found
-
-
-def _dates(columns: _Columns, cells: list[str]) -> list[str]:
-    """Convert instants of other spellings to ISO 8601, without an offset as Thai time."""
-    name, read = PREFIX + "lastEndedAt", list(cells)
-    for row, cell in enumerate(cells):
-        if not cell:
-            continue
-        try:
-            parse_offset_instant(cell)
-        # Only what is not ISO 8601 is guessed at: a valid instant must never change its meaning.
-        except ValueError:
-            meant = instant_meant(cell)
-            if meant is not None:
-                columns.changed(name, row, cell, meant)
-                read[row] = meant
-    return read
 
 
 def _past(
@@ -221,45 +283,48 @@ def read_people(
     others = () if file.columns is None else enumerate(sheet.header)
     beside = {name: at for at, name in others if name and at not in indices.values()}
     sheet.load(list(indices.values()), problems, beside.values())
-    return _table(_Columns(sheet, indices, problems), schema, start, file, beside)
-
-
-def _table(
-    columns: _Columns,
-    schema: Mapping[str, ParamSchema],
-    start: Beginning,
-    file: RecipientsFile,
-    beside: Mapping[str, int],
-) -> PeopleTable:
-    sheet, rows = columns.sheet, len(columns.sheet.lines)
+    # Most lists have no history; their rows need not be looked at.
+    history = () if indices.keys().isdisjoint(HISTORY_COLUMNS) else HISTORY_COLUMNS
+    columns = {
+        name: _Column(sheet, name, indices.get(name), problems, file.normalize)
+        for name in (*indices, *history)
+    }
     table = PeopleTable(
-        tels=[""] * rows, names=[None] * rows, ids=[None] * rows, digest=_digest(sheet, file)
-    )
+        tels=[""] * len(sheet.lines), names=[None] * len(sheet.lines),
+        ids=[None] * len(sheet.lines), digest=_digest(sheet, file),
+    )  # fmt: skip
     # Line numbers are needed for errors only, but a list of a million integers takes 36 MB.
     table.lines = _compact(sheet.lines)
-    table.segments.codes = table.scripts.codes = [-1] * rows
-    table.history = _read_history(columns, start, file.normalize)
-    for name in columns.indices:
-        cells = _Cells(columns, name, file.normalize)
-        if name.startswith(PARAM):
-            param = name.removeprefix(PARAM)
-            table.params[param] = cells.params(schema.get(param))
-        elif name == "tel":
-            table.tels = cells.tels()
-        elif name == "customerName":
-            table.names = cells.optional()
-        elif name == "id":
-            table.ids = cells.ids()
-        elif name == "segment":
-            table.segments = cells.segments()
-        elif name == "script":
-            table.scripts = cells.scripts()
+    table.segments.codes = table.scripts.codes = [-1] * len(sheet.lines)
+    if history:
+        table.history = _read_history([columns[name] for name in history], start)
+    for name in indices:
+        _fill(table, columns[name], schema)
     for name, index in beside.items():
         # Cells of such columns repeat: each text is kept once.
-        cells_once: dict[str, str] = {}
-        table.beside[name] = [cells_once.setdefault(c, c) or None for c in sheet.column(index)]
-    table.normalized = [columns.normalized[n] for n in columns.indices if n in columns.normalized]
+        once: dict[str, str] = {}
+        table.beside[name] = [once.setdefault(c, c) or None for c in sheet.column(index)]
+    counts = (columns[name].normalized for name in indices)
+    table.normalized = [count for count in counts if count is not None]
     return table
+
+
+def _fill(table: PeopleTable, column: _Column, schema: Mapping[str, ParamSchema]) -> None:
+    """Convert a column into that of the table; histories are read apart."""
+    match column.name:
+        case "tel":
+            table.tels = column.tels()
+        case "customerName":
+            table.names = column.texts()
+        case "id":
+            table.ids = column.ids()
+        case "segment":
+            table.segments = column.segments()
+        case "script":
+            table.scripts = column.scripts()
+        case name if name.startswith(PARAM):
+            param = name.removeprefix(PARAM)
+            table.params[param] = column.params(schema.get(param))
 
 
 def _digest(sheet: Sheet, file: RecipientsFile) -> bytes:
@@ -377,96 +442,6 @@ def nearest_column(name: str, known: Sequence[str]) -> str | None:
 
 def _bare(name: str) -> str:
     return re.sub(r"[^0-9a-zก-๛]", "", name.casefold())
-
-
-class _Cells:
-    """Cells of a column during conversion; faults are reported.
-
-    With `normalize` other spellings are accepted, and counted.
-    """
-
-    def __init__(self, columns: _Columns, name: str, normalize: bool) -> None:
-        self._columns = columns
-        self._name = name
-        self._cells = columns.cells(name)
-        self._normalize = normalize
-
-    def _wrong(self, row: int, says: str) -> None:
-        self._columns.wrong(self._name, row, says)
-
-    def _meant(self, row: int, meaning: Callable[[str], str | None]) -> str | None:
-        """Return the normalized value of a cell, and count it if it differs."""
-        cell = self._cells[row]
-        meant = meaning(cell) if self._normalize else None
-        if meant is not None and meant != cell:
-            self._columns.changed(self._name, row, cell, meant)
-        return meant
-
-    def optional(self) -> list[str | None]:
-        return [cell or None for cell in self._cells]
-
-    def tels(self) -> list[str]:
-        tels = list(self._cells)
-        for row, cell in enumerate(tels):
-            if self._normalize and not _PLAIN_PHONE.fullmatch(cell):
-                tels[row] = self._meant(row, phone_normalized) or cell
-            if not _PHONE.fullmatch(tels[row]):
-                says = f"{PHONE_TEXT}, not {quoted(cell)}{_phone_hint(cell)}"
-                self._wrong(row, says if cell else "must not be empty")
-        return tels
-
-    def ids(self) -> list[str | None]:
-        for row, cell in enumerate(self._cells):
-            if cell and not is_uuid(cell):
-                self._wrong(row, f"must be a UUID, not {quoted(cell)}")
-        return self.optional()
-
-    def codes(self) -> Codes:
-        codes = Codes()
-        for cell in self._cells:
-            codes.append(cell or None)
-        return codes
-
-    def segments(self) -> Codes:
-        codes = self.codes()
-        if len(codes.texts) > MOST_SEGMENTS:
-            self._columns.wrong_as_a_whole(
-                self._name,
-                f"has {len(codes.texts):,} different values, but at most {MOST_SEGMENTS:,} are "
-                "possible: is it a column of ids?",
-            )
-        return codes
-
-    def scripts(self) -> Codes:
-        verdicts: dict[str, str] = {"": ""}
-        for row, cell in enumerate(self._cells):
-            # A script is parsed once, because lists repeat few scripts many times.
-            if cell not in verdicts:
-                verdicts[cell] = _verdict(cell)
-            if verdicts[cell]:
-                self._wrong(row, verdicts[cell])
-        return self.codes()
-
-    def params(self, entry: ParamSchema | None) -> list[ParamValue | None]:
-        if entry is not None and entry.required:
-            for row, cell in enumerate(self._cells):
-                if not cell:
-                    self._wrong(row, "is required")
-        if entry is None or entry.type == "text":
-            return list(self.optional())
-        read = _number if entry.type == "number" else _boolean
-        wanted = "a number" if entry.type == "number" else "true or false"
-        values: list[ParamValue | None] = []
-        for row, cell in enumerate(self._cells):
-            value = read(cell) if cell else None
-            if cell and value is None and read is _number:
-                value = _number(self._meant(row, number_meant) or "")
-            if cell and value is None:
-                meant = number_meant(cell) if read is _number else None
-                hint = f": write {meant}" if meant else ""
-                self._wrong(row, f"must be {wanted}, not {quoted(cell)}{hint}")
-            values.append(value)
-        return values
 
 
 def _phone_hint(cell: str) -> str:
@@ -637,6 +612,64 @@ def _check_params(block: Cursor, schema: ParamsSchema, problems: Problems) -> No
             number = number_meant(culprit.text or "")
             advice = f"; write {number}, without quotes" if number else ""
         problems.note(behind(where + ".", fault.message + advice, culprit))
+
+
+# -- choice from a list (C12) ---------------------------------------------------------------------
+
+# Keyed by the chosen list, so that a list that was read lives as long as a choice from it: variants
+# with another choice then need not read the file again.
+_WHOLE: WeakKeyDictionary[PeopleTable, PeopleTable] = WeakKeyDictionary()
+
+
+def whole(table: PeopleTable) -> PeopleTable:
+    """Return the whole list that a list was chosen from; the list itself if nothing was chosen."""
+    return _WHOLE.get(table, table)
+
+
+def chosen(
+    table: PeopleTable,
+    file: RecipientsFile,
+    schema: Mapping[str, ParamSchema],
+    block: Cursor,
+    problems: Problems,
+) -> PeopleTable:
+    """Return the recipients that `file` chooses from a list, in their order; faults are reported.
+
+    `schema` is the agent's paramsSchema, `block` the position of `file` in the document.
+    """
+    if not any(getattr(file, key) for key in CHOICES):
+        return table
+    known, people, keys = len(problems), Attributes.of_table(table, schema), []
+    rows = np.arange(len(table.tels))
+
+    def location(row: int) -> str:
+        return f"{file.file}:{table.lines[row]}"
+
+    if file.where is not None:
+        with problems.at(block.at("where")):
+            met = read_formula(file.where, people, "condition").values(people, rows, location)
+            if not met.any():
+                segments = few(people.segments[:6], len(people.segments))
+                hint = f"; segments are {segments}" if segments else ""
+                raise ValueError(f"leaves nobody of the {len(rows):,} recipients{hint}")
+            rows = rows[met]
+    for number, text in enumerate(file.sort or ()):
+        written = block.at("sort")
+        with problems.at(written if written.text else block.at("sort", number)):
+            values = read_formula(text, people).values(people, rows, location)
+            keys.append(np.unique(values, return_inverse=True)[1])
+    if len(problems) > known:
+        return PeopleTable()
+    if keys:
+        rows = rows[np.lexsort(keys[::-1])]
+    made = table.of(rows[: file.first])
+    said = file.model_dump_json(include={*CHOICES}, exclude_none=True)
+    made.digest = hashlib.sha256(table.digest + said.encode()).digest()
+    _WHOLE[made] = table
+    return made
+
+
+# -- ids -------------------------------------------------------------------------------------------
 
 
 def check_ids(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from secrets import token_hex
 from typing import Annotated, Any, Literal, Self, TypeAlias
+from weakref import WeakKeyDictionary
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -19,9 +23,7 @@ from dialsim.interface.instants import day_number, day_start
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
 from dialsim.scenario.calendar import Calendar
-from dialsim.scenario.campaign import (
-    RecipientsFile,
-)
+from dialsim.scenario.campaign import PeopleTable, RecipientsFile
 from dialsim.scenario.compliance import ComplianceRules
 from dialsim.scenario.document import NodePath
 from dialsim.scenario.fields import Model, Text, Whole
@@ -411,3 +413,50 @@ def _value(values: object, key: str | int) -> object:
     if isinstance(values, list) and isinstance(key, int) and key < len(values):
         return values[key]
     return None
+
+
+# -- scenarios as bytes for workers ----------------------------------------------------------------
+
+# A scenario is packed without its lists of people, which each worker gets once. Variants share the
+# lists read for one of them, so a variant takes a few kilobytes for any number of people.
+_names: WeakKeyDictionary[PeopleTable, str] = WeakKeyDictionary()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.lists: dict[str, PeopleTable] = {}
+
+    def persistent_id(self, obj: object) -> str | None:
+        if not isinstance(obj, PeopleTable):
+            return None
+        name = _names.get(obj) or token_hex(8)
+        _names[obj] = name
+        self.lists[name] = obj
+        return name
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, find: Callable[[str], PeopleTable]) -> None:
+        super().__init__(file)
+        self._find = find
+
+    def persistent_load(self, pid: str) -> PeopleTable:
+        return self._find(pid)
+
+
+def pack(scenario: Scenario) -> tuple[bytes, dict[str, PeopleTable]]:
+    """Return a scenario without its source text as bytes, and its lists by name.
+
+    A list keeps its name, which is unique among programs.
+    """
+    file = io.BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(scenario.loaded(None, ()))
+    return file.getvalue(), pickler.lists
+
+
+def unpack(packed: bytes, find: Callable[[str], PeopleTable]) -> Scenario:
+    """Return the scenario in bytes; `find` returns the list of a name."""
+    scenario: Scenario = _Unpickler(io.BytesIO(packed), find).load()
+    return scenario

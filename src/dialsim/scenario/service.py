@@ -64,10 +64,9 @@ def start_of(root: Cursor, problems: Problems) -> int:
     written = root.at("clock", "start")
     if written.exists:
         return _read(written, parse_offset_instant) or 0
-    read = [_read(instant, parse_offset_instant) for instant in _instants(root)]
-    read += [_read(instant, _parse_start) for instant in _start_date_times(root)]
-    campaigns = [o for o in root.at("organizations").items() if list(o.at("campaigns").items())]
-    if campaigns and not read:
+    read = [_read(at, parse_offset_instant) for at in _each(root, *_INSTANTS)]
+    read += [_read(at, _parse_start) for at in _each(root, *_STARTS)]
+    if not read and any(root.each("organizations.*.campaigns.*")):
         says = "is required: there is no scheduledAt, startDateTime or timeline instant instead"
         problems.add(written, says)
     return min((instant for instant in read if instant is not None), default=0)
@@ -75,22 +74,22 @@ def start_of(root: Cursor, problems: Problems) -> int:
 
 def calling_begins(root: Cursor) -> int | None:
     """Return the earliest startDateTime of a document, or its clock.start; None without either."""
-    read = [_read(instant, _parse_start) for instant in _start_date_times(root)]
+    read = [_read(at, _parse_start) for at in _each(root, *_STARTS)]
     known = [instant for instant in read if instant is not None]
     return min(known) if known else _read(root.at("clock", "start"), parse_offset_instant)
 
 
 def check_order(root: Cursor, start: Beginning, problems: Problems) -> None:
     """Report instants before the beginning, and histories after it."""
-    for cursor in _instants(root):
+    for cursor in _each(root, *_INSTANTS):
         instant = _read(cursor, parse_offset_instant)
         if instant is not None and instant < start.at:
             problems.add(cursor, f"must not be before {start}")
-    for cursor in _histories(root):
-        instant = _read(cursor.at("lastEndedAt"), parse_offset_instant)
+    for cursor in root.each("organizations.*.campaigns.*.recipients.*.history.lastEndedAt"):
+        instant = _read(cursor, parse_offset_instant)
         # An unknown start (0) would make every history look too late.
         if instant is not None and instant > start.at > 0:
-            problems.add(cursor.at("lastEndedAt"), not_after(start))
+            problems.add(cursor, not_after(start))
 
 
 def not_after(start: Beginning) -> str:
@@ -98,32 +97,14 @@ def not_after(start: Beginning) -> str:
     return f"must not be after {start}"
 
 
-def _histories(root: Cursor) -> Iterator[Cursor]:
+_INSTANTS = ("campaigns.*.scheduledAt", "timeline.*.at")
+_STARTS = ("campaigns.*.schedule.startDateTime", "timeline.*.body.startDateTime")
+
+
+def _each(root: Cursor, *patterns: str) -> Iterator[Cursor]:
     for organization in root.at("organizations").items():
-        for campaign in organization.at("campaigns").items():
-            for person in campaign.at("recipients").items():
-                if person.at("history").exists:
-                    yield person.at("history")
-
-
-def _instants(root: Cursor) -> Iterator[Cursor]:
-    for organization in root.at("organizations").items():
-        for campaign in organization.at("campaigns").items():
-            if campaign.at("scheduledAt").exists:
-                yield campaign.at("scheduledAt")
-        for action in organization.at("timeline").items():
-            if action.at("at").exists:
-                yield action.at("at")
-
-
-def _start_date_times(root: Cursor) -> Iterator[Cursor]:
-    for organization in root.at("organizations").items():
-        bodies = [campaign.at("schedule") for campaign in organization.at("campaigns").items()]
-        # Actions of the timeline may be schedule requests, too.
-        bodies += [action.at("body") for action in organization.at("timeline").items()]
-        for body in bodies:
-            if body.exists:
-                yield body.at("startDateTime")
+        for pattern in patterns:
+            yield from organization.each(pattern)
 
 
 def _parse_start(text: str) -> int:

@@ -49,8 +49,8 @@ from dialsim.scenario.document import decoded, read_bytes
 from dialsim.scenario.list_doctor import clean_list
 from dialsim.scenario.loading import document_of, files_of, load, loads, long_path
 from dialsim.scenario.organization import Agent, Organization
+from dialsim.scenario.recipients import whole
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.selection import whole
 from dialsim.scenario.units import (
     NEXT_CALLING_DAY,
     format_duration,
