@@ -11,7 +11,7 @@ import pytest
 
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
-from dialsim.errors import DialsimError, Refused, ScenarioError
+from dialsim.errors import Refused, ScenarioError
 from dialsim.interface.status import CampaignStatus
 from dialsim.results.result import Result
 from dialsim.testing import Sketch, assert_no_violations
@@ -300,38 +300,3 @@ def test_a_csv_and_recipients_are_not_given_together() -> None:
     live = one_running()
     with pytest.raises(ScenarioError, match="recipients can't stand beside a CSV"):
         live.add_campaign(block(), csv="tel\n1\n")
-    read = Sketch(1, start=START).campaign("B").scenario().organizations[0].campaigns[0]
-    with pytest.raises(DialsimError, match="has its recipients already"):
-        live.add_campaign(read, csv="tel\n1\n")
-
-
-@pytest.mark.parametrize(
-    ("recipients", "says"),
-    [
-        ([{"tel": "1"}, {"tel": "2", "agentParams": {"amount": "x"}}], "0.agentParams.amount is r"),
-        ([{"tel": "1", "agentParams": {"amount": "x"}}], "0.agentParams.amount must be a number"),
-        ({"count": 1, "agentParams": {"amount": True}}, "agentParams.amount must be a number"),
-        (
-            [
-                PERSON
-                | {
-                    "history": {
-                        "callAttempt": 1,
-                        "latestCallStatus": "BUSY",
-                        "lastEndedAt": "2026-01-06T00:00:00Z",
-                    }
-                }
-            ],
-            "0.history.lastEndedAt must not be after now, 2026-01-05T03:00:00Z",
-        ),
-    ],
-)
-def test_a_campaign_that_was_read_elsewhere_must_fit_here(recipients: Any, says: str) -> None:
-    elsewhere = Sketch(1, start="Wed 10:00", setup_time=None).campaign(
-        "B", recipients=recipients, agent="Billing", windows="Mon 10:00-11:00"
-    )
-    read = elsewhere.scenario().organizations[0].campaigns[0]
-    read = read.model_copy(update={"scheduled_at": None})
-    with pytest.raises(ScenarioError) as error:
-        Simulation(BILLING.scenario()).add_campaign(read)
-    assert str(error.value).startswith(f"campaign: recipients.{says}")

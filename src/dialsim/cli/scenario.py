@@ -293,7 +293,7 @@ def _block(options: dict[str, Any]) -> RecipientsFile:
         return RecipientsFile.model_validate(options, by_alias=True, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        option, says = first["loc"][0], first.get("ctx", {}).get("says", first["msg"])
+        option, says = first["loc"][0], first.get("ctx", {}).get("message", first["msg"])
         raise click.UsageError(f"--{option} {says}, not {options[str(option)]!r}") from None
 
 

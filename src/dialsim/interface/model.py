@@ -118,26 +118,28 @@ class Combined(WireModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        for says in self.conflicts(self.model_dump(by_alias=True, exclude_unset=True)):
-            raise PydanticCustomError(_CONFLICT, "{says}", {"says": says})
+        for message in self.conflicts(self.model_dump(by_alias=True, exclude_unset=True)):
+            raise PydanticCustomError(_CONFLICT, "{message}", {"message": message})
         return self
 
 
-def broken(says: str, *path: str | int) -> PydanticCustomError:
+def broken(message: str, *path: str | int) -> PydanticCustomError:
     """Build the error of a condition on several fields; `path` leads from this model to the
     field at fault.
     """
-    return PydanticCustomError("broken", "{says}", {"says": says, "path": path})
+    return PydanticCustomError("broken", "{message}", {"message": message, "path": path})
 
 
-def wrong(says: str) -> PydanticCustomError:
+def wrong(message: str) -> PydanticCustomError:
     """Build the error of a value of the wrong type. Messages for files append the value itself."""
-    return PydanticCustomError("wrong", "{says}", {"says": says})
+    return PydanticCustomError("wrong", "{message}", {"message": message})
 
 
-def wrong_item(index: int, says: str) -> PydanticCustomError:
+def wrong_item(index: int, message: str) -> PydanticCustomError:
     """Build the error of a list for its first invalid item; later items add no errors."""
-    return PydanticCustomError(_ITEM, "{says}", {"says": f"must be {says}", "index": index})
+    return PydanticCustomError(
+        _ITEM, "{message}", {"message": f"must be {message}", "index": index}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +195,10 @@ def read_model(model: type[ModelT], body: object) -> ModelT:
         return model.model_validate(body, by_alias=True, by_name=False, context=SENT)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
-    told = [_fault(one) for one in _in_order(found) if one["type"] not in _LEFT_OUT]
+    faults = [_fault(one) for one in _in_order(found) if one["type"] not in _LEFT_OUT]
     if issubclass(model, Combined):
-        told += [Fault((), says) for says in model.conflicts(body)]
-    raise ValidationFailed(told)
+        faults += [Fault((), message) for message in model.conflicts(body)]
+    raise ValidationFailed(faults)
 
 
 def _in_order(errors: list[ErrorDetails]) -> list[ErrorDetails]:
@@ -245,17 +247,17 @@ def _fault(error: ErrorDetails) -> Fault:
         path = (*path, context["index"])
     # only our own templates are filled in: a text may quote braces that a client sent
     template = _TEXTS.get(kind)
-    says: str = context.get("says") or error["msg"]
+    message: str = context.get("message") or error["msg"]
     if template is not None:
-        says = template.format_map(context)
+        message = template.format_map(context)
     if kind in ("literal_error", "enum"):
-        says = f"must be {context['expected'].replace(chr(39), '')}"
+        message = f"must be {context['expected'].replace(chr(39), '')}"
     # pydantic's names for the alternatives of a union stand in angle brackets
     *parents, name = (key for key in path if not str(key).startswith("<") or key == path[-1])
-    text = f"{name} {says}"
+    text = f"{name} {message}"
     if kind == _UNKNOWN:
         text = f"property {name} should not exist"
     elif kind == _ITEM or _is_item(error):
         *parents, listed, _ = path
-        text = f"each value in {listed} {says}"
+        text = f"each value in {listed} {message}"
     return Fault(path, "".join(f"{key}." for key in parents) + text)

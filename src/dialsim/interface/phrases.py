@@ -49,7 +49,7 @@ _MOST_LINES = 15
 
 
 def brief_text(kind: str, said: Sequence[str]) -> str:
-    """Return the `repr` of an answer: its kind and what it says, in at most 15 lines."""
+    """Return the `repr` of an answer: its kind and its lines, at most 15 in all."""
     listed = [line for text in said for line in text.splitlines()]
     more = [f"… {len(listed) - _MOST_LINES + 2} more"] if len(listed) >= _MOST_LINES else []
     return "\n".join([f"<{kind}>", *listed[: _MOST_LINES - 1 - len(more)], *more])
@@ -80,8 +80,11 @@ _ARGUMENTS: Mapping[str, _Kinds] = {
     "record": ((), "a RecordedCalls, made of a log and a scenario"),
     "widening": ((), "a Widening, from the file of a calibration"),
 }  # fmt: skip
-"""What an argument must be, by its name, which is the same everywhere. Without types, the class has
-the name that the text begins with: this room knows none of these classes."""
+"""Types of arguments by name, with a text for errors.
+
+A name means the same in all functions. Without types, the argument is of the class that the text
+begins with: this room knows none of these classes.
+"""
 
 
 def checked(

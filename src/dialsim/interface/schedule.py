@@ -409,7 +409,7 @@ def check_strictly(body: Mapping[str, Any], request: ScheduleRequest) -> None:
     if request.sip_account_id is not None and request.sip_caller_id is None:
         faults.append("sipCallerId must be given with sipAccountId")
     if any(faults):
-        raise ValidationFailed(Fault((), says) for says in faults if says)
+        raise ValidationFailed(Fault((), message) for message in faults if message)
 
 
 def _strict_fault(name: str, value: Any) -> str | None:
@@ -447,7 +447,7 @@ def _time_faults(request: ScheduleRequest, now: int) -> Iterator[Fault]:
     if not windows:
         yield Fault(("timeWindows",), "At least one time window must be provided")
     for index, day in enumerate(windows):
-        # In a loop of its own: faults come in the order of the interface's table, not by day.
+        # A second loop: faults come in the order of the interface's table, not by day.
         if not day.time:
             yield Fault(
                 ("timeWindows", index, "time"),

@@ -46,7 +46,7 @@ _NO_HOURS = "can't come with a campaign that is added: give schedule.timeWindows
 
 
 class PresentCampaign(Protocol):
-    """Campaign to which another one is added."""
+    """Campaign that is there already."""
 
     name: str
     id: str
@@ -54,7 +54,7 @@ class PresentCampaign(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Scenario to which a campaign is added.
+    """Scenario that a campaign joins.
 
     `organization` is the position of the campaign's organization. `campaigns` are the present ones
     by organization. `recipient_ids` are the fixed ids of their recipients. `now` is in ms.
@@ -207,7 +207,7 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
 def _check_worth(
     campaign: Campaign, around: Surroundings, entry: Cursor, problems: Problems
 ) -> None:
-    """Report recipients for which a formula, possibly of the scenario's value, has no value."""
+    """Report recipients without a value of a formula, which may be the scenario's."""
 
     def culprit(key: str) -> Cursor:
         return entry.at("recipients") if campaign.value is None else entry.at("value", key)
@@ -221,8 +221,8 @@ def _check_lines(
     """Report lines of a campaign that cannot be combined with a release interval (Q10)."""
     misfit = campaign.misfit(around.scenario.engine.release_interval)
     if misfit is not None:
-        key, says = misfit
-        problems.add(entry.at(key), says)
+        key, message = misfit
+        problems.add(entry.at(key), message)
 
 
 @contextmanager
@@ -244,9 +244,7 @@ def _values(
     folder: SourceFolder | None,
     problems: Problems,
 ) -> object:
-    """Return the block's plain values, with schedule requests and files replaced by what was
-    read.
-    """
+    """Return the block's plain values, with schedule requests and files already read."""
     campaign, depth = root.at(*around.path), len(around.path)
     values = copied(campaign.value, campaign.location)
     if campaign.at("callingHours").exists:

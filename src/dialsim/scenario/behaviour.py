@@ -132,8 +132,8 @@ class Persons(Model):
     def _dead_numbers_answer_nobody(self) -> Persons:
         # Decimal shares are not exact in binary: 1 - 0.9 is less than 0.1.
         if self.reachable > 1 - self.dead_numbers + 1e-9:
-            says = f"must be at most {1 - self.dead_numbers:.10g}, which deadNumbers leaves"
-            raise broken(says, "reachable")
+            message = f"must be at most {1 - self.dead_numbers:.10g}, which deadNumbers leaves"
+            raise broken(message, "reachable")
         return self
 
 
@@ -248,12 +248,12 @@ class Behaviour(Model):
         if people is None or outcomes is None:
             return people
         if people.dead_numbers > outcomes.failed:
-            says = f"must not be more than outcomes.failed, which is {outcomes.failed:g}"
-            raise broken(says, "deadNumbers")
+            message = f"must not be more than outcomes.failed, which is {outcomes.failed:g}"
+            raise broken(message, "deadNumbers")
         # Outcomes sum to 1 within this tolerance.
         if outcomes.answered > people.reachable + 1e-6:
-            says = f"must not be less than outcomes.answered, which is {outcomes.answered:g}"
-            raise broken(says, "reachable")
+            message = f"must not be less than outcomes.answered, which is {outcomes.answered:g}"
+            raise broken(message, "reachable")
         return people
 
 

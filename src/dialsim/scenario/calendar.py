@@ -74,8 +74,8 @@ def _ranges(value: object) -> tuple[Range, ...]:
             raise broken(str(error), *([index] if listed else [])) from None
         for other in ranges:
             if span[0] < other[1] and other[0] < span[1]:
-                says = f"must not overlap {range_text(other)}, as {range_text(span)} does"
-                raise broken(says, index)
+                message = f"must not overlap {range_text(other)}, as {range_text(span)} does"
+                raise broken(message, index)
         ranges.append(span)
     return tuple(sorted(ranges))
 
@@ -222,7 +222,7 @@ class Calendar(Model):
         return self
 
     def years_known(self) -> range | None:
-        """Return the years for which the package has holidays; None without a country."""
+        """Return the years known to the package; None without a country."""
         if self.holidays is None:
             return None
         country = _of_country(self.holidays, [], ())
@@ -249,9 +249,9 @@ class Calendar(Model):
         if self.holidays is None:
             return dict(self._names)
         years = sorted({day.year for day in self._names})
-        told = _of_country(self.holidays, years, self.categories, language)
+        translated = _of_country(self.holidays, years, self.categories, language)
         return {
-            day: name if day in self.own_holidays else told.get(day, name)
+            day: name if day in self.own_holidays else translated.get(day, name)
             for day, name in self._names.items()
         }
 
@@ -288,7 +288,7 @@ _WHOLE_DAY = (0, 24 * 60)
 
 @dataclass(frozen=True, slots=True)
 class LineTime:
-    """Time to which a number of lines applies: days of the week, holidays, or one date.
+    """Time of a number of lines: days of the week, holidays, or one date.
 
     If several apply, a date precedes holidays, and holidays precede days of the week. Among equals,
     a time of day precedes a whole day.
@@ -329,7 +329,7 @@ def line_time(text: str) -> LineTime:
     found = _TIMED.fullmatch(text.strip())
     days, time = (found["days"].strip(), found["time"]) if found else (text.strip(), None)
     if text == "default":
-        raise ValueError("is maxConcurrentCalls: write it there; lines says when it is another")
+        raise ValueError("is maxConcurrentCalls: write it there; lines message when it is another")
     span = _WHOLE_DAY if time is None else _line_span(time)
     if not days and time is not None:
         return LineTime(text, span, weekdays=frozenset(range(1, 8)))
@@ -340,8 +340,8 @@ def line_time(text: str) -> LineTime:
     try:
         return LineTime(text, span, weekdays=frozenset(read_days(days)))
     except ValueError as error:
-        says = f"{error}; or write holiday, 13:00-18:00 or 2026-01-09"
-        raise ValueError(says) from None
+        message = f"{error}; or write holiday, 13:00-18:00 or 2026-01-09"
+        raise ValueError(message) from None
 
 
 def _line_span(text: str) -> Range:
@@ -376,7 +376,7 @@ Lines = Annotated[
 def lines_of(
     lines: Mapping[str, int], otherwise: int, day: date, calendar: Calendar
 ) -> dict[int, int]:
-    """Return the number of lines of a date, by the minute from which it applies."""
+    """Return the numbers of lines of a date, by their first minute."""
     held = sorted(
         (
             (time, count)

@@ -85,8 +85,8 @@ class History(Model):
     def _agrees_with_itself(self) -> Self:
         wrong = contradiction(self.call_attempt, self.latest_call_status, self.last_ended_at)
         if wrong is not None:
-            key, says = wrong
-            raise broken(says, key)
+            key, message = wrong
+            raise broken(message, key)
         return self
 
     @property
@@ -261,7 +261,7 @@ def _listed(value: Any) -> Any:
 
 
 def _is_absent(value: object) -> bool:
-    # Journals hold digests of scenarios: a new key must not change those of scenarios without it.
+    # Journals hold digests of scenarios: a new key must not change the digests of older scenarios.
     return value is None
 
 
@@ -350,7 +350,7 @@ class RecipientsFile(Model):
 
     @property
     def whole(self) -> RecipientsFile:
-        """Settings for reading everybody in the file."""
+        """Settings for reading the whole file."""
         return self.model_copy(update=dict.fromkeys(_APART))
 
     def holding(self, table: PeopleTable) -> RecipientsFile:
@@ -391,7 +391,7 @@ def _recipients(value: Any) -> Any:
             raise broken("is for the people of a file; made-up people have a count only", key)
     for key in ("count", "agentParams", "segments"):
         if value.get("file") is not None and value.get(key) is not None:
-            raise broken("can't stand beside file: the rows of the file tell it", key)
+            raise broken("can't stand beside file: the rows of the file have it", key)
     return value
 
 
@@ -489,8 +489,10 @@ class Campaign(Model):
         """
         if not (self.counts_lines and release_interval):
             return None
-        says = "can't stand beside engine.releaseInterval: lines would be idle between two releases"
-        return "reserved" if self.reserved else "atMost", says
+        message = (
+            "can't stand beside engine.releaseInterval: lines would be idle between two releases"
+        )
+        return "reserved" if self.reserved else "atMost", message
 
     @property
     def size(self) -> int:

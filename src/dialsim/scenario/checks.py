@@ -59,7 +59,7 @@ from dialsim.scenario.fields import (
 )
 from dialsim.scenario.organization import Agent, Organization, check_fields
 from dialsim.scenario.people import attributes_of, table_of, value_formulas, worth_of_people
-from dialsim.scenario.problems import Problem, Problems, Remark, told
+from dialsim.scenario.problems import Problem, Problems, Remark, problem_at
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import (
     era_fault,
@@ -135,8 +135,8 @@ def check_calling_hours(root: Cursor, problems: Problems) -> None:
         if organization.at("lines").exists:
             for action in actions:
                 if action.at("action").text == "setConcurrency":
-                    says = "can't stand beside lines: write the change there, under its date"
-                    problems.add(action.at("action"), says)
+                    message = "can't stand beside lines: write the change there, under its date"
+                    problems.add(action.at("action"), message)
         for campaign in organization.at("campaigns").items():
             if not campaign.at("callingHours").exists:
                 continue
@@ -146,8 +146,8 @@ def check_calling_hours(root: Cursor, problems: Problems) -> None:
                     campaign.at("callingHours"), "needs a schedule beside it, for what it changes"
                 )
             elif schedule.at("timeWindows").exists:
-                says = "can't stand beside callingHours, which are in their place"
-                problems.add(schedule.at("timeWindows"), says)
+                message = "can't stand beside callingHours, which are in their place"
+                problems.add(schedule.at("timeWindows"), message)
             name = campaign.at("name").text
             for action in actions:
                 body = action.at("body")
@@ -158,7 +158,7 @@ def check_calling_hours(root: Cursor, problems: Problems) -> None:
 
 
 def _of_holidays(root: Cursor) -> Iterator[Cursor]:
-    """Yield the settings for holidays, except those of compliance rules."""
+    """Yield the settings for holidays; compliance rules are left out."""
     yield from root.each("behaviours.*.answeredOdds.onHoliday")
     for organization in root.at("organizations").items():
         lines = organization.at("lines").entries()
@@ -394,7 +394,7 @@ def _next_day_interval(request: ScheduleRequest, hours: object) -> int:
         try:
             classes = DayClasses.model_validate(hours)
         except ValidationError:
-            # The faults of the calling hours are reported with those of the other models.
+            # The models report the faults of the calling hours.
             return DAY
         days = [*classes.week.values(), classes.holiday or ()]
     longest = max((day[-1][1] - day[0][0] for day in days if day), default=0)
@@ -412,9 +412,9 @@ def _in_common_era(body: Cursor, problems: Problems) -> tuple[Any, bool]:
     Each Buddhist year is reported. All other checks then use the corrected year.
     """
     corrected = {}
-    for name, says in era_faults(body.value):
+    for name, message in era_faults(body.value):
         written = body.at(name)
-        problems.add(written, says)
+        problems.add(written, message)
         corrected[name] = instant_meant(written.text or "") or written.text
     return {**body.value, **corrected} if corrected else body.value, not corrected
 
@@ -423,9 +423,9 @@ def era_faults(body: object) -> Iterator[tuple[str, str]]:
     """Yield each field of a schedule request with a Buddhist year, and the text of the fault."""
     for name in INSTANTS:
         text = body.get(name) if isinstance(body, Mapping) else None
-        says = era_fault(text) if isinstance(text, str) else None
-        if says is not None:
-            yield name, says
+        message = era_fault(text) if isinstance(text, str) else None
+        if message is not None:
+            yield name, message
 
 
 def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
@@ -434,7 +434,7 @@ def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
     # messages; texts of conditions, which name no field, by a colon.
     culprit = body.at(*fault.path)
     if not fault.path:
-        return told(body.location, body.path, unlike("must be a mapping of keys", body))
+        return problem_at(body.location, body.path, unlike("must be a mapping of keys", body))
     unknown = _UNKNOWN.fullmatch(fault.message) is not None
     where = ".".join(map(str, body.path))
     join = "." if unknown or _OWN_PATH.match(fault.message) else ": "
@@ -654,16 +654,16 @@ def _on_segments(
     unknown = [name for name in segments if name not in known and (known or name in others)]
     if not unknown:
         return
-    told = []
+    shown = []
     for name in unknown[:_SHOWN]:
         hint = _nearest(name, known)
         if name in others:
             hint = f"; behaviour {others[name]} does"
         size = f"a share of {drawn[name]:g}" if drawn else _size(name, campaign, table.segments)
-        told.append(f"{name} ({size}{hint})")
+        shown.append(f"{name} ({size}{hint})")
     yield (
         f"{where}: bySegment of behaviour {joined(own)} does not name "
-        f"{few(told, len(unknown))}; they answer as if they had no segment. If "
+        f"{few(shown, len(unknown))}; they answer as if they had no segment. If "
         f"that is meant, say so there: {unknown[0]}: 1."
     )
 
@@ -770,13 +770,13 @@ def _on_dropped_zeros(where: str, tels: Sequence[str]) -> Iterator[str]:
 
 
 def _on_numbers(
-    where: str, tels: Sequence[str], told: bool, location: Callable[[int], str]
+    where: str, tels: Sequence[str], is_file: bool, location: Callable[[int], str]
 ) -> Iterator[str]:
-    """Warn about impossible numbers, except those without a 0 if they were `told` before."""
+    """Warn about impossible numbers; for files, dropped zeros have a warning of their own."""
     odd = [
         row
         for row, tel in enumerate(tels)
-        if not is_plausible(tel) and not (told and lacks_zero(tel))
+        if not is_plausible(tel) and not (is_file and lacks_zero(tel))
     ]
     if odd:
         shown = [f"{tels[row]} ({location(row)})" for row in odd[:_SHOWN]]

@@ -135,11 +135,11 @@ def with_compiled_hours(scenario: Scenario, root: Cursor, problems: Problems) ->
         years = _years(scenario)
         known = calendar.years_known()
         if known is not None and not (years.start in known and _last_year(scenario) in known):
-            says = (
+            message = (
                 f"has no holidays for every year from {years.start} to {_last_year(scenario)}: "
                 f"those of {calendar.holidays} are known for {known.start} to {known.stop - 1}"
             )
-            problems.add(root.at("calendar", "holidays"), says)
+            problems.add(root.at("calendar", "holidays"), message)
         calendar.resolve(years)
     made = {(part.organization, part.campaign): part for part in compiled_hours(scenario)}
     organizations = []
@@ -225,7 +225,7 @@ _FOREVER = 1 << 62
 
 
 def horizon_of(scenario: Scenario, campaign: Campaign) -> Horizon:
-    """Return the instant up to which a campaign's calling hours are compiled."""
+    """Return the end of compilation of a campaign's calling hours."""
     assert campaign.schedule is not None
     end, clock_end = campaign.schedule.end_date_time, scenario.clock.end
     if end is not None and (clock_end is None or end <= clock_end):
@@ -410,11 +410,11 @@ def _on_rules(scenario: Scenario, owner: Organization, campaign: Campaign) -> It
             for day, spans in called.items():
                 for span in without(spans, rule.contact.of(day, days)):
                     outside[(_kind(day, days), range_text(span))].append(day)
-            told = [
+            outside_texts = [
                 f"{kind} {span} (first {listed[0]})" for (kind, span), listed in outside.items()
             ]
-            if told:
-                shown = few(told[:_SHOWN], len(told), between="; ")
+            if outside_texts:
+                shown = few(outside_texts[:_SHOWN], len(outside_texts), between="; ")
                 yield f"{where} may dial outside {rule.name}: {shown}."
             late = _ends_late(called, rule.contact, days)
             if late:

@@ -256,7 +256,7 @@ def _spelled_out(value: Any) -> Any:
 
 
 def _tag(value: Any) -> str:
-    # Angle brackets let `error_text` tell the tag from a key in the path of a pydantic error.
+    # Angle brackets distinguish the tag from a key in the path of a pydantic error.
     return f"<{value['dist'] if isinstance(value, dict) else value.dist}>"
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import yaml
 
 from dialsim.errors import ScenarioError
-from dialsim.scenario.problems import Problem, Problems, told
+from dialsim.scenario.problems import Problem, Problems, problem_at
 
 DEEPEST = 50
 """Maximum level of nesting; a scenario needs about ten."""
@@ -31,11 +31,11 @@ class Location(NamedTuple):
 
 @dataclass(slots=True)
 class Document:
-    """Plain values, as in JSON, and the locations of their parts by path.
+    """Plain values, as in JSON, and their locations by path.
 
-    `locations` are those of values, `keys` those of the keys of mappings. A path without a location
-    has that of the nearest value above it. `written` are the texts of numbers and the like, as they
-    stand in the file. Keys of mappings are texts, so that `9` and `"9"` are one key.
+    `locations` belong to values, `keys` to the keys of mappings. A path without a location has the
+    location of the nearest value above it. `written` are numbers and the like as written in the
+    file. Keys of mappings are texts, so that `9` and `"9"` are one key.
     """
 
     locations: dict[NodePath, Location]
@@ -57,7 +57,7 @@ class Document:
         return Cursor(self, (), self.values)
 
     def put(self, path: NodePath, value: object, location: Location) -> None:
-        """Put a value at a path, whose location is then that of the change.
+        """Put a value at a path, at the location of the change.
 
         Missing mappings above it are created. Raises ScenarioError below a value that has no parts.
         """
@@ -68,7 +68,7 @@ class Document:
             has_parts = isinstance(node, dict | list)
             if not has_parts:
                 raise ScenarioError(
-                    [told(location, path[:depth], "is a single value: nothing is below it")]
+                    [problem_at(location, path[:depth], "is a single value: nothing is below it")]
                 )
             is_new = isinstance(node, dict) and node.get(str(key)) is None
             if depth == last or is_new:
@@ -78,7 +78,7 @@ class Document:
             node = node[key]
 
     def remove(self, path: NodePath, index: int) -> None:
-        """Remove an item of the list at a path; the items behind it keep their locations."""
+        """Remove an item of the list at a path; later items keep their locations."""
         self._forget((*path, index))
         depth = len(path)
         maps: tuple[dict[NodePath, Any], ...] = (self.locations, self.keys, self.written)
@@ -103,7 +103,9 @@ def copied(value: object, location: Location, level: int = 0) -> Any:
     Raises ScenarioError, with the location, for excessive nesting.
     """
     if level > DEEPEST:
-        raise ScenarioError([told(location, (), f"is nested more than {DEEPEST} levels deep")])
+        raise ScenarioError(
+            [problem_at(location, (), f"is nested more than {DEEPEST} levels deep")]
+        )
     if isinstance(value, Mapping):
         return {str(key): copied(part, location, level + 1) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -211,7 +213,7 @@ class Cursor(NamedTuple):
 
     @property
     def key_location(self) -> Location:
-        """Location of the key in a mapping; elsewhere that of the value."""
+        """Location of the key in a mapping; without a key, location of the value."""
         return self.document.keys.get(self.path) or self.location
 
 
@@ -226,14 +228,14 @@ def read_bytes(path: Path, shown: str) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        says = "there is no such file"
+        message = "there is no such file"
     except IsADirectoryError:
-        says = "this is a folder, not a file"
+        message = "this is a folder, not a file"
     except PermissionError:
-        says = "this file may not be read (permission denied)"
+        message = "this file may not be read (permission denied)"
     except (OSError, ValueError) as error:
-        says = f"this file can't be read: {getattr(error, 'strerror', None) or error}"
-    raise ScenarioError([Problem(shown, None, None, "", says)])
+        message = f"this file can't be read: {getattr(error, 'strerror', None) or error}"
+    raise ScenarioError([Problem(shown, None, None, "", message)])
 
 
 def decoded(content: bytes, shown: str, names_encodings: bool = False) -> str:
@@ -244,13 +246,15 @@ def decoded(content: bytes, shown: str, names_encodings: bool = False) -> str:
     """
     # Spreadsheets call UTF-16 "Unicode text"; as UTF-8 its first byte would be the error.
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        says = "this is UTF-16; save it as UTF-8" + (
+        message = "this is UTF-16; save it as UTF-8" + (
             ", or say encoding: utf-16 beside file" if names_encodings else ""
         )
-        raise ScenarioError([Problem(shown, 1, 1, "", says)])
+        raise ScenarioError([Problem(shown, 1, 1, "", message)])
     if content.startswith(_ZIP):
-        says = "this is a zip file, as Excel workbooks are; save it as text (in Excel: CSV UTF-8)"
-        raise ScenarioError([Problem(shown, 1, 1, "", says)])
+        message = (
+            "this is a zip file, as Excel workbooks are; save it as text (in Excel: CSV UTF-8)"
+        )
+        raise ScenarioError([Problem(shown, 1, 1, "", message)])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -259,10 +263,10 @@ def decoded(content: bytes, shown: str, names_encodings: bool = False) -> str:
         column = len(before) - before.rfind("\n")
         # utf-8-sig reports positions without the byte order mark.
         byte = content[len(content) - len(error.object) + error.start]
-        says = f"byte 0x{byte:02X} is not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)"
+        message = f"byte 0x{byte:02X} is not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)"
         if names_encodings:
-            says += ", or, if it comes from a Thai Windows, say encoding: cp874 beside file"
-        raise ScenarioError([Problem(shown, line, column, "", says)]) from None
+            message += ", or, if it comes from a Thai Windows, say encoding: cp874 beside file"
+        raise ScenarioError([Problem(shown, line, column, "", message)]) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +290,8 @@ class SourceFolder:
         content = self.kept.get(name)
         if content is None:
             if self.only_kept:
-                says = "no files of this machine are read here: send the list first"
-                raise ScenarioError([Problem(name, None, None, "", says)])
+                message = "no files of this machine are read here: send the list first"
+                raise ScenarioError([Problem(name, None, None, "", message)])
             content = read_bytes(self.path / name, self.shown(name))
         self.taken[name] = content
         return content
@@ -337,9 +341,9 @@ def reworded(error: yaml.MarkedYAMLError, text: str) -> str:
     char = line[mark.column : mark.column + 1] if mark else ""
     if char == "\t" or "'\\t'" in problem:
         return "a tab is not allowed here: indent by spaces"
-    for key, says in _TEXTS:
+    for key, message in _TEXTS:
         if key in problem:
-            return f"not valid YAML: {says.replace('CHAR', char)}"
+            return f"not valid YAML: {message.replace('CHAR', char)}"
     return f"not valid YAML: {problem}"
 
 
@@ -376,13 +380,13 @@ def parse_yaml(text: str, file: str, problems: Problems) -> Document:
     if control is not None:
         line = text.count("\n", 0, control.start()) + 1
         column = control.start() - text.rfind("\n", 0, control.start())
-        says = f"the control character U+{ord(control.group()):04X} is not allowed in YAML"
-        problems.fail(told(Location(file, line, column), (), says))
+        message = f"the control character U+{ord(control.group()):04X} is not allowed in YAML"
+        problems.fail(problem_at(Location(file, line, column), (), message))
     if text.lstrip()[:1] in {"{", "["}:
         text = _json_for_libyaml(text)
     document = _composed(text, file, problems, _LOADER)
     if not document.locations:
-        problems.fail(told(Location(file, 1, 1), (), "there is nothing in this file"))
+        problems.fail(problem_at(Location(file, 1, 1), (), "there is nothing in this file"))
     return document
 
 
@@ -397,7 +401,7 @@ def _composed(text: str, file: str, problems: Problems, loader: Any) -> Document
         if loader is not yaml.SafeLoader and "nesting depth" in str(error.problem):
             return _composed(text, file, problems, yaml.SafeLoader)
         location = _location(file, error.problem_mark or error.context_mark)
-        problems.fail(told(location, (), reworded(error, text)))
+        problems.fail(problem_at(location, (), reworded(error, text)))
     return composer.document
 
 
@@ -465,11 +469,11 @@ class _Composer:
         elif isinstance(event, yaml.DocumentStartEvent) and self.document.locations:
             self._stop(location, "a second document begins here: a scenario is one document")
 
-    def _note(self, location: Location, says: str, *key: str) -> None:
-        self._problems.note(told(location, (*self._here, *key), says))
+    def _note(self, location: Location, message: str, *key: str) -> None:
+        self._problems.note(problem_at(location, (*self._here, *key), message))
 
-    def _stop(self, location: Location, says: str) -> NoReturn:
-        self._problems.fail(told(location, self._here, says))
+    def _stop(self, location: Location, message: str) -> NoReturn:
+        self._problems.fail(problem_at(location, self._here, message))
 
     def _insert(self, value: Any, location: Location) -> None:
         """Insert a value at the current position."""
@@ -514,7 +518,7 @@ class _Composer:
     def _push(
         self, values: dict[str, Any] | list[Any], anchor: str | None, own: Location, seen: Location
     ) -> None:
-        """Begin a collection with its own location; `seen` is that of an error about its depth."""
+        """Begin a collection at a location; errors about its depth are located at `seen`."""
         if len(self._stack) >= DEEPEST:
             # The path in the error would otherwise have fifty parts.
             del self._stack[3:]
@@ -524,8 +528,8 @@ class _Composer:
 
     def _alias(self, anchor: str, location: Location, is_key: bool) -> None:
         if anchor not in self._anchors:
-            says = f"is *{anchor}, but nothing above has the anchor &{anchor}"
-            self._stop(location, says)
+            message = f"is *{anchor}, but nothing above has the anchor &{anchor}"
+            self._stop(location, message)
         path = self._anchors[anchor]
         if path is None:
             self._stop(location, f"is *{anchor}, which stands inside what it repeats")
@@ -539,8 +543,8 @@ class _Composer:
             self._repeat(source, location)
         except OverflowError:
             del self._stack[depth:]
-            says = f"is *{anchor}, but aliases may repeat at most {MOST_EXPANDED} values"
-            self._stop(location, says)
+            message = f"is *{anchor}, but aliases may repeat at most {MOST_EXPANDED} values"
+            self._stop(location, message)
 
     def _repeat(self, source: Cursor, location: Location) -> None:
         """Insert a copy of a value, so that an override of one does not change the other.

@@ -1,4 +1,4 @@
-"""List of what was done: a spreadsheet of the calls so far becomes histories of recipients (P8).
+"""Done lists: spreadsheets of the calls so far, read as histories of recipients (P8).
 
 Its rows are people or calls. Heads and phone numbers are recognized as by the list doctor.
 """
@@ -18,7 +18,7 @@ from dialsim.interface.phrases import counted, few
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import COUNTED, MOST_ATTEMPTS, Past, PeopleTable, contradiction
 from dialsim.scenario.fields import phone_normalized
-from dialsim.scenario.list_doctor import Row, clean_list
+from dialsim.scenario.list_doctor import ExportRow, clean_list
 from dialsim.scenario.problems import Problem
 from dialsim.scenario.sheet import quoted
 from dialsim.scenario.units import instant_meant, parse_offset_instant
@@ -49,7 +49,7 @@ _LAST = re.compile(r"last|latest|end|ล่าสุด|สุดท้าย|�
 class DoneList(NamedTuple):
     """Histories by phone number, each with its row, and the rows without a usable number."""
 
-    histories: Mapping[str, tuple[Past, Row]]
+    histories: Mapping[str, tuple[Past, ExportRow]]
     aside: int
 
     def of(self, table: PeopleTable, digest: bytes) -> PeopleTable:
@@ -64,7 +64,7 @@ class DoneList(NamedTuple):
         people = counted(len(self.histories), "person", "people")
         left_out = counted(self.aside, "row has", "rows have")
         aside = f"; {left_out} no usable number" if self.aside else ""
-        return f"{shown} tells of calls to {people}, the newest {minute_text(newest)}{aside}."
+        return f"{shown} has calls to {people}, the newest {minute_text(newest)}{aside}."
 
     def misfits(self, shown: str, tables: Sequence[PeopleTable]) -> Iterator[Problem]:
         """Yield the problems of numbers that are in no list of a campaign, or in several."""
@@ -74,8 +74,8 @@ class DoneList(NamedTuple):
         several = "in the lists of several campaigns: write done beside one of them"
         for known in sorted({*map(lists.__getitem__, self.histories)} - {1}):
             rows = [row for number, (_, row) in self.histories.items() if lists[number] == known]
-            says = places.get(known, several)
-            said = f"{len(rows):,} {calls} {'is' if len(rows) == 1 else 'are'} {says}"
+            message = places.get(known, several)
+            said = f"{len(rows):,} {calls} {'is' if len(rows) == 1 else 'are'} {message}"
             yield _problem(shown, rows[0], f"{said}, this one first")
 
 
@@ -84,7 +84,7 @@ def _number(tel: str) -> str:
 
 
 class _Call(NamedTuple):
-    row: Row
+    row: ExportRow
     attempts: int | None
     status: CallStatus | None
     ended_at: int | None
@@ -102,12 +102,12 @@ def read_done(content: bytes, shown: str, now: int) -> DoneList:
     rows = [(numbers[id(row)], row) for row in listed.sources]
     rows += [(numbers[id(first)], row) for row, first in listed.merged]
     columns = _columns(shown, listed.all_heads, [row for _, row in rows])
-    faults: dict[str, list[tuple[Row, str]]] = {}
+    faults: dict[str, list[tuple[ExportRow, str]]] = {}
     calls: dict[str, list[_Call]] = {}
     for number, row in rows:
         calls.setdefault(number, []).append(_call(row, columns, now, faults))
     histories = {}
-    # A faulty row has no sound history, whose faults would only repeat those of the row.
+    # A history from faulty rows would only repeat the faults of the rows.
     for number, own in () if faults else calls.items():
         found = _past(own, faults)
         if found is not None:
@@ -118,11 +118,11 @@ def read_done(content: bytes, shown: str, now: int) -> DoneList:
             for some in faults.values()
         )
     if not histories:
-        raise ScenarioError([Problem(shown, None, None, "", "no row tells of a call")])
+        raise ScenarioError([Problem(shown, None, None, "", "no row has a call")])
     return DoneList(histories, len(listed.aside))
 
 
-def _columns(shown: str, heads: Sequence[str], rows: Sequence[Row]) -> dict[str, int]:
+def _columns(shown: str, heads: Sequence[str], rows: Sequence[ExportRow]) -> dict[str, int]:
     """Find the columns of attempts, status and time by their heads and contents."""
     found: dict[str, int] = {}
     for kind, pattern in _HEADS.items():
@@ -140,18 +140,21 @@ def _columns(shown: str, heads: Sequence[str], rows: Sequence[Row]) -> dict[str,
     for kind in ("status", "time"):
         if kind not in found:
             names = few(heads[:10], len(heads))
-            says = f"no head names the {kind} of the last call: heads are {names}"
-            raise ScenarioError([Problem(shown, None, None, "", says)])
+            message = f"no head names the {kind} of the last call: heads are {names}"
+            raise ScenarioError([Problem(shown, None, None, "", message)])
     return found
 
 
 def _call(
-    row: Row, columns: Mapping[str, int], now: int, faults: dict[str, list[tuple[Row, str]]]
+    row: ExportRow,
+    columns: Mapping[str, int],
+    now: int,
+    faults: dict[str, list[tuple[ExportRow, str]]],
 ) -> _Call:
-    """Read one row; its faults are added to those of their kind."""
+    """Read one row; faults are added under their kind."""
 
-    def fault(kind: str, says: str) -> None:
-        faults.setdefault(kind, []).append((row, says))
+    def fault(kind: str, message: str) -> None:
+        faults.setdefault(kind, []).append((row, message))
 
     cell = {kind: row.cells[index] for kind, index in columns.items()}
     tried, attempts = cell.get("attempts", ""), None
@@ -188,8 +191,8 @@ def _time(cell: str) -> int | None:
 
 
 def _past(
-    calls: Sequence[_Call], faults: dict[str, list[tuple[Row, str]]]
-) -> tuple[Past, Row] | None:
+    calls: Sequence[_Call], faults: dict[str, list[tuple[ExportRow, str]]]
+) -> tuple[Past, ExportRow] | None:
     """Return the history of one person; None without a call."""
     # A person who was reached stays so (R3), whatever later rows say.
     last = max(
@@ -205,14 +208,16 @@ def _past(
         return None
     wrong = contradiction(attempts, last.status, last.ended_at)
     if wrong is not None:
-        key, says = wrong
+        key, message = wrong
         named = {"callAttempt": "attempts", "latestCallStatus": "status", "lastEndedAt": "time"}
-        faults.setdefault(key, []).append((last.row, f"the {named[key]} of the last call {says}"))
+        faults.setdefault(key, []).append(
+            (last.row, f"the {named[key]} of the last call {message}")
+        )
     if wrong is not None or last.status is None or last.ended_at is None:
         return None
     return Past(attempts, last.status, last.ended_at), last.row
 
 
-def _problem(shown: str, row: Row, says: str) -> Problem:
+def _problem(shown: str, row: ExportRow, message: str) -> Problem:
     sheet = f"sheet {row.sheet}: " if row.sheet else ""
-    return Problem(shown, row.line, None, "", sheet + says)
+    return Problem(shown, row.line, None, "", sheet + message)

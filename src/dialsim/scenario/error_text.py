@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from dialsim.interface.phrases import joined
 from dialsim.scenario.document import Cursor, NodePath
 from dialsim.scenario.fields import PHONE_TEXT, Model, number_meant, phone_meant
-from dialsim.scenario.problems import Problem, Problems, told
+from dialsim.scenario.problems import Problem, Problems, problem_at
 from dialsim.scenario.scenario import RENAMED_KEYS, known_keys
 
 _KINDS = {
@@ -57,7 +57,7 @@ def validated(
         problems.raise_if_any()
         # Reached only if `problems_of` described nothing: the error must not get lost.
         block = root.at(*part)
-        problems.fail(told(block.location, block.path, str(error)))
+        problems.fail(problem_at(block.location, block.path, str(error)))
 
 
 def problems_of(error: ValidationError, root: Cursor, part: NodePath = ()) -> Iterator[Problem]:
@@ -97,10 +97,10 @@ def _problem(details: ErrorDetails, path: NodePath, root: Cursor) -> Problem:
         culprit = culprit.at(*context.get("path", ()))
     is_key = kind == "extra_forbidden" or details["loc"][-1:] == ("[key]",)
     location = culprit.key_location if is_key else culprit.location
-    return told(location, culprit.path, _says(details, culprit, root))
+    return problem_at(location, culprit.path, _message(details, culprit, root))
 
 
-def _says(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
+def _message(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
     kind, context = details["type"], details.get("ctx", {})
     if kind == "missing":
         return "is required"
@@ -111,8 +111,8 @@ def _says(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
         return f"{relation} {context[bound]}"
     if kind in _CHOICES:
         return _none_of(context["expected"], culprit)
-    says: str = context.get("says") or _KINDS.get(kind, details["msg"])
-    return says if kind in ("broken", "conflict") else unlike(says, culprit)
+    message: str = context.get("message") or _KINDS.get(kind, details["msg"])
+    return message if kind in ("broken", "conflict") else unlike(message, culprit)
 
 
 def _unknown_key(culprit: Cursor, root: Cursor) -> str:
@@ -143,35 +143,35 @@ def suggestion(path: NodePath, root: Cursor) -> str:
 
 def _none_of(expected: str, culprit: Cursor) -> str:
     choices = expected.replace("'", "").replace(" or ", ", ").split(", ")
-    says = unlike(f"must be {joined(choices, 'or')}", culprit)
+    message = unlike(f"must be {joined(choices, 'or')}", culprit)
     near = get_close_matches(culprit.text or "", choices, n=1)
-    return f"{says}; did you mean {near[0]}?" if near else says
+    return f"{message}; did you mean {near[0]}?" if near else message
 
 
-def unlike(says: str, culprit: Cursor) -> str:
+def unlike(message: str, culprit: Cursor) -> str:
     """Append the actual value to a text about the required value."""
     if isinstance(culprit.value, dict | list):
         kind = "mapping" if isinstance(culprit.value, dict) else "list"
-        return says if says == "must not be empty" else f"{says}, not a {kind}"
+        return message if message == "must not be empty" else f"{message}, not a {kind}"
     if culprit.value is None:
-        return f"{says}; nothing is written here"
+        return f"{message}; nothing is written here"
     shown = _short(culprit.written)
-    if says == "must be text":
-        return f'{says}: put it in quotes, "{shown}"'
+    if message == "must be text":
+        return f'{message}: put it in quotes, "{shown}"'
     if culprit.text is not None:
-        return f'{says}, not "{shown}"{_correction(says, culprit.text)}'
-    return f"{says}, not {shown}"
+        return f'{message}, not "{shown}"{_correction(message, culprit.text)}'
+    return f"{message}, not {shown}"
 
 
-def _correction(says: str, text: str) -> str:
+def _correction(message: str, text: str) -> str:
     """Suggest a spelling for a number or phone number: `: write 4356`."""
-    if says == PHONE_TEXT:
+    if message == PHONE_TEXT:
         tel = phone_meant(text)
         return f': write "{tel}"' if tel else ""
-    if not says.startswith(("must be a number", "must be a whole number")):
+    if not message.startswith(("must be a number", "must be a whole number")):
         return ""
     number = number_meant(text)
-    fits = number is not None and ("whole" not in says or "." not in number)
+    fits = number is not None and ("whole" not in message or "." not in number)
     return f": write {number}, without quotes" if fits else ""
 
 
@@ -186,7 +186,7 @@ def behind(where: str, message: str, culprit: Cursor, is_key: bool = False) -> P
     With `is_key` the key itself is at fault, and not its value.
     """
     location = culprit.key_location if is_key else culprit.location
-    return replace(told(location, culprit.path, ""), message=where + message)
+    return replace(problem_at(location, culprit.path, ""), message=where + message)
 
 
 def quoting(culprit: Cursor) -> str:

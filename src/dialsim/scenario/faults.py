@@ -83,7 +83,7 @@ def _spelled_out(delay: object) -> object:
 
 
 class StandingFault(Combined, Model):
-    """Fault of webhooks or API answers that strikes until it is cleared, unless it says otherwise.
+    """Fault of webhooks or API answers; without `next` or `lasts` it strikes until it is cleared.
 
     Several standing faults together are the profile of a service.
     """

@@ -229,14 +229,14 @@ def number(value: object) -> float:
     return float(value)
 
 
-def patterned(pattern: str, says: str) -> BeforeValidator:
-    """Build the validator of a text that must match a pattern; `says` is the error text."""
+def patterned(pattern: str, message: str) -> BeforeValidator:
+    """Build the validator of texts of a pattern, with the error `message`."""
     form = re.compile(pattern)
 
     def check(value: object) -> str:
         text = _text(value)
         if not form.fullmatch(text):
-            raise wrong(says)
+            raise wrong(message)
         return text
 
     return BeforeValidator(check)

@@ -38,7 +38,7 @@ _SHOWN, _LONGEST = 10, 500
 
 
 class Attributes:
-    """Parameters and segments of the recipients of a campaign, as columns.
+    """Columns of a campaign's recipients: parameters and segments.
 
     A parameter that a recipient lacks has the `default` of the agent's paramsSchema. Somebody
     without a segment has the empty text as segment.
@@ -186,7 +186,7 @@ _ADVICE = {
     "[0-9],[0-9]": "numbers have no commas",
     "[^=!<>]=[^=]": "compare with ==",
 }
-"""How to write what people write from habit, by its pattern."""
+"""Advice on habits of writing, by pattern."""
 
 
 class _Reader:
@@ -207,7 +207,7 @@ class _Reader:
             tree = ast.parse(re.sub("`([^`]*)`", self._stand_in, self._text), mode="eval")
             return replace(self._read(tree.body), text=self._text)
         except SyntaxError as error:
-            # Python counts from 1, and gives 0 for what is missing at the end.
+            # Python counts from 1; its 0 means that something is missing at the end.
             where = f"at character {error.offset}" if error.offset else "at the end"
             self._refuse(f"{error.msg} {where}: {self._text}{self._advice()}")
         except (RecursionError, MemoryError, OverflowError):
@@ -360,8 +360,8 @@ class _Reader:
             "_[0-9]+_", lambda found: self._names.get(found[0], found[0]), ast.unparse(node)
         )
 
-    def _refuse(self, says: str) -> NoReturn:
-        raise ValueError(f"has a fault: {says}")
+    def _refuse(self, message: str) -> NoReturn:
+        raise ValueError(f"has a fault: {message}")
 
 
 _NONE = np.array(False)

@@ -1,4 +1,4 @@
-"""List doctor: a list of people that can be called, from a spreadsheet export as it is.
+"""List doctor: converts a spreadsheet export into a list of people that can be called.
 
 `recipients` reads a list strictly. The doctor repairs: it joins sheets with the same heads,
 recognizes heads in Thai and English, reads phone numbers in all spellings, merges people who are
@@ -48,14 +48,14 @@ _NO_IDENTIFIER = re.compile(r"[^\w\u0e00-\u0e7f]+")  # \w has no Thai vowel sign
 _BLANK = frozenset({"-", "–", "—", "n/a", "na", "null", "none", "ไม่มี", "ไม่ระบุ"})
 _BETWEEN_NUMBERS = re.compile(r"[,;/|\n]|หรือ|และ|\bor\b|\band\b|&", re.IGNORECASE)
 _DATE = re.compile(r"[12][0-9]{3}[-/.][01]?[0-9][-/.][0-3]?[0-9]|[0-3]?[0-9]/[01]?[0-9]/[0-9]{2,4}")
-# What people and forms put before and behind a number: tel:, โทร., the letter O for the 0.
+# Text that people and forms put around a number: tel:, โทร., the letter O for the 0.
 _BEFORE_NUMBER = re.compile(r"(?:tel|phone|mobile|โทร|มือถือ|เบอร์|o)?[.:*#=]*", re.IGNORECASE)
 _EXTENSION = re.compile(r"(?:ต่อ|ext\.?|x)\s*[0-9]{1,6}\s*$", re.IGNORECASE)
 _LAST_DIGITS_OF_OTHERS = re.compile(r"(?<=[0-9]{4})\s*[-–]\s*[0-9]{1,2}\s*$")  # 02-123-4567-8
 _UNNAMED = re.compile(r"column [0-9]+")
 _HEADS_WITHIN = 30  # rows at the top of a sheet among which the row of heads is looked for
 _SAMPLE = 1_000  # rows inspected to find a column of numbers without a head
-_ARE_NUMBERS = 0.98  # share of a column's cells from which the column is one of numbers
+_ARE_NUMBERS = 0.98  # share of numbers among its cells that makes a column numeric
 _LONGEST_CELL = 40  # characters of a head, or of a cell with two numbers
 _LONGEST_NUMBER = 11  # digits; longer ones are ids, whose digits a float would lose
 _FEWEST_PER_SEGMENT = 3  # people per segment on average; fewer are no segments
@@ -65,8 +65,8 @@ _ASIDE_HEADS = ("sheet", "row", "reason")
 _MERGED_HEADS = ("sheet", "row", "same number as")
 
 
-class Row(NamedTuple):
-    """Row of the export: its sheet (None in a CSV), its line from 1, and its cells as text."""
+class ExportRow(NamedTuple):
+    """Row of an export: sheet (None in a CSV), line from 1, and cells as text."""
 
     sheet: str | None
     line: int
@@ -104,9 +104,9 @@ class CleanList:
     heads: list[str]
     types: dict[str, str]
     cells: list[list[str]] = field(default_factory=list)
-    sources: list[Row] = field(default_factory=list)
-    aside: list[tuple[Row, str]] = field(default_factory=list)
-    merged: list[tuple[Row, Row]] = field(default_factory=list)
+    sources: list[ExportRow] = field(default_factory=list)
+    aside: list[tuple[ExportRow, str]] = field(default_factory=list)
+    merged: list[tuple[ExportRow, ExportRow]] = field(default_factory=list)
     sheets: list[str | None] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     totals: int = 0
@@ -261,7 +261,7 @@ def clean_list(
     both: bool = False,
     choice: str = "choose one with --sheet",
 ) -> CleanList:
-    """Make a list that can be called from an export: a workbook, or a CSV in any usual form.
+    """Convert an export, a workbook or a CSV in any usual form, into a list that can be called.
 
     `shown` is the name of the file in messages, and `named` maps names of columns in dialsim to
     heads, where they are not to be guessed. Of a row with two numbers the first is called; with
@@ -272,7 +272,7 @@ def clean_list(
     """
     form = form_of(content, form)
     sheets = {
-        name: _table([Row(name, line, cells) for line, cells in rows if any(cells)])
+        name: _table([ExportRow(name, line, cells) for line, cells in rows if any(cells)])
         for name, rows in raw_sheets(content, shown, form)
     }
     with_numbers = [table for table in sheets.values() if table is not None]
@@ -305,7 +305,7 @@ class _Table(NamedTuple):
     sheet: str | None
     heads: list[str]
     line: int
-    rows: list[Row]
+    rows: list[ExportRow]
 
     @property
     def is_list(self) -> bool:
@@ -319,7 +319,7 @@ class _Table(NamedTuple):
         )
 
 
-def _table(rows: list[Row]) -> _Table | None:
+def _table(rows: list[ExportRow]) -> _Table | None:
     """Find the heads of a sheet; None for a sheet without phone numbers, or with rows set aside."""
     # A workbook that the doctor wrote can be read again without the people it had set aside.
     if rows and tuple(rows[0].cells[:3]) in (_ASIDE_HEADS, _MERGED_HEADS):
@@ -348,7 +348,7 @@ def _table(rows: list[Row]) -> _Table | None:
     return None
 
 
-def _is_head_of_more(row: Row, filled: int) -> bool:
+def _is_head_of_more(row: ExportRow, filled: int) -> bool:
     """Return True for a row of heads with more cells than `filled`."""
     return (
         sum(map(bool, row.cells)) > filled
@@ -547,7 +547,7 @@ class _Reading:
                 pairs = zip(found.cells[earlier], new, strict=True)
                 found.cells[earlier] = [old or more for old, more in pairs]
 
-    def _numbers(self, row: Row) -> list[str]:
+    def _numbers(self, row: ExportRow) -> list[str]:
         """Return the different phone numbers of a row, in the order of its columns."""
         numbers: dict[str, None] = {}
         for index in self._tels:
@@ -557,7 +557,7 @@ class _Reading:
             numbers |= dict.fromkeys(found)
         return list(numbers)
 
-    def _cells(self, row: Row, number: str) -> list[str]:
+    def _cells(self, row: ExportRow, number: str) -> list[str]:
         cells = []
         for ours, index in self._kept:
             cell = row.cells[index]
@@ -583,14 +583,14 @@ def _padded(cells: list[str], width: int) -> list[str]:
     return [*cells, *[""] * (width - len(cells))][:width]
 
 
-def _tidied(row: Row, width: int) -> Row:
+def _tidied(row: ExportRow, width: int) -> ExportRow:
     cells = [_filled(cell) for cell in _padded(row.cells, width)]
     # Most rows are as they should be; a copy of each would take memory.
     return row if cells == row.cells else row._replace(cells=cells)
 
 
 def _filled(cell: str) -> str:
-    """Return a cell, or nothing where the cell only says that there is nothing."""
+    """Return a cell; empty for a word such as `n/a` or `ไม่มี`."""
     # Most cells are longer than these words: comparing lengths first is quicker.
     return "" if len(cell) < 9 and cell.casefold() in _BLANK else cell
 
@@ -629,7 +629,7 @@ def _number(text: str) -> str | None:
 
 
 def _reason(written: str) -> str:
-    """Return why a row is set aside, by what is in its cells of phone numbers."""
+    """Return the reason for setting a row aside, given its cells of phone numbers."""
     if not written:
         return "without a number"
     if is_excel_error(written):
@@ -645,10 +645,10 @@ def _kind(reason: str) -> str:
     return reason.partition(":")[0]
 
 
-def _write_source(sheet: Any, line: int, source: Row, note: str) -> None:
+def _write_source(sheet: Any, line: int, source: ExportRow, note: str) -> None:
     for index, cell in enumerate((source.sheet or "", str(source.line), note, *source.cells)):
         sheet.write_string(line, index, cell)
 
 
-def _fail(shown: str, says: str) -> NoReturn:
-    raise ScenarioError([Problem(shown, None, None, "", says)])
+def _fail(shown: str, message: str) -> NoReturn:
+    raise ScenarioError([Problem(shown, None, None, "", message)])

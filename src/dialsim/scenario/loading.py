@@ -41,7 +41,7 @@ from dialsim.scenario.document import (
 from dialsim.scenario.error_text import validated
 from dialsim.scenario.list_doctor import is_tel_head
 from dialsim.scenario.overrides import Understood, apply, full_path
-from dialsim.scenario.problems import Problem, Problems, told
+from dialsim.scenario.problems import Problem, Problems, problem_at
 from dialsim.scenario.recipients import check_ids, read_recipients
 from dialsim.scenario.scenario import Origin, Overrides, Scenario, override_texts
 from dialsim.scenario.service import Beginning, check_order, start_of
@@ -71,8 +71,8 @@ def load(
         )
     path, file = source, Path(source)
     if file.suffix.lower() in (".xlsx", ".csv") and file.is_file():
-        says = f"this is a list of people and no scenario; dialsim new --list {path} writes one"
-        raise ScenarioError([Problem(str(path), None, None, "", says)])
+        message = f"this is a list of people and no scenario; dialsim new --list {path} writes one"
+        raise ScenarioError([Problem(str(path), None, None, "", message)])
     text = decoded(read_bytes(file, str(path)), str(path))
     texts = override_texts(overrides)
     return _read(Origin(text, str(path), file.parent, file, texts, _read, _write))
@@ -245,10 +245,10 @@ def _recipients(
         if len(found) != 1:
             several = f"{joined(found)} may all hold" if found else "no column is named as one of"
             listed = few(heads[:10], len(heads)) if heads else "missing"
-            says = (
+            message = (
                 f'{several} phone numbers: name it, columns={{"tel": NAME}}; columns are {listed}'
             )
-            raise ScenarioError([Problem("scenario(people=)", None, None, "", says)])
+            raise ScenarioError([Problem("scenario(people=)", None, None, "", message)])
         how["columns"] = {**(columns or {}), "tel": found[0]}
     instants = frame.select_dtypes("datetimetz")
     texts = {str(name): own.map(datetime.isoformat, "ignore") for name, own in instants.items()}
@@ -350,8 +350,8 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     problems = Problems(origin.name)
     document = parse_yaml(origin.text, origin.name, problems)
     if not isinstance(document.values, dict):
-        says = "a scenario is a mapping of keys, such as name and organizations"
-        problems.fail(told(document.root.location, (), says))
+        message = "a scenario is a mapping of keys, such as name and organizations"
+        problems.fail(problem_at(document.root.location, (), message))
     apply(origin.overrides, document, problems)
     root = document.root
     values = _values(root, folder, problems)

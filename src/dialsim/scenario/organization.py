@@ -59,8 +59,8 @@ def _narrows(steps: tuple[FunnelStep, ...]) -> tuple[FunnelStep, ...]:
     # Shares are of all conversations, not of the previous step; a funnel can only narrow.
     for index, (before, step) in enumerate(pairwise(steps), start=1):
         if step.share > before.share:
-            says = f"must not be greater than that of {before.step}, {before.share:g}"
-            raise broken(says, index, "share")
+            message = f"must not be greater than that of {before.step}, {before.share:g}"
+            raise broken(message, index, "share")
     return steps
 
 
@@ -172,7 +172,7 @@ class Outage(Model):
         return to
 
 
-class Receiver(Model):
+class ReceiverSettings(Model):
     """Simulated receiver of webhooks (W5)."""
 
     latency: Distribution = Field(
@@ -194,7 +194,7 @@ class Webhook(Model):
     url: Url = Field(
         description="The URL that results are sent to.", examples=["https://example.test/hook"]
     )
-    receiver: Receiver = Field(default=Receiver(), description="How it answers.")
+    receiver: ReceiverSettings = Field(default=ReceiverSettings(), description="How it answers.")
 
 
 API_KEY_PATTERN = r"^\S*_[^\s_]{32}$"
@@ -454,8 +454,8 @@ class Organization(Model):
         most = max(int(limit or 0) for limit in (self.max_concurrent_calls, *limits))
         if reserved > most:
             whose = ", ".join(f"{campaign.name} {campaign.reserved}" for campaign in reserving)
-            says = f"must not be less than {reserved}, which its campaigns reserve: {whose}"
-            raise broken(says, "maxConcurrentCalls")
+            message = f"must not be less than {reserved}, which its campaigns reserve: {whose}"
+            raise broken(message, "maxConcurrentCalls")
         return self
 
     def calling_account(self) -> CallingAccount:

@@ -78,8 +78,7 @@ class _Scope:
     def full(self, rest: str) -> str | None:
         """Return the full path of a short one, if its first word is known here."""
         word, dot, below = rest.partition(".")
-        # Words of its own, such as `windows`, stand for whole values, so that nothing can follow
-        # them.
+        # A word such as `windows` stands for a whole value, so that nothing can follow it.
         known = self.words.get(word) if dot else {**self.words, **self.own}.get(word)
         return None if known is None else f"{self.path}.{known}{dot}{below}"
 
@@ -293,8 +292,8 @@ class _Override:
     def _put(self, value: object) -> None:
         self.target.document.put(self.target.path, value, _origin(self.override))
 
-    def _refuse(self, says: str) -> ScenarioError:
-        return _refused(_origin(self.override), self.path, f"{self.path} {says}")
+    def _refuse(self, message: str) -> ScenarioError:
+        return _refused(_origin(self.override), self.path, f"{self.path} {message}")
 
     # -- words ------------------------------------------------------------------------------------
 
@@ -375,8 +374,8 @@ class _Override:
             try:
                 now = _week(self.target)
             except ValueError:
-                says = f"can't be changed by {self.change}=: what stands there is not right"
-                raise self._refuse(says) from None
+                message = f"can't be changed by {self.change}=: what stands there is not right"
+                raise self._refuse(message) from None
             # Windows are sets of minutes: adding is the union and removing the difference, whatever
             # the entries in the file.
             if self.change == "+":
@@ -449,8 +448,8 @@ def _week(windows: Cursor) -> Week:
         try:
             read = [DayWindows.model_validate(item) for item in _several(windows.value)]
         except ValidationError:
-            says = "must be days and times such as Mon-Fri 09:00-19:00, or a list as in the file"
-            raise ValueError(says) from None
+            message = "must be days and times such as Mon-Fri 09:00-19:00, or a list as in the file"
+            raise ValueError(message) from None
     return week_of(read)
 
 
@@ -490,25 +489,25 @@ def _item(listed: Cursor, parts: list[str], origin: Location) -> tuple[int, int]
         if int(part) < count:
             return int(part), 1
         items = f"items 0 to {count - 1}" if count else "no items"
-        says = f"{here}.{part} is not there: {here} has {items}"
-        raise _refused(origin, f"{here}.{part}", says)
+        message = f"{here}.{part} is not there: {here} has {items}"
+        raise _refused(origin, f"{here}.{part}", message)
     names = [item.at("name").text for item in listed.items()]
     # Longest first, because names of items may contain dots.
     for taken in range(len(parts), 0, -1):
         name = ".".join(parts[:taken])
         if names.count(name) > 1:
-            says = f"{here}.{name} is ambiguous: several items have this name; use the index"
-            raise _refused(origin, f"{here}.{name}", says)
+            message = f"{here}.{name} is ambiguous: several items have this name; use the index"
+            raise _refused(origin, f"{here}.{name}", message)
         if name in names:
             return names.index(name), taken
     known = ", ".join(name for name in names[:10] if name is not None)
-    says = f"{here} has no item named {part}" + (f"; there are {known}" if known else "")
-    raise _refused(origin, f"{here}.{part}", says)
+    message = f"{here} has no item named {part}" + (f"; there are {known}" if known else "")
+    raise _refused(origin, f"{here}.{part}", message)
 
 
 def _origin(override: str) -> Location:
     return Location(f"--set {override}")
 
 
-def _refused(origin: Location, path: str, says: str) -> ScenarioError:
-    return ScenarioError([Problem(origin.file, None, None, path, says)])
+def _refused(origin: Location, path: str, message: str) -> ScenarioError:
+    return ScenarioError([Problem(origin.file, None, None, path, message)])

@@ -95,9 +95,9 @@ class Generator:
         )
         return np.random.Generator(np.random.Philox(key))
 
-    def tels(self, who: NDArray[np.integer]) -> list[str]:
+    def tels(self, indices: NDArray[np.integer]) -> list[str]:
         """Return the phone numbers of people by index, ten digits each."""
-        index = who.astype(np.int64)
+        index = indices.astype(np.int64)
         number = (index * self._factor + self._offset) % _NUMBERS
         digits = np.empty((len(index), 2 + _DIGITS), dtype=np.uint8)
         prefixes = np.array([[int(digit) for digit in prefix] for prefix in PREFIXES], np.uint8)
@@ -112,17 +112,17 @@ class Generator:
         prefix, digits = divmod((index * self._factor + self._offset) % _NUMBERS, 10**_DIGITS)
         return f"{PREFIXES[prefix]}{digits:0{_DIGITS}}"
 
-    def names(self, who: NDArray[np.integer]) -> list[str]:
+    def names(self, indices: NDArray[np.integer]) -> list[str]:
         """Return the names of people by index: first and last name."""
-        uniforms = np.empty(len(who))
+        uniforms = np.empty(len(indices))
         # In blocks, so that a page of a million people needs draws for its own block only.
-        blocks = who >> _BLOCK_BITS
+        blocks = indices >> _BLOCK_BITS
         order = np.argsort(blocks, kind="stable")
         starts = np.flatnonzero(np.diff(blocks[order], prepend=-1))
         for rows in np.split(order, starts[1:]) if len(order) else []:
             first = int(blocks[rows[0]]) << _BLOCK_BITS
-            drawn = self._uniforms(_NAME, first, int(who[rows].max()) + 1)
-            uniforms[rows] = drawn[who[rows] - first]
+            drawn = self._uniforms(_NAME, first, int(indices[rows].max()) + 1)
+            uniforms[rows] = drawn[indices[rows] - first]
         chosen = (uniforms * (len(FIRST_NAMES) * len(LAST_NAMES))).astype(np.int64)
         pairs = np.divmod(chosen, len(LAST_NAMES))
         return [
@@ -147,7 +147,7 @@ class Generator:
 
 
 class People(ABC):
-    """Recipients of one campaign, in upload order.
+    """Recipients of a campaign, in upload order.
 
     `segment` (int16) has indices into `segments`, `script` (int32) into `scripts`. Both are -1 for
     recipients without one, and None if no recipient has one. `history` maps the indices of
@@ -169,11 +169,11 @@ class People(ABC):
     fixed_ids: Mapping[int, str] = MappingProxyType({})
 
     @abstractmethod
-    def tels(self, who: NDArray[np.integer] | None = None) -> list[str]:
+    def tels(self, indices: NDArray[np.integer] | None = None) -> list[str]:
         """Return the phone numbers of recipients by index from 0, or of all."""
 
     @abstractmethod
-    def customer_names(self, who: NDArray[np.integer] | None = None) -> list[str | None]:
+    def customer_names(self, indices: NDArray[np.integer] | None = None) -> list[str | None]:
         """Return the names of recipients by index, or of all; None without a name."""
 
     @abstractmethod
@@ -202,12 +202,12 @@ class GeneratedPeople(People):
             self.segment = generator.segments(self.count, shares)
 
     @override
-    def tels(self, who: NDArray[np.integer] | None = None) -> list[str]:
-        return self._generator.tels(np.arange(self.count) if who is None else who)
+    def tels(self, indices: NDArray[np.integer] | None = None) -> list[str]:
+        return self._generator.tels(np.arange(self.count) if indices is None else indices)
 
     @override
-    def customer_names(self, who: NDArray[np.integer] | None = None) -> list[str | None]:
-        return [*self._generator.names(np.arange(self.count) if who is None else who)]
+    def customer_names(self, indices: NDArray[np.integer] | None = None) -> list[str | None]:
+        return [*self._generator.names(np.arange(self.count) if indices is None else indices)]
 
     @override
     def tel(self, recipient: int) -> str:
@@ -235,14 +235,14 @@ class ListedPeople(People):
         self.fixed_ids = {row: fixed for row, fixed in enumerate(table.ids) if fixed}
 
     @override
-    def tels(self, who: NDArray[np.integer] | None = None) -> list[str]:
+    def tels(self, indices: NDArray[np.integer] | None = None) -> list[str]:
         tels = self._table.tels
-        return tels if who is None else [tels[recipient] for recipient in who.tolist()]
+        return tels if indices is None else [tels[recipient] for recipient in indices.tolist()]
 
     @override
-    def customer_names(self, who: NDArray[np.integer] | None = None) -> list[str | None]:
+    def customer_names(self, indices: NDArray[np.integer] | None = None) -> list[str | None]:
         names = self._table.names
-        return names if who is None else [names[recipient] for recipient in who.tolist()]
+        return names if indices is None else [names[recipient] for recipient in indices.tolist()]
 
     @override
     def tel(self, recipient: int) -> str:
@@ -304,7 +304,7 @@ def attributes_of(campaign: Campaign, schema: Mapping[str, ParamSchema] | None) 
 
 
 def value_formulas(value: Mapping[str, float | str] | None, agent: Agent | None) -> dict[str, str]:
-    """Return the formulas of a value by key, without those of steps and fields of other agents."""
+    """Return the formulas of a value by key; steps and fields of other agents are left out."""
     analysis = agent and agent.analysis
     known = {"reached", *(f"funnel.{step.step}" for step in (analysis and analysis.funnel) or ())}
     for name, field in analysis.fields.items() if analysis else ():
@@ -316,7 +316,7 @@ def value_formulas(value: Mapping[str, float | str] | None, agent: Agent | None)
 def worth_of_people(
     formula: str, people: Attributes, location: Callable[[int], str]
 ) -> NDArray[np.float64]:
-    """Return what a result is worth for each recipient.
+    """Return the worth of a result for each recipient.
 
     Raises ValueError for a faulty formula, or if somebody has no value.
     """

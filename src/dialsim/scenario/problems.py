@@ -61,9 +61,9 @@ class Problems:
         """Add a problem, unless it is known already."""
         self._found[problem] = None
 
-    def add(self, culprit: Cursor, says: str) -> None:
-        """Add a problem of a part of the file; `says` follows the path."""
-        self.note(told(culprit.location, culprit.path, says))
+    def add(self, culprit: Cursor, message: str) -> None:
+        """Add a problem of a part of the file; its text is the path and `message`."""
+        self.note(problem_at(culprit.location, culprit.path, message))
 
     @contextmanager
     def at(self, culprit: Cursor) -> Iterator[None]:
@@ -131,8 +131,8 @@ def seen_from(path: tuple[str | int, ...], problem: Problem) -> Problem:
     )
 
 
-def told(location: Location, path: tuple[str | int, ...], says: str) -> Problem:
-    """Build a problem whose message is the dotted path and `says`."""
+def problem_at(location: Location, path: tuple[str | int, ...], message: str) -> Problem:
+    """Build a problem; its text is the dotted path and `message`."""
     dotted = ".".join(map(str, path))
-    message = f"{dotted} {says}" if dotted else says
+    message = f"{dotted} {message}" if dotted else message
     return Problem(location.file, location.line, location.column, dotted, message)

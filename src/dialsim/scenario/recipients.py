@@ -81,13 +81,13 @@ class _Column:
         self._sheet, self._index, self._problems = sheet, index, problems
         self._normalize = normalize
 
-    def wrong(self, row: int, says: str) -> None:
+    def wrong(self, row: int, message: str) -> None:
         """Report a problem of a cell."""
         if self._index is None:
             line = self._sheet.lines[row]
-            self._sheet.note(self._problems, line, 0, self.name, f"{self.name} {says}")
+            self._sheet.note(self._problems, line, 0, self.name, f"{self.name} {message}")
         else:
-            self._sheet.note_cell(self._problems, row, self._index, says, self.name)
+            self._sheet.note_cell(self._problems, row, self._index, message, self.name)
 
     def meant(self, row: int, meaning: Callable[[str], str | None]) -> str | None:
         """Return the normalized value of a cell, and count it if it differs."""
@@ -116,8 +116,8 @@ class _Column:
             if not _PLAIN_PHONE.fullmatch(cell):
                 tels[row] = self.meant(row, phone_normalized) or cell
             if not _PHONE.fullmatch(tels[row]):
-                says = f"{PHONE_TEXT}, not {quoted(cell)}{_phone_hint(cell)}"
-                self.wrong(row, says if cell else "must not be empty")
+                message = f"{PHONE_TEXT}, not {quoted(cell)}{_phone_hint(cell)}"
+                self.wrong(row, message if cell else "must not be empty")
         return tels
 
     def ids(self) -> list[str | None]:
@@ -129,12 +129,12 @@ class _Column:
     def segments(self) -> Codes:
         codes = self.codes()
         if len(codes.texts) > MOST_SEGMENTS and self._index is not None:
-            says = (
+            message = (
                 f"has {len(codes.texts):,} different values, but at most {MOST_SEGMENTS:,} are "
                 "possible: is it a column of ids?"
             )
             line = self._sheet.header_line
-            self._sheet.note(self._problems, line, self._index, self.name, f"{self.name} {says}")
+            self._sheet.note(self._problems, line, self._index, self.name, f"{self.name} {message}")
         return codes
 
     def scripts(self) -> Codes:
@@ -192,8 +192,8 @@ def _read_history(columns: Sequence[_Column], start: Beginning) -> dict[int, Pas
         past = _past(start, faults, *history) if any(history) else None
         if past is not None:
             found[row] = past
-        for key, says in faults:
-            columns[HISTORY_COLUMNS.index(PREFIX + key)].wrong(row, says)
+        for key, message in faults:
+            columns[HISTORY_COLUMNS.index(PREFIX + key)].wrong(row, message)
         faults.clear()
     return found
 
@@ -277,8 +277,8 @@ def read_people(
             if name not in indices and name not in (file.columns or ()):
                 hint = f"; if it has another name, say so beside file: columns: {{{name}: NAME}}"
                 hint = "" if block is None else hint
-                says = f"the column {name} is missing{hint}"
-                problems.note(Problem(sheet.file, sheet.header_line, 1, name, says))
+                message = f"the column {name} is missing{hint}"
+                problems.note(Problem(sheet.file, sheet.header_line, 1, name, message))
     # Of a file as it is, the columns that are not ours stay beside the recipients.
     others = () if file.columns is None else enumerate(sheet.header)
     beside = {name: at for at, name in others if name and at not in indices.values()}
@@ -310,7 +310,7 @@ def read_people(
 
 
 def _fill(table: PeopleTable, column: _Column, schema: Mapping[str, ParamSchema]) -> None:
-    """Convert a column into that of the table; histories are read apart."""
+    """Convert a column and put it into the table; histories are read separately."""
     match column.name:
         case "tel":
             table.tels = column.tels()
@@ -346,11 +346,11 @@ def has_header(sheet: Sheet, problems: Problems) -> bool:
     """Return True if the first row names columns; a phone number in it is reported."""
     person = next((cell for cell in sheet.header if phone_meant(cell)), None)
     if person is not None:
-        says = (
+        message = (
             f"the first row must name the columns, tel and so on, but it holds a phone number, "
             f"{person}: put a row of names above it"
         )
-        sheet.note(problems, sheet.header_line, sheet.header.index(person), "", says)
+        sheet.note(problems, sheet.header_line, sheet.header.index(person), "", message)
     return person is None
 
 
@@ -370,9 +370,7 @@ def columns_by_names(
     block: Cursor | None,
     problems: Problems,
 ) -> dict[str, int]:
-    """Return the columns by the names in `columns`, and those of the others that have names of
-    dialsim.
-    """
+    """Return the columns named in `columns`, and further columns with names of dialsim."""
     taken: dict[str, str] = {}
     indices = {
         name: index
@@ -382,9 +380,9 @@ def columns_by_names(
         and name not in named.values()
     }
 
-    def fault(ours: str, says: str) -> None:
+    def fault(ours: str, message: str) -> None:
         if block is not None:
-            problems.add(block.at("columns", ours), says)
+            problems.add(block.at("columns", ours), message)
 
     for ours, theirs in named.items():
         if ours not in known and not ours.startswith(PARAM):
@@ -418,22 +416,21 @@ def _check_known(sheet: Sheet, known: Sequence[str], problems: Problems) -> None
         if near is None:
             strange.append(index)
         else:
-            says = f"{name} is not a known column; did you mean {near}?"
-            sheet.note(problems, sheet.header_line, index, name, says)
+            message = f"{name} is not a known column; did you mean {near}?"
+            sheet.note(problems, sheet.header_line, index, name, message)
     if strange:
         names = [sheet.header[index] for index in strange]
         are = "is not a known column" if len(names) == 1 else "are not known columns"
-        says = (
+        message = (
             f"{few(names[:_SHOWN], len(names))} {are}: write {PARAM}{names[0]} for a parameter of "
             f"the agent, or one of {', '.join(known)}"
         )
-        sheet.note(problems, sheet.header_line, strange[0], names[0], says)
+        sheet.note(problems, sheet.header_line, strange[0], names[0], message)
 
 
 def nearest_column(name: str, known: Sequence[str]) -> str | None:
     """Return the known column most similar to a name, ignoring case, punctuation and prefix."""
-    # Reversed, so that of equal names the first one wins; full names overwrite those without
-    # prefix.
+    # Reversed, so that the first of equal names wins; full names overwrite names without prefix.
     plain = {_bare(column.rpartition(".")[2]): column for column in reversed(known)}
     plain |= {_bare(column): column for column in reversed(known)}
     near = get_close_matches(_bare(name), plain, n=1)
@@ -533,7 +530,7 @@ def _with_done(
     problems: Problems,
     done: dict[str, tuple[DoneList, list[PeopleTable]]],
 ) -> PeopleTable:
-    """Return a list of people with the histories of a list of what was done.
+    """Return a list of people with histories from the file `done`.
 
     `done` collects the lists of people by the list of what was done.
     """
@@ -577,8 +574,8 @@ def _read_file(
     problems: Problems,
 ) -> PeopleTable:
     if folder is None:
-        says = "can't be used: no files are read here; give a list of people, or count"
-        problems.add(recipients.at("file"), says)
+        message = "can't be used: no files are read here; give a list of people, or count"
+        problems.add(recipients.at("file"), message)
         return PeopleTable()
     try:
         content = folder.read(file.file)
@@ -686,8 +683,8 @@ def check_ids(
     for entry, ids in own:
         for fixed in ids:
             if fixed in seen:
-                says = f"have the id {fixed} twice; ids must be unique"
-                problems.add(entry.at("recipients"), says)
+                message = f"have the id {fixed} twice; ids must be unique"
+                problems.add(entry.at("recipients"), message)
             seen.add(fixed)
 
 

@@ -29,7 +29,7 @@ from dialsim.scenario.document import NodePath
 from dialsim.scenario.fields import Model, Text, Whole
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Remark
-from dialsim.scenario.service import Clock, Costs, EngineSettings, Service, Values
+from dialsim.scenario.service import ClockSettings, Costs, EngineSettings, Service, Values
 from dialsim.scenario.units import DURATION_PATTERN, NEXT_CALLING_DAY, format_duration, value_text
 from dialsim.templates import templates
 
@@ -116,7 +116,7 @@ class Scenario(Model):
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = Field(
         default=1, description="Decides all chance: same seed, same run.", examples=[1]
     )
-    clock: Clock = Field(description="When the simulated time begins and ends.")
+    clock: ClockSettings = Field(description="When the simulated time begins and ends.")
     service: Service = Field(default=Service(), description="The service's name and addresses.")
     engine: EngineSettings = Field(
         default=EngineSettings(), description="How calls are queued, ordered and paced."
@@ -153,8 +153,8 @@ class Scenario(Model):
             for c, campaign in enumerate(organization.campaigns):
                 misfit = campaign.misfit(self.engine.release_interval)
                 if misfit is not None:
-                    key, says = misfit
-                    raise broken(says, "organizations", o, "campaigns", c, key)
+                    key, message = misfit
+                    raise broken(message, "organizations", o, "campaigns", c, key)
         return self
 
     _origin: Origin | None = PrivateAttr(default=None)
@@ -232,7 +232,7 @@ class Scenario(Model):
         return content.hexdigest()
 
     def with_(self, *overrides: str | Mapping[str, object], **values: object) -> Scenario:
-        """Return the scenario with values replaced, like `--set`.
+        """Return a copy with values replaced, like `--set`.
 
         Each override is a text `PATH=VALUE` or a mapping of paths to values; short paths may be
         names of arguments. Durations and instants may be texts, timedeltas and aware datetimes.
@@ -326,7 +326,7 @@ def json_schema() -> dict[str, Any]:
     schema = tidied(Scenario.model_json_schema())
     # Required in the models after reading, optional in a file.
     schema["required"].remove("clock")
-    del schema["$defs"]["Clock"]["required"]
+    del schema["$defs"]["ClockSettings"]["required"]
     # A file may also name the interval in words; a request on the wire may not.
     interval = schema["$defs"]["ScheduleRequest"]["properties"]["retryInterval"]
     interval["anyOf"].append({"const": NEXT_CALLING_DAY})

@@ -66,9 +66,11 @@ def start_of(root: Cursor, problems: Problems) -> int:
         return _read(written, parse_offset_instant) or 0
     read = [_read(at, parse_offset_instant) for at in _each(root, *_INSTANTS)]
     read += [_read(at, _parse_start) for at in _each(root, *_STARTS)]
-    if not read and any(root.each("organizations.*.campaigns.*")):
-        says = "is required: there is no scheduledAt, startDateTime or timeline instant instead"
-        problems.add(written, says)
+    # A schedule without a sound startDateTime has an error of its own.
+    requests = _each(root, "campaigns.*.schedule", "timeline.*.body")
+    if not read and not any(requests) and any(root.each("organizations.*.campaigns.*")):
+        message = "is required: there is no scheduledAt, startDateTime or timeline instant instead"
+        problems.add(written, message)
     return min((instant for instant in read if instant is not None), default=0)
 
 
@@ -130,7 +132,7 @@ HEADER_NAME_TEXT = "must be at most 40 letters, digits and hyphens with a letter
 LONGEST_RELEASE_INTERVAL = 3_600_000
 
 
-class Clock(Model):
+class ClockSettings(Model):
     """Beginning and end of the simulated time; instants in ms since 1970, UTC."""
 
     start: Instant = Field(
@@ -264,7 +266,7 @@ class EngineSettings(Model):
     )
     webhook_delay: Duration = Field(
         default=0,
-        description="From a result to the first POST that tells of it (W3).",
+        description="From a result to its first POST (W3).",
         examples=[0],
     )
 

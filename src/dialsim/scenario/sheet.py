@@ -122,8 +122,8 @@ class Sheet:
         for index in sorted(used):
             name = self.header[index]
             if not name:
-                says = self._source.nameless(index)
-                self.note(problems, self.header_line, index, "", says)
+                message = self._source.nameless(index)
+                self.note(problems, self.header_line, index, "", message)
             elif name in self.header[:index]:
                 self.note(problems, self.header_line, index, name, f"{name} is here twice")
 
@@ -167,19 +167,19 @@ class Sheet:
         problems.note(Problem(self.file, location, column, path, message))
 
     def note_cell(
-        self, problems: Problems, row: int, index: int, says: str, name: str | None = None
+        self, problems: Problems, row: int, index: int, message: str, name: str | None = None
     ) -> None:
-        """Report a problem of a loaded cell; `says` follows the column's name."""
+        """Report a problem of a loaded cell; its text is the column's name and `message`."""
         # An error of Excel is reported once; further checks of the cell would add noise.
         if (row, index) in self._failed:
             return
         theirs = self.header[index]
         shown = theirs if name in {None, theirs} else f"{name} ({theirs})"
-        self.note(problems, self.lines[row], index, name or theirs, f"{shown} {says}")
+        self.note(problems, self.lines[row], index, name or theirs, f"{shown} {message}")
 
 
 class _Source(ABC):
-    """Records of a file, the first of which is the header, and the locations of cells."""
+    """Records of a file, the header first, and the locations of cells."""
 
     file: str
     sheet: str | None = None
@@ -205,9 +205,9 @@ class _Source(ABC):
     def ragged(self, line: int, cells: Sequence[str], width: int) -> tuple[int, str, str]:
         """Return index, path and message for a record that is not as wide as the header."""
 
-    def fail(self, says: str, line: int | None = 1) -> NoReturn:
+    def fail(self, message: str, line: int | None = 1) -> NoReturn:
         """Raise the ScenarioError of a file that cannot be read."""
-        raise ScenarioError([Problem(self.file, line, line and 1, "", says)])
+        raise ScenarioError([Problem(self.file, line, line and 1, "", message)])
 
 
 class _Text(_Source):
@@ -260,8 +260,10 @@ class _Text(_Source):
                 line = reader.line_num + 1
         except csv.Error as error:
             unclosed = "end of data" in str(error)
-            says = "a quote in this row is never closed" if unclosed else f"not valid CSV: {error}"
-            self.fail(says, line)
+            message = (
+                "a quote in this row is never closed" if unclosed else f"not valid CSV: {error}"
+            )
+            self.fail(message, line)
 
     def _check_delimiter(self, header: Sequence[str]) -> None:
         """Raise an error if the header's only cell contains another separator."""
@@ -286,8 +288,7 @@ class _Text(_Source):
     @override
     def location(self, line: int, index: int) -> tuple[int, int]:
         inside, column = False, 1
-        # The reader tells the line of a record only; the column of a cell is found by scanning the
-        # record again.
+        # The reader knows only the line of a record; scanning the record again finds the column.
         while index and line <= len(self._lines):
             for char in self._lines[line - 1][column - 1 :]:
                 column += 1
@@ -326,8 +327,8 @@ def raw_sheets(
         yield from _Workbook(content, shown, form).raw()
         return
     if _PAGE.match(content):
-        says = "this is a web page under another name: open it in Excel, and save it as xlsx"
-        raise ScenarioError([Problem(shown, None, None, "", says)])
+        message = "this is a web page under another name: open it in Excel, and save it as xlsx"
+        raise ScenarioError([Problem(shown, None, None, "", message)])
     yield None, _Text(content, shown, form_of(content, form)).records()
 
 
@@ -556,8 +557,10 @@ class _Workbook(_Source):
 
     @override
     def ragged(self, line: int, cells: Sequence[str], width: int) -> tuple[int, str, str]:
-        says = f'"{cells[width]}" stands in a column without a name: name it, or empty the column'
-        return width, "", says
+        message = (
+            f'"{cells[width]}" stands in a column without a name: name it, or empty the column'
+        )
+        return width, "", message
 
 
 def _plain(error: Exception) -> str:

@@ -146,8 +146,8 @@ def parse_offset_instant(text: str) -> int:
         try:
             return parse_instant(text)
         except ValueError as error:
-            says = str(error).replace("'", '"')
-            raise ValueError(f"must be an instant, but {says}") from None
+            message = str(error).replace("'", '"')
+            raise ValueError(f"must be an instant, but {message}") from None
     try:
         instant = format_instant(parse_instant(text))
     except ValueError:
@@ -218,8 +218,8 @@ def instant_meant(text: str) -> str | None:
 
 def duration_of(value: object) -> int:
     """Return the milliseconds of a duration as written in a file or a request."""
-    # In Python a bool is an int. Numbers go on to `parse_duration`, which accepts 0 and tells the
-    # author of `30` that a unit is missing.
+    # In Python a bool is an int. Numbers go on to `parse_duration`, which accepts 0, and asks for a
+    # unit where 30 is written.
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise wrong("must be a duration such as 45s, 10m or 1h30m")
     try:

@@ -33,8 +33,10 @@ def read_date(text: str) -> date:
     if era_fault(text) is not None:
         year = int(text[:4])
         meant = f"{year - 543}{text[4:]}"
-        says = f"must not count years in the Buddhist era: {year} is {year - 543}, so write {meant}"
-        raise ValueError(says)
+        message = (
+            f"must not count years in the Buddhist era: {year} is {year - 543}, so write {meant}"
+        )
+        raise ValueError(message)
     if not re.fullmatch(DATE_PATTERN[1:-1], text):
         meant = (instant_meant(text) or "")[:10]
         so = f": write {meant}" if meant else ""

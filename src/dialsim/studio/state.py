@@ -936,7 +936,7 @@ def _validated(model: type[M], given: dict[str, Any]) -> M:
         return model.model_validate(given)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        says = str(first.get("ctx", {}).get("says", first["msg"]))
+        says = str(first.get("ctx", {}).get("message", first["msg"]))
         raise StudioError(says) from None
 
 

@@ -30,7 +30,7 @@ from dialsim.interface.payload import (
     accepted,
     response_json,
 )
-from dialsim.scenario.organization import Receiver
+from dialsim.scenario.organization import ReceiverSettings
 from dialsim.webhooks.analysis import Analyses
 from dialsim.webhooks.bodies import Bodies, VisibleState, instants_json, visible_state
 from dialsim.webhooks.call_results import Body
@@ -124,7 +124,7 @@ def _urls(
     return [*(change.url for change in changes), None], newest
 
 
-def _in_outage(receiver: Receiver, mode: str, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _in_outage(receiver: ReceiverSettings, mode: str, at: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return True for POSTs during an outage of this mode."""
     inside = np.zeros(len(at), dtype=bool)
     # Reversed, so that the first outage in the file decides where two overlap.
@@ -153,7 +153,7 @@ class CampaignStream:
         self._trace = trace
         part = trace.campaign(calls.organization, calls.campaign)
         webhook = part.owner.settings.webhook
-        self._receiver = webhook.receiver if webhook is not None else Receiver()
+        self._receiver = webhook.receiver if webhook is not None else ReceiverSettings()
         self._block = part.block
 
     @cached_property
