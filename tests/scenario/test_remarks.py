@@ -148,16 +148,16 @@ def test_many_numbers_that_nobody_can_have_are_one_warning_with_the_first_places
 def test_a_number_in_two_spellings_is_told(tmp_path: Path, other: str) -> None:
     warnings = from_csv(tmp_path, f"tel\n0812345678\n0812345679\n{other}\n")
     assert warnings[0] == (
-        "Campaign January of Acme has a number in more than one spelling, such as 0812345678 "
-        f"(people.csv:2) and {other} (people.csv:4); each of these recipients is called."
+        "Campaign January of Acme has a recipient whose number another one before them has, such "
+        f"as 0812345678 (people.csv:2) and {other} (people.csv:4); each is called."
     )
 
 
 def test_many_numbers_in_two_spellings_are_one_warning() -> None:
     tels = [f"{front}81234567{n}" for front in ("+66", "0") for n in range(5)]
     assert listed(*tels, "+6561234567") == (
-        "Campaign January of Acme has 5 numbers in more than one spelling, such as +66812345670 "
-        "(recipients.0) and 0812345670 (recipients.5); each of these recipients is called.",
+        "Campaign January of Acme has 5 recipients whose number another one before them has, such "
+        "as +66812345670 (recipients.0) and 0812345670 (recipients.5); each is called.",
     )
 
 

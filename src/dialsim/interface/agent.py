@@ -35,6 +35,7 @@ class ParamSchema(WireModel):
         examples=[0],
     )
     spell: JsonValue = Field(default=None, description="How the value is spelled out; kept as is")
+    # In snake_case on the wire, unlike all other keys of the interface.
     pronunciation_map: JsonValue = Field(
         default=None,
         alias="pronunciation_map",

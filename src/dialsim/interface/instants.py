@@ -122,6 +122,7 @@ def ms_of(moment: datetime) -> int:
 
 # -- Thai time -------------------------------------------------------------------------------------
 
+# A fixed offset: no time zone database is needed, and none can change results.
 THAI = timezone(timedelta(milliseconds=THAI_OFFSET), "Thai time")  # T2
 DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 WEEKDAYS = tuple(name[:3] for name in DAY_NAMES)

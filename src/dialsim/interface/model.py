@@ -100,7 +100,9 @@ class WireModel(BaseModel):
         extra="forbid",
         alias_generator=to_camel,
         populate_by_name=True,
+        # Answers have all their keys, also those with a default.
         json_schema_serialization_defaults_required=True,
+        # Pydantic's own titles would be words, `Max Attempts`, which nobody finds in a request.
         field_title_generator=lambda name, _: to_camel(name),
     )
 

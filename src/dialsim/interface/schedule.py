@@ -96,6 +96,7 @@ def _uuid(value: object) -> str:
 
 
 def _array(value: object) -> list[Any] | tuple[Any, ...]:
+    # JSON has lists; our own code passes tuples.
     if not isinstance(value, list | tuple):
         raise wrong("must be an array")
     return value

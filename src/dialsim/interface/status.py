@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# StrEnum, so that a status is its text on the wire: in JSON, in comparisons and as a key.
 from enum import StrEnum
 
 

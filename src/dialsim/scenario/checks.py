@@ -509,8 +509,7 @@ def remarks_on_campaign(
     yield from _on_params(where, params, agent)
     yield from _on_segments(where, scenario, organization, campaign, table)
     tels, location = table.tels, _places(campaign)
-    yield from _on_duplicates(where, tels)
-    yield from _on_spellings(where, tels, location)
+    yield from _on_same_numbers(where, tels, location)
     is_file = isinstance(recipients, RecipientsFile)
     if isinstance(recipients, RecipientsFile):
         yield from _on_normalized(where, table.normalized, recipients.file)
@@ -709,37 +708,21 @@ def _places(campaign: Campaign) -> Callable[[int], str]:
     return lambda row: f"recipients.{row}"
 
 
-def _on_duplicates(where: str, tels: Sequence[str]) -> Iterator[str]:
-    repeats = len(tels) - len(set(tels))
+def _on_same_numbers(
+    where: str, tels: Sequence[str], location: Callable[[int], str]
+) -> Iterator[str]:
+    # The common case is quicker: in national form a number has one spelling only.
+    numbers = tels if all(tel[0] == "0" for tel in tels) else [*map(national, tels)]
+    repeats = len(numbers) - len(set(numbers))
     if not repeats:
         return
-    tel, times = Counter(tels).most_common(1)[0]
-    # All repeats are of one number.
-    if repeats == times - 1:
-        yield f"{where} has {tel} {times} times; each of these recipients is called."
-    else:
-        yield (
-            f"{where} has {repeats:,} recipients whose number another recipient before them has "
-            f"({tel} {times} times, for instance); each of them is called."
-        )
-
-
-def _on_spellings(where: str, tels: Sequence[str], location: Callable[[int], str]) -> Iterator[str]:
-    # The common case: all numbers in national form, which have one spelling only.
-    if all(tel[0] == "0" for tel in tels):
-        return
-    spellings = dict.fromkeys(tels)
-    foreign = {tel: number for tel in spellings if (number := national(tel)) != tel}
-    ways = Counter(foreign.values())
-    numbers = [number for number, count in ways.items() if count > 1 or number in spellings]
-    if not numbers:
-        return
-    example = [tel for tel in spellings if foreign.get(tel, tel) == numbers[0]]
-    shown = [f"{tel} ({location(tels.index(tel))})" for tel in example[:_SHOWN]]
-    many = "a number" if len(numbers) == 1 else f"{len(numbers):,} numbers"
+    number, times = Counter(numbers).most_common(1)[0]
+    rows = [row for row, other in enumerate(numbers) if other == number][:_SHOWN]
+    shown = [f"{tels[row]} ({location(row)})" for row in rows]
+    recipients = "a recipient" if repeats == 1 else f"{repeats:,} recipients"
     yield (
-        f"{where} has {many} in more than one spelling, such as {few(shown, len(example))}; each "
-        "of these recipients is called."
+        f"{where} has {recipients} whose number another one before them has, such as "
+        f"{few(shown, times)}; each is called."
     )
 
 

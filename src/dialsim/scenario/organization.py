@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -272,53 +272,8 @@ _MAY_BE_NULL = ("url",)
 _SWITCHES = ("setCallingAllowed",)
 
 
-def _one_form_per_action(schema: dict[str, Any]) -> None:
-    fields = schema["properties"]
-    forms = [
-        {
-            "properties": {"at": fields["at"], "action": {"const": action}}
-            | {name: _form(fields[name], name, action) for name in takes},
-            "required": ["at", "action", *(name for name in takes if name not in _OPTIONAL)],
-            "additionalProperties": False,
-        }
-        for action, takes in ACTIONS.items()
-    ]
-    # Replaced by one form per action: pydantic's schema would allow every field with every action.
-    schema.clear()
-    schema |= {
-        "description": "What somebody does at an instant; each action has exactly its own fields.",
-        "type": "object",
-        "properties": {"action": {"enum": list(ACTIONS)}},
-        "oneOf": forms,
-    }
-
-
-def _form(field: dict[str, Any], name: str, action: str) -> dict[str, Any]:
-    """Return the schema of a field for one action: not null, and of the type for that action."""
-    if "anyOf" not in field or name in _MAY_BE_NULL:
-        return field
-    form, _null = field["anyOf"]
-    about = _VALUES.get(action) or {
-        "description": field["description"],
-        "examples": field.get("examples", []),
-    }
-    if name == "value":
-        limit, switch = form["oneOf"]
-        form = switch if action in _SWITCHES else limit
-    return {**form, **about}
-
-
-_VALUES: Mapping[str, dict[str, Any]] = {
-    "setConcurrency": {"description": "The new maxConcurrentCalls.", "examples": [30]},
-    "setCallingAllowed": {
-        "description": "Whether schedule requests are accepted from then on.",
-        "examples": [False],
-    },
-}
-
-
-class TimelineAction(Model, json_schema_extra=_one_form_per_action):
-    """Action of the timeline; it has the fields in `ACTIONS`, others count as left out."""
+class TimelineAction(Model):
+    """Action of somebody at an instant; each action has its own fields."""
 
     at: Instant = Field(description="When it is done.", examples=["2026-01-05T05:00:00Z"])
     action: Action = Field(description="What is done.", examples=["pause"])
@@ -331,7 +286,12 @@ class TimelineAction(Model, json_schema_extra=_one_form_per_action):
             Discriminator(lambda value: "<switch>" if isinstance(value, bool) else "<limit>"),
         ]
         | None
-    ) = None
+    ) = Field(
+        default=None,
+        description="The new maxConcurrentCalls, or whether schedule requests are accepted from "
+        "then on.",
+        examples=[30, False],
+    )
     body: ScheduleRequest | None = Field(default=None, description="The schedule request's body.")
     agent: Text | None = Field(
         default=None, description="Name of the agent.", examples=["Reminder"]

@@ -58,28 +58,20 @@ _SCHEDULE = (
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Part of a document: path, names and words for short paths.
+    """Part of a document: path, names, and words that lead to paths below.
 
-    `words` lead to paths below. `own` are planners' words for single values; they come first. Words
-    in `named_only` are only valid after the name of the part.
+    Words in `named_only` are only valid after the name of the part.
     """
 
     path: str
     words: Mapping[str, str]
     names: tuple[str, ...] = ()
     named_only: frozenset[str] = field(default=frozenset({"name", "id", "description"}))
-    own: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def all_words(self) -> tuple[str, ...]:
-        """All words for values of the part."""
-        return (*self.words, *self.own)
 
     def full(self, rest: str) -> str | None:
         """Return the full path of a short one, if its first word is known here."""
         word, dot, below = rest.partition(".")
-        # A word such as `windows` stands for a whole value, so that nothing can follow it.
-        known = self.words.get(word) if dot else {**self.words, **self.own}.get(word)
+        known = self.words.get(word)
         return None if known is None else f"{self.path}.{known}{dot}{below}"
 
 
@@ -123,7 +115,7 @@ def full_path(path: str, root: Cursor) -> str:
 
 def _unknown_word(named: list[tuple[str, _Scope]], rest: str) -> str:
     word = rest.partition(".")[0]
-    known = list(dict.fromkeys(word for _, scope in named for word in scope.all_words))
+    known = list(dict.fromkeys(word for _, scope in named for word in scope.words))
     near = get_close_matches(RENAMED_KEYS.get(word, word), known, n=1)
     hint = f"did you mean {named[0][0]}.{near[0]}?" if near else f"it has {', '.join(known)}"
     return f"{named[0][0]} has no {word or 'empty key'}; {hint}"
@@ -132,7 +124,7 @@ def _unknown_word(named: list[tuple[str, _Scope]], rest: str) -> str:
 def _unknown(path: str, first: str, top: list[str], scopes: list[_Scope]) -> str:
     """Return the error text for a path whose first part is neither a key, a word nor a name."""
     names = [name for scope in scopes for name in scope.names]
-    words = [word for scope in scopes for word in scope.all_words if word not in scope.named_only]
+    words = [word for scope in scopes for word in scope.words if word not in scope.named_only]
     if path in names:
         scope = next(scope for scope in scopes if path in scope.names)
         return f"{path} needs what of it is meant: {path}.{next(iter(scope.words))}, for instance"
@@ -162,10 +154,11 @@ def _scopes(root: Cursor) -> Iterator[_Scope]:
 
 def _of_organization(organization: Cursor, values: object) -> Iterator[_Scope]:
     path, own = _path_and_name(organization, "organizations")
-    keys = {key: key for key in known_keys(organization.path, values)}
+    # A planner's `lines` are how many there are; those by time have their full path.
+    words = {key: key for key in known_keys(organization.path, values)} | _ORGANIZATION_WORDS
     # Without a name, `callerIds` means the numbers that a campaign calls from.
     only = frozenset({"name", "id", "callerIds"})
-    yield _Scope(path, keys, (own,) if own else (), only, _ORGANIZATION_WORDS)
+    yield _Scope(path, words, (own,) if own else (), only)
     for kind in ("campaigns", "agents"):
         for item in organization.at(kind).items():
             below, name = _path_and_name(item, f"{path}.{kind}")
@@ -173,9 +166,8 @@ def _of_organization(organization: Cursor, values: object) -> Iterator[_Scope]:
             words = {key: key for key in known_keys(item.path, values)}
             if kind == "campaigns":
                 schedule = {key: f"schedule.{key}" for key in _SCHEDULE}
-                words = schedule | words
-            own_words = _CAMPAIGN_WORDS if kind == "campaigns" else {}
-            yield _Scope(below, words, names, own=own_words)
+                words = schedule | words | _CAMPAIGN_WORDS
+            yield _Scope(below, words, names)
 
 
 def _path_and_name(item: Cursor, above: str) -> tuple[str, str | None]:

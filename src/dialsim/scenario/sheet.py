@@ -570,12 +570,9 @@ def _plain(error: Exception) -> str:
 
 def _letters(index: int) -> str:
     """Return the name of a column in Excel: A, B, …, AA."""
-    letters = ""
-    index += 1
-    while index:
-        index, letter = divmod(index - 1, 26)
-        letters = chr(ord("A") + letter) + letters
-    return letters
+    from openpyxl.utils import get_column_letter
+
+    return get_column_letter(index + 1)
 
 
 def _text(value: object) -> str:

@@ -20,6 +20,7 @@ LONGEST_MS = 3650 * DAY
 """Upper limit of durations: ten years. A longer one is certainly a typing error."""
 
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1000, "ms": 1}
+_SIZES = _UNITS | {"w": 7 * DAY}  # weeks are read in ISO 8601 only, and never written
 # `m(?!s)`: the minutes must not take the m of `ms`.
 _SHORT_FORM = r"(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m(?!s))?(?:[0-9]+s)?(?:[0-9]+ms)?"
 _ONE_PART = r"[0-9]+\.[0-9]+(?:d|h|ms?|s)"
@@ -54,7 +55,7 @@ BUDDHIST_YEARS = range(2513, 2701)
 
 # Without `^` and `$`: `fullmatch` needs none, and `$` would accept a line break at the end.
 _DURATION = re.compile(DURATION_PATTERN[1:-1])
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[dhms])")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[wdhms])")
 _BARE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 _OFFSET_INSTANT = re.compile(OFFSET_INSTANT_PATTERN[1:-1])
 _ISO_DATE = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}")
@@ -86,26 +87,14 @@ def parse_duration(text: str) -> int:
     """
     if not _DURATION.fullmatch(text):
         raise ValueError(_what_is_wrong(text))
-    if text.startswith("P"):
-        days, _, clock = text[1:].partition("T")
-        total = _total(days.replace("W", "*7d").lower()) + _total(clock.lower())
-    else:
-        total = _total(text)
+    # Decimal, because in floating point 1.001s would be 1000.9999999999999 ms.
+    parts = _PART.findall(text.removeprefix("P").replace("T", "").lower())
+    total = sum((Decimal(number) * _SIZES[unit] for number, unit in parts), Decimal(0))
     if total > LONGEST_MS:
         raise ValueError(f'must not be longer than 3650d (ten years), as "{_short(text)}" is')
     if total % 1:
         raise ValueError(f'must come to whole milliseconds, which "{_short(text)}" does not')
     return int(total)
-
-
-def _total(parts: str) -> Decimal:
-    """Return the milliseconds of parts such as `1h30m`; weeks are given as `2*7d`."""
-    weeks, star, rest = parts.partition("*7")
-    if star:
-        return 7 * _total(weeks + rest)
-    # Decimal, because in floating point 1.001s would be 1000.9999999999999 ms.
-    found = _PART.findall(parts)
-    return sum((Decimal(number) * _UNITS[unit] for number, unit in found), Decimal(0))
 
 
 def _what_is_wrong(text: str) -> str:
