@@ -37,53 +37,44 @@ _TYPES: Mapping[str, Kind] = {"number": "number", "text": "text", "boolean": "co
 _SHOWN, _LONGEST = 10, 500
 
 
+@dataclass(frozen=True, slots=True)
 class Attributes:
     """Columns of a campaign's recipients: parameters and segments.
 
-    A parameter that a recipient lacks has the `default` of the agent's paramsSchema. Somebody
-    without a segment has the empty text as segment.
+    A parameter that a recipient lacks has the `default` of `schema`, the agent's paramsSchema.
+    `codes` are indices into `segments`, -1 for recipients without one, whose segment is the empty
+    text; None if nobody has one.
     """
 
-    def __init__(
-        self,
-        params: Mapping[str, Sequence[ParamValue | None]],
-        segments: Sequence[str],
-        codes: Sequence[int] | NDArray[np.integer] | None,
-        schema: Mapping[str, ParamSchema] | None,
-        count: int,
-    ) -> None:
-        """`codes` are indices into `segments`, -1 for none; `schema` is the agent's."""
-        self._params = params
-        self._segments = [*segments, ""]
-        self._codes = [-1] if codes is None else codes
-        self._schema = schema or {}
-        self.segments = segments
-        self.count = count
+    params: Mapping[str, Sequence[ParamValue | None]]
+    segments: Sequence[str]
+    codes: Sequence[int] | NDArray[np.integer] | None
+    schema: Mapping[str, ParamSchema]
+    count: int
 
     @classmethod
     def of_table(cls, table: PeopleTable, schema: Mapping[str, ParamSchema] | None) -> Attributes:
         """Return the attributes of listed people."""
-        return cls(
-            table.params, [*table.segments.texts], table.segments.codes, schema, len(table.tels)
-        )
+        segments = table.segments
+        return cls(table.params, [*segments.texts], segments.codes, schema or {}, len(table.tels))
 
     @classmethod
     def of_people(cls, people: People, schema: Mapping[str, ParamSchema] | None) -> Attributes:
         """Return the attributes of the recipients of a run."""
-        return cls(people.params, people.segments, people.segment, schema, people.count)
+        return cls(people.params, people.segments, people.segment, schema or {}, people.count)
 
     @property
     def names(self) -> list[str]:
         """Names that a formula may use."""
-        return list(dict.fromkeys([SEGMENT, *self._params, *self._schema]))
+        return list(dict.fromkeys([SEGMENT, *self.params, *self.schema]))
 
     def kind(self, name: str) -> Kind:
         """Return the kind of a name. Raises ValueError for a parameter of several kinds."""
         if name == SEGMENT:
             return "text"
-        if name in self._schema:
-            return _TYPES[self._schema[name].type]
-        types = {type(value) for value in self._params[name]} - {type(None)}
+        if name in self.schema:
+            return _TYPES[self.schema[name].type]
+        types = {type(value) for value in self.params[name]} - {type(None)}
         if types <= {int, float}:
             return "number"
         if len(types) == 1:
@@ -96,10 +87,11 @@ class Attributes:
     def column(self, name: str) -> _Values:
         """Return the values of a name, and True for recipients without one."""
         if name == SEGMENT:
-            texts = np.array(self._segments, dtype=object)
-            return texts[np.asarray(self._codes, dtype=np.intp)], np.array(False)
-        entry, kind = self._schema.get(name), self.kind(name)
-        values = self._params.get(name, (None,))
+            texts = np.array([*self.segments, ""], dtype=object)
+            codes = [-1] if self.codes is None else self.codes
+            return texts[np.asarray(codes, dtype=np.intp)], np.array(False)
+        entry, kind = self.schema.get(name), self.kind(name)
+        values = self.params.get(name, (None,))
         default = None if entry is None else entry.default
         missing = np.array([default is None and value is None for value in values])
         filler = (
@@ -111,7 +103,7 @@ class Attributes:
 
     def lacks_type(self, name: str) -> bool:
         """True for a parameter that the agent's paramsSchema does not name."""
-        return name != SEGMENT and name not in self._schema
+        return name != SEGMENT and name not in self.schema
 
 
 _Values = tuple["NDArray[Any]", "NDArray[np.bool_]"]

@@ -300,7 +300,7 @@ def attributes_of(campaign: Campaign, schema: Mapping[str, ParamSchema] | None) 
     params = {name: (value,) for name, value in recipients.agent_params.items()}
     segments = [*(recipients.segments or ())]
     codes = range(len(segments)) if segments else None
-    return Attributes(params, segments, codes, schema, len(segments) or 1)
+    return Attributes(params, segments, codes, schema or {}, len(segments) or 1)
 
 
 def value_formulas(value: Mapping[str, float | str] | None, agent: Agent | None) -> dict[str, str]:
