@@ -329,7 +329,7 @@ def line_time(text: str) -> LineTime:
     found = _TIMED.fullmatch(text.strip())
     days, time = (found["days"].strip(), found["time"]) if found else (text.strip(), None)
     if text == "default":
-        raise ValueError("is maxConcurrentCalls: write it there; lines message when it is another")
+        raise ValueError("is maxConcurrentCalls: write it there; lines has the other numbers")
     span = _WHOLE_DAY if time is None else _line_span(time)
     if not days and time is not None:
         return LineTime(text, span, weekdays=frozenset(range(1, 8)))
