@@ -179,8 +179,14 @@ def read_campaign(
         check_references(root, problems)
         entry = root.at(*around.path)
         campaign = validated(Campaign, values, root, problems, around.path)
-        _check_lines(campaign, around, entry, problems)
-        _check_worth(campaign, around, entry, problems)
+        misfit = campaign.misfit(around.scenario.engine.release_interval)
+        if misfit is not None:
+            key, message = misfit
+            problems.add(entry.at(key), message)
+        # A formula of the scenario's value has no position in the block.
+        value = entry.at("recipients") if campaign.value is None else entry.at("value")
+        agent = around.agent(campaign.agent)
+        check_worth(campaign, agent, around.scenario.value, value, problems)
         check_ids([(entry, campaign)], problems, around.recipient_ids)
         problems.raise_if_any()
     return campaign
@@ -202,27 +208,6 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
         check_references(root, problems)
         check_ids([(root.at(*around.path), campaign)], problems, around.recipient_ids)
         problems.raise_if_any()
-
-
-def _check_worth(
-    campaign: Campaign, around: Surroundings, entry: Cursor, problems: Problems
-) -> None:
-    """Report recipients without a value of a formula, which may be the scenario's."""
-
-    def culprit(key: str) -> Cursor:
-        return entry.at("recipients") if campaign.value is None else entry.at("value", key)
-
-    check_worth(campaign, around.agent(campaign.agent), around.scenario.value, culprit, problems)
-
-
-def _check_lines(
-    campaign: Campaign, around: Surroundings, entry: Cursor, problems: Problems
-) -> None:
-    """Report lines of a campaign that cannot be combined with a release interval (Q10)."""
-    misfit = campaign.misfit(around.scenario.engine.release_interval)
-    if misfit is not None:
-        key, message = misfit
-        problems.add(entry.at(key), message)
 
 
 @contextmanager

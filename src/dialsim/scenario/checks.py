@@ -237,17 +237,18 @@ def check_worth(
     campaign: Campaign,
     agent: Agent | None,
     default: Mapping[str, float | str] | None,
-    culprit: Callable[[str], Cursor],
+    value: Cursor,
     problems: Problems,
 ) -> None:
     """Report formulas of a value that have no value for a recipient of a campaign.
 
-    `agent` is the campaign's, `default` the scenario's value; `culprit` returns the position of a
-    key.
+    `agent` is the campaign's, `default` the scenario's value; `value` is the position of the value,
+    or of whatever is at fault without one.
     """
     schema = None if agent is None else agent.params_schema
     for key, formula in value_formulas(campaign.value or default, agent).items():
-        with problems.at(culprit(key)):
+        amount = value.at(key)
+        with problems.at(amount if amount.exists else value):
             worth_of_people(formula, attributes_of(campaign, schema), _places(campaign))
 
 

@@ -367,7 +367,7 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
             own = root.at("organizations", o, "campaigns", c, "value")
             value = root.at("value") if campaign.value is None else own
             agent = agents.get(campaign.agent)
-            check_worth(campaign, agent, scenario.value, value.at, problems)
+            check_worth(campaign, agent, scenario.value, value, problems)
     problems.raise_if_any()
     scenario = with_compiled_hours(scenario, root, problems)
     problems.raise_if_any()
