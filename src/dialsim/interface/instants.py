@@ -60,6 +60,8 @@ def parse_instant_or_epoch(text: str) -> int:
 
 
 def _parse(text: str) -> int:
+    # Not datetime.fromisoformat: it accepts week dates and the basic form, which are no instants of
+    # the interface.
     match = _INSTANT.fullmatch(text)
     if match is None:
         raise ValueError(
@@ -90,6 +92,7 @@ def format_instant(instant: int) -> str:
     """
     if not 0 <= instant <= LAST_INSTANT:
         raise ValueError(f"{instant} ms since 1970 lies outside the years 1970 to 9999")
+    # Not datetime.isoformat: it writes +00:00 where the interface has Z.
     days, rest = divmod(instant, DAY)
     minutes, milliseconds = divmod(rest, MINUTE)
     return (

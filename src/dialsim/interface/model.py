@@ -194,6 +194,7 @@ def read_model(model: type[ModelT], body: object) -> ModelT:
     if not isinstance(body, Mapping):
         raise invalid("body must be an object")
     try:
+        # By alias alone: a key by its name in Python is unknown to the interface.
         return model.model_validate(body, by_alias=True, by_name=False, context=SENT)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)

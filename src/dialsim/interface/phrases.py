@@ -38,6 +38,7 @@ def kind_of(value: object) -> str:
 
 def percent(share: float) -> str:
     """Format a share: `97 %`; `<1 %` and `>99 %` where rounding would mislead."""
+    # 0 % and 100 % would promise what one case in a thousand breaks.
     if 0 < share < 0.01:
         return "<1 %"
     if 0.99 < share < 1:

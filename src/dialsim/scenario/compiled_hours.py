@@ -27,9 +27,8 @@ from dialsim.interface.instants import (
 )
 from dialsim.interface.phrases import few, joined
 from dialsim.interface.schedule import DayWindows
-from dialsim.scenario.calendar import Calendar, DayClasses, line_time, lines_of
+from dialsim.scenario.calendar import Calendar, ComplianceRule, DayClasses, line_time, lines_of
 from dialsim.scenario.campaign import Campaign
-from dialsim.scenario.compliance import ComplianceRule
 from dialsim.scenario.document import Cursor
 from dialsim.scenario.organization import Organization, TimelineAction
 from dialsim.scenario.problems import Problems, Remark

@@ -70,6 +70,7 @@ class Document:
                 raise ScenarioError(
                     [problem_at(location, path[:depth], "is a single value: nothing is below it")]
                 )
+            # A key without a value, as a commented-out block leaves it, counts as absent.
             is_new = isinstance(node, dict) and node.get(str(key)) is None
             if depth == last or is_new:
                 self._forget(here)
@@ -91,6 +92,7 @@ class Document:
 
     def _forget(self, path: NodePath) -> None:
         """Forget the locations of a value and its parts."""
+        # Otherwise an error in a new value could be located at a line of the old one.
         maps: tuple[dict[NodePath, Any], ...] = (self.locations, self.keys, self.written)
         for known in maps:
             for old in [old for old in known if old[: len(path)] == path]:
@@ -161,6 +163,7 @@ class Cursor(NamedTuple):
         A star stands for every item of a list, and every key of a mapping.
         """
         key, _, rest = pattern.partition(".")
+        # Nothing of a value of another kind: its error is for the models to report.
         below = (*self.items(), *(entry for _, entry in self.entries()))
         for cursor in below if key == "*" else (self.at(key),):
             if rest:

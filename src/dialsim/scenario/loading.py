@@ -387,6 +387,7 @@ def _values(root: Cursor, folder: SourceFolder, problems: Problems) -> Any:
 
     Invalid ones are reported, and left out.
     """
+    # A copy: the document keeps what was written, for the locations and texts of errors.
     values = copied(root.value, root.location)
     for body, request in read_schedules(root, problems):
         put(values, body.path, request)

@@ -22,9 +22,8 @@ from dialsim.interface.agent import DEFAULT_VOICES, Voice
 from dialsim.interface.instants import day_number, day_start
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
-from dialsim.scenario.calendar import Calendar
+from dialsim.scenario.calendar import Calendar, ComplianceRules
 from dialsim.scenario.campaign import PeopleTable, RecipientsFile
-from dialsim.scenario.compliance import ComplianceRules
 from dialsim.scenario.document import NodePath
 from dialsim.scenario.fields import Model, Text, Whole
 from dialsim.scenario.organization import Organization
@@ -200,6 +199,7 @@ class Scenario(Model):
     @property
     def days(self) -> Calendar:
         """The calendar; without one, a calendar without holidays."""
+        # Readers of dates then need no second path for scenarios without a calendar.
         return self.calendar or Calendar()
 
     @property

@@ -69,6 +69,7 @@ def range_text(span: Range) -> str:
     return f"{clock_text(span[0])}-{clock_text(span[1])}"
 
 
+# Strict: a file has the interface's form of times, so that what is read is what is sent.
 def read_range(text: object) -> Range:
     """Parse a range. Raises ValueError with a text that follows the name of the value."""
     if not isinstance(text, str) or not re.fullmatch(RANGE_PATTERN[1:-1], text.strip()):
@@ -288,6 +289,7 @@ def read_windows(text: str, *, spans_needed: bool = True) -> Week:
         spans: list[Range] = []
         for word in re.sub(r"\s*-\s*", "-", part).replace(",", " ").split():
             if word[0].isdigit():
+                # 9:00 is clear in a command, though the interface wants two digits.
                 spans.append(read_range(re.sub(r"\b([0-9]):", r"0\1:", word)))
             elif spans:
                 raise ValueError(f'must have a semicolon before the days "{word}"')
