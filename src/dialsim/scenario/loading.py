@@ -322,8 +322,14 @@ def _document(scenario: Scenario) -> tuple[Document, list[Understood]]:
     origin = scenario.origin
     if origin is None:
         raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
-    problems = Problems(origin.name)
+    return _parsed(origin, Problems(origin.name))
+
+
+def _parsed(origin: Origin, problems: Problems) -> tuple[Document, list[Understood]]:
     document = parse_yaml(origin.text, origin.name, problems)
+    if not isinstance(document.values, dict):
+        message = "a scenario is a mapping of keys, such as name and organizations"
+        problems.fail(problem_at(document.root.location, (), message))
     return document, apply(origin.overrides, document, problems)
 
 
@@ -348,12 +354,7 @@ _KEY_LENGTH = 32
 def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     folder = folder or SourceFolder(origin.folder, origin.kept, only_kept=origin.only_kept)
     problems = Problems(origin.name)
-    document = parse_yaml(origin.text, origin.name, problems)
-    if not isinstance(document.values, dict):
-        message = "a scenario is a mapping of keys, such as name and organizations"
-        problems.fail(problem_at(document.root.location, (), message))
-    apply(origin.overrides, document, problems)
-    root = document.root
+    root = _parsed(origin, problems)[0].root
     values = _values(root, folder, problems)
     # Each stage adds its problems, and errors are raised late: people correct a file once instead
     # of fault by fault.
@@ -445,9 +446,7 @@ def _with_masks(origin: Origin, masks: Mapping[str, str]) -> Origin:
 
 def _gives_keys_of(origin: Origin, scenario: Scenario) -> bool:
     """Return True if a text contains the keys of a scenario."""
-    problems = Problems(origin.name)
-    document = parse_yaml(origin.text, origin.name, problems)
-    apply(origin.overrides, document, problems)
+    document, _ = _parsed(origin, Problems(origin.name))
     organizations = document.root.at("organizations")
     return all(
         organizations.at(index, "apiKey").text == organization.api_key

@@ -184,9 +184,11 @@ class People(ABC):
         """Return the name of a recipient by index."""
         return self.customer_names(np.array([recipient]))[0]
 
-    @abstractmethod
     def agent_params(self, recipient: int) -> Mapping[str, ParamValue]:
         """Return the parameters of a recipient by index."""
+        columns = self.params.items()
+        found = ((name, values[recipient if len(values) > 1 else 0]) for name, values in columns)
+        return {name: value for name, value in found if value is not None}
 
 
 class GeneratedPeople(People):
@@ -212,10 +214,6 @@ class GeneratedPeople(People):
     @override
     def tel(self, recipient: int) -> str:
         return self._generator.tel(recipient)
-
-    @override
-    def agent_params(self, recipient: int) -> Mapping[str, ParamValue]:
-        return {name: value for name, (value,) in self.params.items() if value is not None}
 
 
 class ListedPeople(People):
@@ -247,11 +245,6 @@ class ListedPeople(People):
     @override
     def tel(self, recipient: int) -> str:
         return self._table.tels[recipient]
-
-    @override
-    def agent_params(self, recipient: int) -> Mapping[str, ParamValue]:
-        columns = self.params.items()
-        return {name: v for name, values in columns if (v := values[recipient]) is not None}
 
 
 def table_of(recipients: RecipientsFile | Sequence[Recipient]) -> PeopleTable:
