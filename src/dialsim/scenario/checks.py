@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -295,32 +294,20 @@ def read_schedules(
             yield body, _read(body, account, voices, root, problems)
 
 
-@dataclass(frozen=True, slots=True)
-class BareInstant:
-    """Instant of a schedule request without an offset; `at` is its reading as UTC, in ms.
+def _bare_instants(root: Cursor) -> Iterator[tuple[str, int]]:
+    """Yield each instant without an offset in a schedule request of a valid document.
 
-    `campaign` is a name such as `January of Acme`.
-    """
-
-    campaign: str
-    field: str
-    text: str
-    at: int
-
-
-def bare_instants(root: Cursor) -> Iterator[BareInstant]:
-    """Yield the instants of a valid document's schedule requests that lack an offset.
-
-    Instants before 1970 are left out: they are in the past in either time zone.
+    Its name comes with its reading as UTC (ms). Instants before 1970 are left out: they are in the
+    past in either time zone.
     """
     for organization in root.at("organizations").items():
         for campaign, body in _bodies(organization):
             for field in INSTANTS:
                 text = body.at(field).text
                 at = 0 if text is None or has_offset(text) else parse_instant_or_epoch(text)
-                if text is not None and at > 0:
-                    name = f"{campaign} of {organization.at('name').text}"
-                    yield BareInstant(name, field, text, at)
+                if at > 0:
+                    owner = organization.at("name").text
+                    yield f"{field} {text} of campaign {campaign} of {owner}", at
 
 
 def _bodies(organization: Cursor) -> Iterator[tuple[str, Cursor]]:
@@ -523,14 +510,13 @@ def remarks_on_campaign(
 
 
 def _on_document(root: Cursor) -> Iterator[str]:
-    bare = list(bare_instants(root))
+    bare = list(_bare_instants(root))
     if bare:
         readings = [
-            f"{one.field} {one.text} of campaign {one.campaign} is "
-            f"{_time(one.at + THAI_OFFSET)} in Thai time, not {_time(one.at)}"
-            for one in bare[:_SHOWN]
+            f"{name} is {_time(at + THAI_OFFSET)} in Thai time, not {_time(at)}"
+            for name, at in bare[:_SHOWN]
         ]
-        example = format_instant(bare[0].at).replace(".000Z", "Z").replace("Z", "+07:00")
+        example = format_instant(bare[0][1]).replace(".000Z", "Z").replace("Z", "+07:00")
         yield (
             "Without an offset an instant of a schedule is UTC, as in the interface: "
             f"{few(readings, len(bare), between='; ')}. For Thai time write +07:00 behind it: "

@@ -342,8 +342,8 @@ def _compact(lines: list[int]) -> Sequence[int]:
     return lines
 
 
-def has_header(sheet: Sheet, problems: Problems) -> bool:
-    """Return True if the first row names columns; a phone number in it is reported."""
+def _by_header(sheet: Sheet, known: Sequence[str], problems: Problems) -> dict[str, int] | None:
+    """Return the columns by the names in the header; None, and a problem, for a row of a person."""
     person = next((cell for cell in sheet.header if phone_meant(cell)), None)
     if person is not None:
         message = (
@@ -351,12 +351,6 @@ def has_header(sheet: Sheet, problems: Problems) -> bool:
             f"{person}: put a row of names above it"
         )
         sheet.note(problems, sheet.header_line, sheet.header.index(person), "", message)
-    return person is None
-
-
-def _by_header(sheet: Sheet, known: Sequence[str], problems: Problems) -> dict[str, int] | None:
-    """Return the columns by the names in the header; None without a header."""
-    if not has_header(sheet, problems):
         return None
     sheet.check_names(range(len(sheet.header)), problems)
     _check_known(sheet, known, problems)
