@@ -161,8 +161,6 @@ def _of_date(iso: re.Match[str], text: str) -> int:
     if fault is not None:
         year = int(iso[1]) - BUDDHIST_ERA
         raise ValueError(f"{fault.partition(', so')[0]}, so write {year}{text[4:]}")
-    if iso[4] is None:
-        raise ValueError(f'needs a time: "{text} 18:00", for instance, Thai time')
     return _instant(_date(int(iso[1]), int(iso[2]), int(iso[3]), text), iso[4], text)
 
 
@@ -175,8 +173,6 @@ def _of_names(found: re.Match[str], text: str, first: datetime) -> int:
                 f'needs a day: "{WEEKDAYS[start.weekday()]} {text}" or "{start} {text}", '
                 "for instance"
             )
-        if found["time"] is None:
-            raise ValueError(f'needs a time: "{text} 18:00", for instance, Thai time')
         return _instant(start + timedelta(days=(weekday - start.weekday()) % 7),
                         found["time"], text)  # fmt: skip
     day = _dated(found, text, start)
@@ -185,8 +181,6 @@ def _of_names(found: re.Match[str], text: str, first: datetime) -> int:
             f'must name one day, but "{text}" does not: {day.day} {MONTHS[day.month - 1]} '
             f"{day.year} is a {DAY_NAMES[day.weekday()]}"
         )
-    if found["time"] is None:
-        raise ValueError(f'needs a time: "{text} 18:00", for instance, Thai time')
     return _instant(day, found["time"], text)
 
 
@@ -220,7 +214,9 @@ def _date(year: int, month: int, day: int, text: str) -> date:
         raise ValueError(f'must name a day that exists, which "{text}" does not') from None
 
 
-def _instant(day: date, time: str, text: str) -> int:
+def _instant(day: date, time: str | None, text: str) -> int:
+    if time is None:
+        raise ValueError(f'needs a time: "{text} 18:00", for instance, Thai time')
     found = _TIME.fullmatch(time)
     if found is None or len(found[1]) < 2:
         raise ValueError(f'must have its time as HH:MM, which "{text}" has not{_meant(time)}')
