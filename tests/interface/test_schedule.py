@@ -47,7 +47,7 @@ def refusal(body: object) -> ValidationFailed:
 
 
 def condition_faults(body: object) -> tuple[Fault, ...]:
-    """Return the failures of step 4, and behind them that of step 6 (C9)."""
+    """Return the failures of step 4, then of step 6 (C9)."""
     faults: tuple[Fault, ...] = ()
     request = read_schedule(body)
     for check in (partial(check_conditions, voice_keys=VOICES), check_duplicate_alert):

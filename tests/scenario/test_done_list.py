@@ -1,4 +1,4 @@
-"""Lists of what was done: histories of a plan's people, and forecasts from them."""
+"""Done lists: histories of recipients, and forecasts from them."""
 
 from __future__ import annotations
 

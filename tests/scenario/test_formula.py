@@ -251,7 +251,7 @@ def test_steps_and_fields_have_formulas_too(engine: Any) -> None:
 
     result = dialsim.run(scenario("value.reached=amount", people=FEW), engine=engine)
     reached = result.recipients[result.recipients.state == "reached"]["agentParams.amount"].sum()
-    # Everybody who answers is greeted, and sure or not.
+    # Conversations in which all people are greeted, and are sure or unsure.
     assert value("reached: amount") == value("funnel.Greeted: amount") == reached
     sure, unsure = (value(f"field.sure.{found}: amount - 7") for found in ("yes", "no"))
     assert 0 < sure < reached

@@ -1,4 +1,4 @@
-"""Warnings of what is in the file and has no effect, or has one that a rule does not allow."""
+"""Warnings about settings without an effect, and about effects against a rule."""
 
 from __future__ import annotations
 
