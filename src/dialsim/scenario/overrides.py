@@ -35,10 +35,10 @@ from dialsim.scenario.week import (
     Week,
     instant_in_words,
     read_windows,
-    time_windows,
     union,
     week_of,
     week_text,
+    windows_of,
     without,
 )
 
@@ -350,7 +350,7 @@ class _Override:
                 raise self._refuse(f"has no item {_shown(unwanted)}{known}")
             self.target.document.remove(self.target.path, found[0])
 
-    def _windows(self) -> list[dict[str, Any]]:
+    def _windows(self) -> list[dict[str, object]]:
         text = self.value.text
         if self._root.at(*self.target.path[:-2], "callingHours").exists:
             raise self._refuse("can't be changed: the campaign has callingHours in their place")
@@ -382,7 +382,7 @@ class _Override:
             if not any(week.values()):
                 raise self._refuse("must leave a time in which somebody may be called")
         self.windows = week_text(week)
-        return [day.model_dump(mode="json", by_alias=True) for day in time_windows(week)]
+        return windows_of(week)
 
     # -- caller IDs -------------------------------------------------------------------------------
 

@@ -339,6 +339,11 @@ def time_windows(week: Week) -> tuple[DayWindows, ...]:
     )
 
 
+def windows_of(week: Week) -> list[dict[str, object]]:
+    """Return a week as `timeWindows` in plain values, as in files and requests."""
+    return [day.model_dump(mode="json", by_alias=True) for day in time_windows(week)]
+
+
 def week_lines(week: Week) -> Iterator[str]:
     """Yield a week, equal days together: `Mon-Fri 08:00-20:00`, `Sat-Sun closed`."""
     first = 1

@@ -63,9 +63,9 @@ from dialsim.scenario.week import (
     instant_in_words,
     range_text,
     read_windows,
-    time_windows,
     week_of,
     week_text,
+    windows_of,
 )
 
 M = TypeVar("M", bound=BaseModel)
@@ -1079,10 +1079,7 @@ name: {_quoted(self.name)}
         code, week = new_holidays(self.holidays), new_week(self.windows)
         said = week_text(week)
         if code is None:
-            days = "".join(
-                f"            - {_flow(day.model_dump(mode='json', by_alias=True))}\n"
-                for day in time_windows(week)
-            )
+            days = "".join(f"            - {_flow(day)}\n" for day in windows_of(week))
             return "", "", f"          timeWindows: # {said}\n{days}"
         hours = class_hours(week, self.holiday_hours)
         classes = "".join(
