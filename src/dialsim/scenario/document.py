@@ -84,10 +84,11 @@ class Document:
         depth = len(path)
         maps: tuple[dict[NodePath, Any], ...] = (self.locations, self.keys, self.written)
         for known in maps:
-            for old in [old for old in known if old[:depth] == path and len(old) > depth]:
-                at = int(old[depth])
-                if at > index:
-                    known[(*path, at - 1, *old[depth + 1 :])] = known.pop(old)
+            later = [old for old in known if old[:depth] == path and len(old) > depth]
+            later = [old for old in later if int(old[depth]) > index]
+            # In order, so that a location moves before another one takes its path.
+            for old in sorted(later, key=lambda old: old[depth]):
+                known[(*path, int(old[depth]) - 1, *old[depth + 1 :])] = known.pop(old)
         del self.root.at(*path).value[index]
 
     def _forget(self, path: NodePath) -> None:
