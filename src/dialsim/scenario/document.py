@@ -59,7 +59,8 @@ class Document:
     def put(self, path: NodePath, value: object, location: Location) -> None:
         """Put a value at a path, at the location of the change.
 
-        Missing mappings above it are created. Raises ScenarioError below a value that has no parts.
+        Missing mappings above it are created, and the index behind the last item appends to a list.
+        Raises ScenarioError below a value that has no parts.
         """
         node: Any = self.values
         last = len(path) - 1
@@ -70,6 +71,8 @@ class Document:
                 raise ScenarioError(
                     [problem_at(location, path[:depth], "is a single value: nothing is below it")]
                 )
+            if isinstance(node, list) and key == len(node):
+                node.append(None)
             # A key without a value, as a commented-out block leaves it, counts as absent.
             is_new = isinstance(node, dict) and node.get(str(key)) is None
             if depth == last or is_new:

@@ -265,7 +265,12 @@ class _Override:
             value = self._caller_ids()
         value = self._in_words(value, self.target.path)
         if self.change == "+":
-            self._put([*self._list(), *_several(value)])
+            present = len(self._list())
+            if not present:
+                self._put([])
+            # One by one, so that the items before keep their locations.
+            for index, item in enumerate(_several(value), present):
+                self._put(item, index)
         elif self.change == "-":
             self._remove(value)
         else:
@@ -281,8 +286,9 @@ class _Override:
     def _root(self) -> Cursor:
         return self.target.document.root
 
-    def _put(self, value: object) -> None:
-        self.target.document.put(self.target.path, value, _origin(self.override))
+    def _put(self, value: object, *below: int) -> None:
+        path = (*self.target.path, *below)
+        self.target.document.put(path, value, _origin(self.override))
 
     def _refuse(self, message: str) -> ScenarioError:
         return _refused(_origin(self.override), self.path, f"{self.path} {message}")
