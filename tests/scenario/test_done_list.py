@@ -164,7 +164,7 @@ BAD = {
         "tel,attempts,time\n0810000000,1,2026-01-05 09:00\n",
         "done.csv: no head names the status of the last call: heads are tel, attempts and time",
     ),
-    "no-call": (HEADS + "0810000000,0,,\n", "done.csv: no row tells of a call"),
+    "no-call": (HEADS + "0810000000,0,,\n", "done.csv: no row has a call"),
     "no-number": (
         HEADS + "x,1,BUSY,\n",
         "done.csv: none of 1 row has a usable phone number: 1 with no possible number",
