@@ -44,7 +44,7 @@ def calls(sandbox: dialsim.Sandbox) -> list[dict[str, Any]]:
 def test_until_a_campaign_has_a_status(sandbox: dialsim.Sandbox) -> None:
     january = sandbox.campaign("January").id
     state = advance(sandbox, until="status", campaign=january, status="COMPLETED")
-    assert (state["ended"], state["stopped"]) == ("there", False)
+    assert state["ended"] == "there"
     [last] = [one.at for one in sandbox.result().trace.campaigns if one.to_status == "COMPLETED"]
     assert sandbox.clock.now.timestamp() * 1000 == last
     # and at once where it has it already
@@ -144,5 +144,5 @@ def test_an_advance_until_a_condition_can_be_stopped() -> None:
         receiver.wait_for(1)
         stopped = sandbox.clock.stop()
         waiting.join()
-        assert (answers[0]["ended"], answers[0]["stopped"]) == ("stopped", True)
+        assert answers[0]["ended"] == "stopped"
         assert answers[0]["now"].startswith(f"{stopped:%Y-%m-%dT%H:%M:%S}")

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - requests and what is told of them are read line by line
 """Calls and transitions under /_dialsim: page by page they are the tables of the run so far."""
 
 from __future__ import annotations
@@ -52,11 +51,11 @@ PAGE_SIZE = 37  # many boundaries to go wrong at
 RUNNING = "cccccccc-0000-4000-8000-000000000003"
 
 
-def pages(client: Client, campaign: str, table: str, query: str = "") -> list[dict[str, Any]]:
+def pages(client: Client, campaign: str, table: str) -> list[dict[str, Any]]:
     """All rows of a table, page by page."""
     rows: list[dict[str, Any]] = []
     for page in range(1, 1_000):
-        answer = control(client, "GET", f"/campaigns/{campaign}/{table}?page={page}{query}").json()
+        answer = control(client, "GET", f"/campaigns/{campaign}/{table}?page={page}").json()
         assert answer["page"] == page
         if not answer[table]:
             assert answer["total"] == len(rows)
@@ -144,43 +143,13 @@ def test_what_was_listed_stays_where_it_was() -> None:
     assert any(row["cause"] == "late_result" for row in known["transitions"])
 
 
-def test_filters_hold_together() -> None:
-    core = SandboxCore(eventful(1).scenario())
-    client = Client(core)
-    core.simulation.advance(to="2026-01-05T05:30:00Z")
-    identifier = core.accounts[0].views[0].identifier
-    whole = {table: pages(client, identifier, table) for table in ("calls", "transitions")}
-    person = next(row for row in whole["calls"] if row["call"] == 2)
-    for query, chosen in (
-        (f"recipient={person['recipient']}", lambda row: row["recipient"] == person["recipient"]),
-        (f"recipient={person['recipientId']}", lambda row: row["recipient"] == person["recipient"]),
-        (f"tel={person['tel']}", lambda row: row["recipient"] == person["recipient"]),
-        (
-            f"tel={person['tel']}&recipient={person['recipient'] + 1}",
-            lambda row: False,
-        ),
-        ("status=BUSY", lambda row: row.get("status", row.get("toStatus")) == "BUSY"),
-        (
-            f"status=SCHEDULED&tel={person['tel']}",
-            lambda row: (
-                row.get("status", row.get("toStatus")) == "SCHEDULED"
-                and row["recipient"] == person["recipient"]
-            ),
-        ),
-    ):
-        for table, rows in whole.items():
-            assert pages(client, identifier, table, f"&{query}") == [*filter(chosen, rows)]
-    assert len(pages(client, identifier, "transitions", "&status=ANALYSIS_FAILED")) > 0
-
-
 def test_c8_the_tables_of_a_deleted_campaign_are_still_read() -> None:
     client = Client(exchange_of_the_corpus())
     path = f"/campaigns/{RUNNING}/calls"
     first = control(client, "GET", path).json()["calls"][0]
     assert (first["recipientId"][-3:], first["tel"]) == ("301", "0810000004")
     control(client, "DELETE", f"/campaigns/{RUNNING}")
-    found = control(client, "GET", f"{path}?recipient={first['recipientId']}").json()
-    assert [row["callId"] for row in found["calls"]] == [first["callId"]]
+    assert control(client, "GET", path).json()["calls"][0]["callId"] == first["callId"]
 
 
 @pytest.mark.parametrize(
@@ -189,9 +158,7 @@ def test_c8_the_tables_of_a_deleted_campaign_are_still_read() -> None:
         (f"{RUNNING}/calls?page=0", 400, "page must be an integer of 1 or more"),
         (f"{RUNNING}/calls?page=1&page=2", 400, "page must be an integer of 1 or more"),
         (f"{RUNNING}/calls?state=BUSY", 400, "property state should not exist"),
-        (f"{RUNNING}/calls?recipient=x", 400, "recipient must be a recipient's id, or a position in the list from 0"),
-        (f"{RUNNING}/transitions?recipient=-1", 400, "recipient must be a recipient's id, or a position in the list from 0"),
-        (f"{RUNNING}/transitions?status=busy", 400, "status must be SCHEDULED, QUEUED, INITIATED, COMPLETED, NO_ANSWER, BUSY, FAILED, CANCELLED, EXPIRED or ANALYSIS_FAILED"),
+        (f"{RUNNING}/transitions?status=BUSY", 400, "property status should not exist"),
         ("x/calls", 400, "id must be a valid UUID"),
         ("cccccccc-0000-4000-8000-999999999999/calls", 404, "Campaign not found"),
         ("cccccccc-0000-4000-8000-999999999999/transitions", 404, "Campaign not found"),

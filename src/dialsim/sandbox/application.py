@@ -24,7 +24,7 @@ from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX, ControlToken, hostname, is_control, is_loopback
 from dialsim.sandbox.control.campaigns import CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations
-from dialsim.sandbox.control.events import EventOperations
+from dialsim.sandbox.control.events import EventRoutes
 from dialsim.sandbox.control.organizations import OrganizationOperations
 from dialsim.sandbox.control.run import RunOperations
 from dialsim.sandbox.control.traffic import TrafficOperations
@@ -324,7 +324,6 @@ OPERATIONS: tuple[type[Operations], ...] = (
     OrganizationOperations,
     TrafficOperations,
     RunOperations,
-    EventOperations,
     FileOperations,
 )
 """Operations of every sandbox, in the order of the description."""
@@ -358,6 +357,7 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
         lifespan=lifespan,
         routes=[
             *(route for kind in offered(guessed) for route in kind(core).routes()),
+            *EventRoutes(core).routes(),
             *PageRoutes(core).routes(),
             Route(DESCRIPTION, describe),
         ],

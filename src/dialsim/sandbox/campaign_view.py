@@ -504,15 +504,9 @@ class Account:
 
     def recipient(self, identifier: str) -> tuple[CampaignView, int] | None:
         """Return a recipient's campaign and index; None for a recipient not listed (C8, D3)."""
-        found = self.uploaded(identifier)
-        if found is None or found[0].campaign.deleted or not found[0].is_listed(found[1]):
-            return None
-        return found
-
-    def uploaded(self, identifier: str) -> tuple[CampaignView, int] | None:
-        """Return the campaign and index of a recipient uploaded at any time."""
         for view in self.views:
-            if (recipient := view.recipient_position(identifier)) is not None:
+            recipient = view.recipient_position(identifier)
+            if recipient is not None and not view.campaign.deleted and view.is_listed(recipient):
                 return view, recipient
         return None
 

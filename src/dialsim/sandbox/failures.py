@@ -118,9 +118,6 @@ SNAPSHOT_EXISTS = FailureKind(
 TOO_MANY_SNAPSHOTS = FailureKind(
     409, "TOO_MANY_SNAPSHOTS", f"There are {MOST_SNAPSHOTS} snapshots already: delete some of them"
 )
-EVENTS_GONE = FailureKind(
-    409, "EVENTS_GONE", "This id is of another run, or of no event: read the state anew"
-)
 TOO_MANY_STREAMS = FailureKind(
     503, "TOO_MANY_STREAMS", "There are 64 streams of events already: close some of them"
 )

@@ -15,7 +15,6 @@ from pydantic import Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from dialsim.engine.identity import call_ids
-from dialsim.engine.log_reader import CALL_STATUSES, TO_STATUS
 from dialsim.engine.post_log import Post, PostKey
 from dialsim.engine.trace import CallRows
 from dialsim.interface.model import InstantText, Moment, UuidText, WireModel
@@ -97,47 +96,26 @@ class CallRow(WireModel):
     voice_engine: int
 
 
-class CallTable:
-    """Table of calls. Rows are built on request, from the current state of each call."""
+def call_rows(view: CampaignView, chosen: NDArray[np.int64], at: int) -> list[Row]:
+    """Return calls as they stand at an instant (ms) from now on; see `CallRow`."""
+    from dialsim.results.tables import ChosenCalls, call_columns
 
-    def __init__(self, view: CampaignView) -> None:
-        self._view = view
-
-    def __len__(self) -> int:
-        return len(self._view.calls)
-
-    def find(
-        self, at: int, status: CallStatus | None, recipients: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
-        """The calls in a status at an instant, and of some recipients; None: whichever."""
-        calls = np.arange(len(self))
-        if recipients is not None:
-            calls = calls[np.isin(self._view.calls.recipient, recipients)]
-        if status is not None:
-            wanted = CALL_STATUSES.index(status)
-            calls = calls[self._view.analyses.standing(calls, at).status == wanted]
-        return calls
-
-    def rows(self, chosen: NDArray[np.int64], at: int) -> list[Row]:
-        """Return calls as they stand at an instant (ms) from now on; see `CallRow`."""
-        from dialsim.results.tables import ChosenCalls, call_columns
-
-        view, world = self._view, self._view.part.trace.world
-        part = ChosenCalls(
-            part=view.part,
-            calls=view.calls,
-            chosen=chosen,
-            status=view.analyses.standing(chosen, at).status,
-            analyses=view.analyses.of(chosen),
-            verdicts=view.analyses.verdicts(chosen, at),
-        )
-        who = view.calls.recipient[chosen]
-        columns = {
-            "recipient_id": view.recipient_ids(who).astype(str).tolist(),
-            "tel": [view.part.block.people.tel(recipient) for recipient in who.tolist()],
-            **call_columns(world, Catalog.of(world), [part]),
-        }
-        return _json_rows(columns)
+    world = view.part.trace.world
+    part = ChosenCalls(
+        part=view.part,
+        calls=view.calls,
+        chosen=chosen,
+        status=view.analyses.standing(chosen, at).status,
+        analyses=view.analyses.of(chosen),
+        verdicts=view.analyses.verdicts(chosen, at),
+    )
+    who = view.calls.recipient[chosen]
+    columns = {
+        "recipient_id": view.recipient_ids(who).astype(str).tolist(),
+        "tel": [view.part.block.people.tel(recipient) for recipient in who.tolist()],
+        **call_columns(world, Catalog.of(world), [part]),
+    }
+    return _json_rows(columns)
 
 
 def _json_rows(columns: dict[str, Any]) -> list[Row]:
@@ -206,18 +184,6 @@ class TransitionTable:
         chosen = analyses[first:last]
         before = [place(change) - change - (start - first) for change in everything[first:last]]
         return self._merged(logged, chosen, before)
-
-    def find(
-        self, at: int, status: CallStatus | None, recipients: NDArray[np.int64] | None
-    ) -> CallRows:
-        """The changes to a status, and of calls to some recipients; None: whichever."""
-        rows = self.rows(0, self.count(at), at)
-        chosen = np.ones(len(rows.at), dtype=bool)
-        if status is not None:
-            chosen &= TO_STATUS[rows.kind] == CALL_STATUSES.index(status)
-        if recipients is not None:
-            chosen &= np.isin(rows.recipient, recipients)
-        return rows[chosen]
 
     def _merged(self, logged: CallRows, analyses: AnalysisChanges, before: list[int]) -> CallRows:
         """Rows of the log with changes by analyses, each put in before a row of the log."""

@@ -166,7 +166,7 @@ class RemoteClock:
         elif move.to is not None:
             body = {"to": format_instant(move.to)}
         state = self._client.wait(f"{PREFIX}/clock/advance", body)
-        if state["stopped"]:
+        if state["ended"] == "stopped":
             raise DialsimError(f"advance: the clock was stopped on the way, at {state['now']}")
         return _datetime(state["now"])
 

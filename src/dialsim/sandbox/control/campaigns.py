@@ -7,22 +7,19 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 from starlette.requests import Request
 
 from dialsim.errors import Refused
 from dialsim.interface.instants import utc
 from dialsim.interface.model import (
-    UUID_PATTERN,
     Moment,
     UuidText,
     WireModel,
     invalid,
-    is_uuid,
 )
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.interface.status import CampaignStatus
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import Account, CampaignView
@@ -31,7 +28,6 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import (
     BINARY,
     JSON,
-    is_number,
     query_of,
     read_bytes,
     read_json,
@@ -49,10 +45,10 @@ from dialsim.sandbox.http.operation import (
 )
 from dialsim.sandbox.tables import (
     CallRow,
-    CallTable,
     PageNumber,
     TransitionRow,
     TransitionTable,
+    call_rows,
     count_pages,
     shown,
 )
@@ -209,34 +205,6 @@ def _beside_a_csv(name: str, about: str, example: str | None) -> dict[str, Any]:
     return described | {"content": {JSON: {"schema": schema}}}
 
 
-_Numbers = {"type": "string", "anyOf": [{"pattern": UUID_PATTERN}, {"pattern": "^[0-9]{1,9}$"}]}
-
-
-class CallQuery(PageQuery):
-    """Filters of a table; a row must match all of them."""
-
-    status: CallStatus | None = Field(
-        default=None,
-        description="Only calls in it, or changes that lead to it.",
-        examples=["BUSY"],
-    )
-    recipient: Annotated[str, WithJsonSchema(_Numbers)] | None = Field(
-        default=None,
-        description="Only those of a recipient: its id, or its position in the list, from 0.",
-        examples=["0"],
-    )
-    tel: str | None = Field(
-        default=None,
-        description="Only those of a number as it was uploaded.",
-        examples=["0812345678"],
-    )
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the query selects all rows."""
-        return self.status is None and self.recipient is None and self.tel is None
-
-
 class TablePage(WireModel):
     """A page of a table."""
 
@@ -352,37 +320,25 @@ class CampaignOperations(Operations):
         links={"firstCall": link("getCall", "callId", "calls/0/callId")},
         answer=CallPage,
     )
-    def list_calls(self, id: CampaignId, query: CallQuery) -> dict[str, Any]:
+    def list_calls(self, id: CampaignId, query: PageQuery) -> dict[str, Any]:
         """List a campaign's calls.
 
         The calls table as it stands, in the order of creation, 100 rows a page.
         """
-        account, view = self._caught_up(id)
-        table, at, page = CallTable(view), self.core.simulation.at, query.page
-        if query.is_whole:
-            total = len(table)
-            calls = np.arange(*page.rows.indices(total))
-        else:
-            found = table.find(at, query.status, _recipients(account, view, query))
-            total, calls = len(found), found[page.rows]
-        return page_of(page, total, calls=table.rows(calls, at))
+        view, page = self._caught_up(id), query.page
+        calls = np.arange(*page.rows.indices(len(view.calls)))
+        return page_of(page, len(view.calls), calls=call_rows(view, calls, self.core.at))
 
     @operation("GET", f"{PREFIX}/campaigns/{{id}}/transitions", answer=TransitionPage)
-    def list_transitions(self, id: CampaignId, query: CallQuery) -> dict[str, Any]:
+    def list_transitions(self, id: CampaignId, query: PageQuery) -> dict[str, Any]:
         """List the changes of a campaign's calls.
 
         The transitions table so far, in the order of occurrence, 100 rows a page.
         """
-        account, view = self._caught_up(id)
-        table, at, page = TransitionTable(view), self.core.simulation.at, query.page
-        if query.is_whole:
-            total = table.count(at)
-            start, stop, _ = page.rows.indices(total)
-            rows = shown(table.rows(start, stop, at))
-        else:
-            found = table.find(at, query.status, _recipients(account, view, query))
-            total, rows = len(found), shown(found[page.rows])
-        return page_of(page, total, transitions=rows)
+        table, at = TransitionTable(self._caught_up(id)), self.core.at
+        total = table.count(at)
+        start, stop, _ = query.page.rows.indices(total)
+        return page_of(query.page, total, transitions=shown(table.rows(start, stop, at)))
 
     @operation(
         "POST",
@@ -400,34 +356,14 @@ class CampaignOperations(Operations):
         """
         view, call = self.core.call(id)
         self.core.carry_out(ReanalyzeCall(**view.position._asdict(), call=call))
-        return CallTable(view).rows(np.array([call]), self.core.simulation.at)[0]
+        return call_rows(view, np.array([call]), self.core.at)[0]
 
-    def _caught_up(self, identifier: str) -> tuple[Account, CampaignView]:
-        account, view = self.core.campaign(identifier)
+    def _caught_up(self, identifier: str) -> CampaignView:
+        _, view = self.core.campaign(identifier)
         view.catch_up()
-        return account, view
+        return view
 
 
 def page_of(page: PageNumber, total: int, **more: Any) -> dict[str, Any]:
     """Return a page of a table of `total` rows, as it is answered; see `TablePage`."""
     return {"total": total, "totalPages": count_pages(total), "page": page.place + 1, **more}
-
-
-def _recipients(account: Account, view: CampaignView, query: CallQuery) -> NDArray[np.int64] | None:
-    """The recipients that are wanted; None if all are."""
-    chosen: NDArray[np.int64] | None = None
-    if query.recipient is not None:
-        chosen = np.array(_recipient(account, view, query.recipient), dtype=np.int64)
-    if query.tel is not None:
-        having = view.who_has(query.tel)
-        chosen = having if chosen is None else np.intersect1d(chosen, having)
-    return chosen
-
-
-def _recipient(account: Account, view: CampaignView, named: str) -> list[int]:
-    if is_uuid(named):
-        found = account.uploaded(named)
-        return [found[1]] if found is not None and found[0] is view else []
-    if not is_number(named):
-        raise invalid("recipient must be a recipient's id, or a position in the list from 0")
-    return [int(named)]

@@ -69,14 +69,11 @@ class ClockState(WireModel):
 class AdvancedClock(ClockState):
     """The clock after an advance."""
 
-    stopped: bool = Field(
-        description="Whether PUT /_dialsim/clock ended the advance on the way; now says how far it "
-        "came."
-    )
     ended: Ended = Field(
-        description="there: where it was to go, the condition is met; stopped: on the way; limit: "
-        "within is over, and the condition has not come; idle: nothing is left to happen; "
-        "clockEnd: it may not go on; never: the campaign is over with another status."
+        description="there: where it was to go, the condition is met; stopped: on the way, by PUT "
+        "/_dialsim/clock; limit: within is over, and the condition has not come; idle: nothing is "
+        "left to happen; clockEnd: it may not go on; never: the campaign is over with another "
+        "status."
     )
 
 
@@ -303,9 +300,9 @@ class ClockOperations(Operations):
 
         The answer comes when everything up to the new instant has happened, webhooks delivered or
         lost included, however long that takes. Until idle, the clock moves at most 366 days of
-        virtual time. PUT /_dialsim/clock with mode manual ends the move early; the answer then has
-        stopped set. A condition that is never met also gets 200, with the reason in ended.
+        virtual time. PUT /_dialsim/clock with mode manual ends the move early; ended is
+        then stopped, and now says how far it came. A condition that is never met also gets 200,
+        with the reason in ended.
         """
         ended = await body.carry_out(self.core)
-        state = dict(ClockState.of(self.core))
-        return AdvancedClock(**state, stopped=ended == "stopped", ended=ended)
+        return AdvancedClock(**dict(ClockState.of(self.core)), ended=ended)

@@ -1,98 +1,38 @@
-"""Events for programs: a stream of server-sent events, or page by page."""
+"""Events for programs: a stream of server-sent events."""
 
 from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from secrets import token_hex
 from time import monotonic
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import orjson
-from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from dialsim.engine.trace import CHANGES
 from dialsim.interface.instants import format_instant
-from dialsim.interface.model import InstantText, UuidText, WireModel
+from dialsim.interface.model import invalid
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, accepted, response_json
-from dialsim.interface.status import CallStatus, CampaignStatus, Phase
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import refuse_body
-from dialsim.sandbox.http.operation import Operations, operation
 from dialsim.sandbox.tables import TransitionTable
-from dialsim.scenario.fields import Text
 
 STREAM = "text/event-stream"
-PAGE = 500
-"""Events per chunk of the stream, and per page."""
 MOST_STREAMS = 64
+_CHUNK = 500  # events
 _INTERVAL = 0.05  # seconds between checks for new events
 _HEARTBEAT = 15.0  # seconds between keep-alive messages of a silent stream
 _ROW_BITS = 40
 _CAMPAIGNS, _POSTS, _FIRST_TABLE = 0, 1, 2
-
-
-class _Event(WireModel):
-    """Something that happened."""
-
-    id: str = Field(description="Its place: what comes after it is asked for by it.")
-    at: InstantText
-    organization: str = Field(description="Its name.")
-    campaign: str = Field(description="Its name.")
-    campaign_id: UuidText
-
-
-class CallEvent(_Event):
-    """A call changed its status or its phase."""
-
-    type: Literal["call"] = "call"
-    call_id: UuidText
-    recipient_id: UuidText
-    call: int = Field(description="1, 2, … of this recipient.")
-    from_status: CallStatus | None
-    to_status: CallStatus
-    phase: Phase | None
-    cause: str
-
-
-class CampaignEvent(_Event):
-    """A campaign changed its status."""
-
-    type: Literal["campaign"] = "campaign"
-    from_status: CampaignStatus
-    to_status: CampaignStatus
-    cause: str
-
-
-class WebhookEvent(_Event):
-    """Event: a POST of the webhook was answered, or failed."""
-
-    type: Literal["webhook"] = "webhook"
-    call_id: UuidText
-    result: int
-    attempt: int
-    status: Literal["delivered", "failed"]
-    response: int | str
-    resent: bool
-
-
-Event = CallEvent | CampaignEvent | WebhookEvent
-
-
-class EventPage(WireModel):
-    """Events in the order in which they happened."""
-
-    events: list[Event]
-    last: str = Field(description="The id to go on from.")
-    more: bool = Field(description="Whether there are more by now.")
 
 
 class EventLog:
@@ -149,18 +89,15 @@ class EventLog:
         at, code = np.concatenate(instants), np.concatenate(codes)
         self._order.frombytes(code[np.argsort(at, kind="stable")].tobytes())
 
-    def events(self, start: int, stop: int) -> list[Event]:
-        """Some events, by their places from 0."""
+    def events(self, start: int, stop: int) -> list[dict[str, Any]]:
+        """Some events, by their places from 0, as they are sent."""
         codes = np.array(self._order[start:stop], dtype=np.int64)
         sources, rows = codes >> _ROW_BITS, codes & ((1 << _ROW_BITS) - 1)
-        found: dict[int, Event] = {}
+        found: dict[int, dict[str, Any]] = {}
         for source in np.unique(sources).tolist():
             places = np.flatnonzero(sources == source)
-            made = self._made(
-                source, rows[places], [self.id(start + n + 1) for n in places.tolist()]
-            )
-            found.update(zip(places.tolist(), made, strict=True))
-        return [found[place] for place in range(len(codes))]
+            found.update(zip(places.tolist(), self._made(source, rows[places]), strict=True))
+        return [{"id": self.id(start + place + 1), **found[place]} for place in range(len(codes))]
 
     def id(self, number: int) -> str:
         """Return the id of an event, given its number from 1; 0 is before the first event."""
@@ -184,78 +121,62 @@ class EventLog:
                 self._views.append(view)
                 self._read.append(0)
 
-    def _made(self, source: int, rows: np.ndarray, ids: list[str]) -> Iterator[Event]:
+    def _made(self, source: int, rows: np.ndarray) -> Iterable[dict[str, Any]]:
         if source == _CAMPAIGNS:
-            return (self._campaign(row, id) for row, id in zip(rows.tolist(), ids, strict=True))
+            return map(self._campaign, rows.tolist())
         if source == _POSTS:
-            return (self._post(row, id) for row, id in zip(rows.tolist(), ids, strict=True))
-        return self._calls(self._views[source - _FIRST_TABLE], rows, ids)
+            return map(self._post, rows.tolist())
+        return self._calls(self._views[source - _FIRST_TABLE], rows)
 
-    def _about(self, view: CampaignView, at: int, identifier: str) -> dict[str, Any]:
+    def _about(self, kind: str, view: CampaignView, at: int) -> dict[str, Any]:
         return {
-            "id": identifier,
+            "type": kind,
             "at": format_instant(at),
             "organization": view.part.owner.name,
             "campaign": view.campaign.block.name,
-            "campaign_id": view.identifier,
+            "campaignId": view.identifier,
         }
 
-    def _campaign(self, row: int, identifier: str) -> CampaignEvent:
+    def _campaign(self, row: int) -> dict[str, Any]:
         change = self._core.simulation.log.campaigns[row]
         view = self._core.accounts[change.organization].views[change.campaign]
-        return CampaignEvent.model_construct(
-            None,
-            **self._about(view, change.at, identifier),
-            from_status=change.from_status,
-            to_status=change.to_status,
-            cause=change.cause,
-        )
+        return self._about("campaign", view, change.at) | {
+            "fromStatus": change.from_status,
+            "toStatus": change.to_status,
+            "cause": change.cause,
+        }
 
-    def _post(self, row: int, identifier: str) -> WebhookEvent:
+    def _post(self, row: int) -> dict[str, Any]:
+        """An event of a POST of the webhook that was answered, or failed."""
         post = self._core.outbox.log.row(row)
         view = self._core.accounts[post.key.organization].views[post.key.campaign]
         call = np.array([view.calls.of(post.key.recipient)[post.key.call - 1]])
-        return WebhookEvent.model_construct(
-            None,
-            **self._about(view, post.at, identifier),
-            call_id=view.call_ids(call)[0].decode(),
-            result=post.key.result,
-            attempt=post.number,
-            status="delivered" if accepted(post.response) else "failed",
-            response=response_json(post.response) or "",
-            resent=post.resent,
-        )
+        return self._about("webhook", view, post.at) | {
+            "callId": view.call_ids(call)[0].decode(),
+            "result": post.key.result,
+            "attempt": post.number,
+            "status": "delivered" if accepted(post.response) else "failed",
+            "response": response_json(post.response),
+            "resent": post.resent,
+        }
 
-    def _calls(self, view: CampaignView, rows: np.ndarray, ids: list[str]) -> Iterator[CallEvent]:
+    def _calls(self, view: CampaignView, rows: np.ndarray) -> Iterator[dict[str, Any]]:
         first = int(rows[0])  # rows of one source stand in their order, without gaps
         changes = TransitionTable(view).rows(first, first + len(rows), self._core.at)
         who = changes.recipient
         calls = np.array([view.calls.of(r)[c - 1] for r, c in zip(who, changes.call, strict=True)])
-        named = zip(view.call_ids(calls), view.recipient_ids(who), ids, strict=True)
-        for place, (call_id, recipient_id, identifier) in enumerate(named):
+        ids = zip(view.call_ids(calls), view.recipient_ids(who), strict=True)
+        for place, (call_id, recipient_id) in enumerate(ids):
             change = CHANGES[changes.kind[place]]
-            yield CallEvent.model_construct(
-                None,
-                **self._about(view, int(changes.at[place]), identifier),
-                call_id=call_id.decode(),
-                recipient_id=recipient_id.decode(),
-                call=int(changes.call[place]),
-                from_status=change.from_status,
-                to_status=change.to_status,
-                phase=change.phase,
-                cause=change.cause,
-            )
-
-
-class EventQuery(WireModel):
-    """Starting point of a list of events."""
-
-    after: Annotated[Text, Field()] | None = Field(
-        default=None,
-        description="The id of the last event that is known; 0: from the start. Left out: a page "
-        "begins at the start, a stream now. Of a stream Last-Event-ID says the same.",
-        examples=["0"],
-    )
+            yield self._about("call", view, int(changes.at[place])) | {
+                "callId": call_id.decode(),
+                "recipientId": recipient_id.decode(),
+                "call": int(changes.call[place]),
+                "fromStatus": change.from_status,
+                "toStatus": change.to_status,
+                "phase": change.phase,
+                "cause": change.cause,
+            }
 
 
 class _Stream(StreamingResponse):
@@ -272,45 +193,38 @@ class _Stream(StreamingResponse):
             self._ended()
 
 
-class EventOperations(Operations):
-    """Operations that publish events to programs."""
+class EventRoutes:
+    """Route of the stream of events.
+
+    It has no part in the OpenAPI description: an answer that never ends is no use to what reads
+    descriptions.
+    """
 
     def __init__(self, core: SandboxCore) -> None:
-        super().__init__(core)
+        self._core = core
         self._log: EventLog | None = None
-        self._chunks: dict[tuple[str, int], bytes] = {}
         self._streams = 0
 
-    @operation("GET", f"{PREFIX}/events", fail.EVENTS_GONE, fail.TOO_MANY_STREAMS, answer=EventPage)
-    async def list_events(self, query: EventQuery, request: Request) -> EventPage | Response:
-        """List what happened, or follow it.
+    def routes(self) -> list[BaseRoute]:
+        """The route."""
+        return [Route(f"{PREFIX}/events", self._follow)]
 
-        Changes of calls and campaigns, and webhooks that came back, up to 500 a page. A request
-        that accepts text/event-stream gets a stream of them as they happen, with the state of the
-        clock whenever it changes.
-        """
-        await refuse_body(request)
-        accepts = STREAM in request.headers.get("accept", "")
-        if accepts and request.method != "HEAD":
-            if self._streams >= MOST_STREAMS:
-                raise fail.TOO_MANY_STREAMS.refused()
-            self._streams += 1  # in the step of the check: others come while a stream begins
-            after = request.headers.get("last-event-id", query.after)
-            return _Stream(self._stream(after), self._ended)
-        log = self._caught_up()
-        start = log.place("0" if query.after is None else query.after)
-        if start is None:
-            raise fail.EVENTS_GONE.refused()
-        stop = min(start + PAGE, len(log))
-        return EventPage.model_construct(
-            None, events=log.events(start, stop), last=log.id(stop), more=stop < len(log)
-        )
+    async def _follow(self, request: Request) -> Response:
+        """Send what happens, and the state of the clock whenever it changes."""
+        if request.method == "HEAD":
+            return Response(media_type=STREAM)
+        if unknown := request.query_params.keys() - {"after"}:
+            raise invalid(*(f"property {name} should not exist" for name in sorted(unknown)))
+        if self._streams >= MOST_STREAMS:
+            raise fail.TOO_MANY_STREAMS.refused()
+        self._streams += 1  # in the step of the check: others come while a stream begins
+        after = request.headers.get("last-event-id", request.query_params.get("after"))
+        return _Stream(self._stream(after), self._ended)
 
     def _caught_up(self) -> EventLog:
         """The log of the present run, with all that has happened."""
-        if self._log is None or self._log.epoch != self.core.epoch:
-            self._log = EventLog(self.core)
-            self._chunks.clear()
+        if self._log is None or self._log.epoch != self._core.epoch:
+            self._log = EventLog(self._core)
         self._log.catch_up()
         return self._log
 
@@ -331,9 +245,11 @@ class EventOperations(Operations):
             if log.run != run:
                 run, place = log.run, len(log)
                 yield self._reset(log, place)
-            while place < len(log) and self.core.epoch == log.epoch:
-                chunk, place = self._chunk(log, place)
-                yield chunk  # it takes until the client has room for it
+            while place < len(log) and self._core.epoch == log.epoch:
+                events = log.events(place, min(place + _CHUNK, len(log)))
+                place += len(events)
+                # it takes until the client has room for it
+                yield b"".join(_sent(one["type"], one, one["id"]) for one in events)
                 spoke = monotonic()
             if (now := self._clock()) != clock:
                 clock, spoke = now, monotonic()
@@ -343,24 +259,11 @@ class EventOperations(Operations):
                 yield b": alive\n\n"
             await asyncio.sleep(_INTERVAL)
 
-    def _chunk(self, log: EventLog, place: int) -> tuple[bytes, int]:
-        """Return the next events as bytes, and the index after them; clients share the bytes."""
-        stop = min(place - place % PAGE + PAGE, len(log))
-        key = log.run, place << 32 | stop
-        if key not in self._chunks:
-            if len(self._chunks) >= MOST_STREAMS:
-                del self._chunks[next(iter(self._chunks))]
-            self._chunks[key] = b"".join(
-                _sent(one.type, one.model_dump(mode="json", by_alias=True), one.id)
-                for one in log.events(place, stop)
-            )
-        return self._chunks[key], stop
-
     def _clock(self) -> bytes:
-        clock = self.core.clock
+        clock = self._core.clock
         moving = clock.advancing or clock.speed is not None
         state = {
-            "now": format_instant(self.core.at),
+            "now": format_instant(self._core.at),
             "mode": "manual" if clock.speed is None else "running",
             "speed": clock.speed,
             "status": "advancing" if moving else "ready",
@@ -368,7 +271,7 @@ class EventOperations(Operations):
         return _sent("clock", state)
 
     def _reset(self, log: EventLog, place: int) -> bytes:
-        return _sent("reset", {"now": format_instant(self.core.at)}, log.id(place))
+        return _sent("reset", {"now": format_instant(self._core.at)}, log.id(place))
 
 
 def _sent(kind: str, data: object, identifier: str | None = None) -> bytes:
