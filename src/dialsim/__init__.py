@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from dialsim.results.excel import for_excel
     from dialsim.results.figures import OwnFigure
     from dialsim.results.result import Result, open, run
-    from dialsim.sandbox.client.sandbox import Sandbox
+    from dialsim.sandbox.client import Sandbox
     from dialsim.scenario.behaviour import behaviour
     from dialsim.scenario.loading import load, loads, scenario
     from dialsim.scenario.scenario import Scenario
@@ -74,7 +74,7 @@ _HOMES = {
     "Replayed": "dialsim.logs.replay",
     "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",
-    "Sandbox": "dialsim.sandbox.client.sandbox",
+    "Sandbox": "dialsim.sandbox.client",
     "Scenario": "dialsim.scenario.scenario",
     "Simulation": "dialsim.engine.simulation",
     "Sweep": "dialsim.experiments.sweep",

@@ -596,7 +596,7 @@ def test_faults_and_their_chances_go_on_after_a_restart(tmp_path: Path) -> None:
 def test_faults_are_asked_for_listed_and_cleared_from_python(sandbox: dialsim.Sandbox) -> None:
     faults = sandbox.faults
     first = faults.strike_api("error", 3, status=502, path=AGENTS, organization="Acme")
-    assert first.asked == {
+    assert first.asked.model_dump(exclude_none=True) == {
         "api": "error",
         "next": 3,
         "status": 502,
@@ -606,9 +606,9 @@ def test_faults_are_asked_for_listed_and_cleared_from_python(sandbox: dialsim.Sa
     }
     assert first.until is None
     second = faults.strike_webhooks("late", campaign="January", share=0.5)
-    assert second.asked["campaign"] == sandbox.campaign("January").id
+    assert second.asked.campaign == sandbox.campaign("January").id
     assert [*faults] == [first, second]
-    assert repr(faults).startswith("<dialsim faults: [FaultRecord(id=1, ")
+    assert repr(faults).startswith("<dialsim faults: [FaultState(id=1, ")
     faults.clear(first)
     with pytest.raises(dialsim.Refused, match="Fault not found"):
         _ = faults[1]

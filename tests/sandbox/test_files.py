@@ -99,7 +99,7 @@ def test_a_transcript_has_turns_that_fill_the_conversation(client: Client) -> No
                 "speaker": "agent",
                 "startMs": 0,
                 "endMs": 6_500,
-                "text": "สวัสดีครับ ติดต่อจากระบบโทรอัตโนมัติ ขอเวลาสักครู่นะครับ",
+                "text": "สวัสดีค่ะ ขอเวลาสักครู่นะคะ",
             },
             {"speaker": "customer", "startMs": 6_500, "endMs": 13_000, "text": "ได้ครับ"},
         ],

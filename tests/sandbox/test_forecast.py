@@ -101,7 +101,7 @@ def test_histories_are_those_of_the_calls_that_have_ended() -> None:
     )  # fmt: skip
     core = SandboxCore(sketch.scenario())
     core.simulation.advance(minutes=1)
-    [campaign] = remaining_run(core.simulation)().scenario.organizations[0].campaigns
+    [campaign] = remaining_run(core.simulation)().organizations[0].campaigns
     table: Any = campaign.recipients
     history = table.table.history
     calls = core.accounts[0].views[0].calls
@@ -120,7 +120,7 @@ def test_in_most_cases_what_happens_lies_in_the_interval() -> None:
     for seed in range(10):
         core = SandboxCore(JANUARY.scenario(), seed + 100)
         core.simulation.advance(hours=1)
-        found = dialsim.forecast(remaining_run(core.simulation)().scenario, 39, jobs=1, seed=1)
+        found = dialsim.forecast(remaining_run(core.simulation)(), 39, jobs=1, seed=1)
         core.simulation.advance(until="idle")
         summary = dialsim.Result(core.simulation.trace).summary
         assert found.figures is not None

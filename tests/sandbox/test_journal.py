@@ -110,13 +110,14 @@ def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> Non
         Journal.reopen(tmp_path / "nowhere")
 
 
-def test_a_newer_journal_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "age"), [(1, "an older"), (FORMAT + 1, "a newer")])
+def test_a_newer_or_far_older_journal_is_refused(tmp_path: Path, version: int, age: str) -> None:
     path = written(tmp_path / "a.journal")
     database = sqlite3.connect(path)
-    database.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    database.execute(f"PRAGMA user_version = {version}")
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
-    with pytest.raises(JournalError, match=f"format {FORMAT + 1}, made by a newer dialsim"):
+    with pytest.raises(JournalError, match=f"format {version}, made by {age} dialsim"):
         Journal.reopen(path)
 
 
@@ -227,12 +228,10 @@ def test_a_journal_without_its_last_entries_is_refused(tmp_path: Path, lost: int
         entries_of(path)
 
 
-@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("part", ["ทดสอบ".encode(), b"0811111111", b"seed=7", b"week.yaml"])
-def test_a_flipped_bit_in_the_scenario_is_damage_and_named_so(
-    tmp_path: Path, part: bytes, version: int
-) -> None:
-    content = of_format(version, tmp_path / "a.journal").read_bytes()
+def test_a_flipped_bit_in_the_scenario_is_damage_and_named_so(tmp_path: Path, part: bytes) -> None:
+    written(tmp_path / "a.journal")
+    content = (tmp_path / "a.journal").read_bytes()
     place, path, chance = content.index(part), tmp_path / "b.journal", random.Random(3)
     for _ in range(20):
         changed = bytearray(content)
@@ -243,41 +242,6 @@ def test_a_flipped_bit_in_the_scenario_is_damage_and_named_so(
 
 
 # -- formats and modes -----------------------------------------------------------------------------
-
-
-def of_format(version: int, path: Path) -> Path:
-    """A journal as dialsim wrote it when that was the newest format."""
-    written(path)
-    if version == 1:
-        with closing(sqlite3.connect(path)) as database:
-            database.execute("DELETE FROM about WHERE name IN ('entries', 'sum')")
-            database.execute("PRAGMA user_version = 1")
-            database.commit()
-            database.execute("VACUUM")
-        path.chmod(0o644)
-    return path
-
-
-def test_a_journal_of_format_1_is_read_as_it_is_and_gone_on_with_as_format_2(
-    tmp_path: Path,
-) -> None:
-    path = of_format(1, tmp_path / "a.journal")
-    before = path.read_bytes()
-    assert entries_of(path) == ENTRIES
-    assert path.read_bytes() == before
-    journal = Journal.reopen(path)
-    assert (journal.subject, [*journal.entries()]) == (SUBJECT, ENTRIES)
-    more = Entry(2**53, EntryKind.COMMAND, b"{}")
-    journal.keep(more)
-    assert [mode_of(file) for file in tmp_path.iterdir()] == [0o600] * 4
-    journal.close()
-    assert entries_of(path) == [*ENTRIES, more]
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA user_version").fetchall() == [(2,)]
-        database.execute("DELETE FROM entries WHERE n = 5")
-        database.commit()
-    with pytest.raises(JournalError, match="lacks its end"):
-        entries_of(path)
 
 
 def mode_of(file: Path) -> int:

@@ -18,7 +18,7 @@ from dialsim.testing import Receiver, Sketch
 ACME = {
     "name": "Acme",
     "maxConcurrentCalls": 5,
-    "slotsInUse": 1,
+    "linesInUse": 1,
     "queueLength": 0,
     "callingAllowed": True,
     "webhookUrl": None,
@@ -78,7 +78,7 @@ def test_a_limit_binds_at_once() -> None:
     found = []
     for method, body in counts:
         state = control(client, method, "/organizations/Acme", body).json()
-        found.append((state["slotsInUse"], state["queueLength"]))
+        found.append((state["linesInUse"], state["queueLength"]))
     assert found == [(1, 1), (2, 1), (2, 1)]
 
 

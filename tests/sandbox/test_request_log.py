@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
 import dialsim
-from dialsim.sandbox.client.session import differences
 from dialsim.sandbox.request_log import (
     MOST_LOGGED_BYTES,
     MOST_REQUESTS,
@@ -21,6 +20,7 @@ from dialsim.sandbox.request_log import (
     masked,
     path_pattern,
 )
+from dialsim.sandbox.session import differences
 from dialsim.testing import Sketch
 
 AGENTS = "/api/agent/list"
@@ -66,7 +66,6 @@ def test_a_request_is_logged_with_what_was_sent_and_answered(client: Client) -> 
     assert (row["status"], row["fault"]) == (400, None)
     assert (row["body"], row["bodyCut"]) == (body, False)
     assert row["answer"] == answer.json()
-    assert row["answerBytes"] == len(answer.content)
     assert row["headers"]["content-type"] == "application/json"
     assert row["tookMs"] > 0
 
@@ -101,7 +100,7 @@ def test_of_long_bodies_the_beginning_is_kept(client: Client) -> None:
     text = json.dumps({"note": "ก" * MOST_LOGGED_BYTES}, ensure_ascii=False).encode()
     client.ask("POST", SCHEDULE, ACME | JSON, text)
     [row] = listed(client)
-    assert (row["bodyBytes"], row["bodyCut"]) == (len(text), True)
+    assert row["bodyCut"]
     assert text.decode().startswith(row["body"])
     assert len(row["body"].encode()) > MOST_LOGGED_BYTES - 4
 
@@ -129,13 +128,13 @@ def test_the_oldest_are_forgotten_and_pages_are_of_a_hundred(client: Client) -> 
     for _ in range(MOST_REQUESTS + 7):
         client.core.requests.begin(scope, 0)
     page = control(client, "GET", "/requests?page=2").json()
-    assert (page["total"], page["totalPages"], page["forgotten"]) == (MOST_REQUESTS, 20, 7)
+    assert (page["total"], page["totalPages"]) == (MOST_REQUESTS, 20)
     assert [row["n"] for row in page["requests"]] == [*range(108, 208)]
     assert control(client, "DELETE", "/requests").json() == {"cleared": MOST_REQUESTS}
     assert client.core.requests.find(8) is None
     client.ask("GET", AGENTS, ACME)
     page = control(client, "GET", "/requests").json()
-    assert (page["total"], page["forgotten"]) == (1, 0)
+    assert page["total"] == 1
     assert page["requests"][0]["n"] == MOST_REQUESTS + 8
 
 
@@ -185,7 +184,7 @@ def test_filters_hold_together(client: Client) -> None:
     assert numbers(client, "?path=/api/campaign/*/pause") == [4]
     assert numbers(client, "?path=/api/campaign/%7Bid%7D/*") == [4, 5]
     assert numbers(client, "?path=/api/*") == []
-    assert numbers(client, "?path=/api/**&after=1&status=2xx") == [2, 4]
+    assert numbers(client, "?path=/api/**&status=2xx") == [1, 2, 4]
     assert numbers(client, "?status=401") == [3]
     assert numbers(client, "?status=none") == []
     assert numbers(client, "?organization=Acme&method=GET") == [1, 5]
@@ -195,7 +194,6 @@ def test_filters_hold_together(client: Client) -> None:
     ("query", "message"),
     [
         ("?status=6xx", "status must be an HTTP status, or 1xx to 5xx, or none"),
-        ("?after=-1", "after must be a whole number of 0 or more"),
         ("?method=", "method must not be empty"),
         ("?verb=GET", "property verb should not exist"),
         (
@@ -246,10 +244,10 @@ def test_an_assertion_counts_what_was_asked_for(sandbox: dialsim.Sandbox) -> Non
     sandbox.assert_called("DELETE", "/api/**", times=0)
     with pytest.raises(AssertionError) as failed:
         sandbox.assert_called("POST", path, times=0, organization="Acme")
-    assert str(failed.value).startswith("expected 0, found 1 of:\n  POST /api/campaign/{id}/sch")
+    assert str(failed.value).startswith("expected 0, found 1 of method: POST, path: /api/")
 
 
-def test_an_assertion_that_fails_shows_near_misses(sandbox: dialsim.Sandbox) -> None:
+def test_an_assertion_that_fails_shows_what_was_asked_for(sandbox: dialsim.Sandbox) -> None:
     with pytest.raises(AssertionError, match="There are no requests in the log") as failed:
         sandbox.assert_called("GET", AGENTS)
     with httpx.Client(base_url=sandbox.url, headers={"X-API-Key": sandbox.api_key}) as asking:
@@ -260,17 +258,21 @@ def test_an_assertion_that_fails_shows_near_misses(sandbox: dialsim.Sandbox) -> 
     with pytest.raises(AssertionError) as failed:
         sandbox.assert_called("POST", "/api/campaign/{id}/schedule", body=wanted, times=2)
     assert str(failed.value).splitlines() == [
-        "expected 2, found 0 of:",
-        "  POST /api/campaign/{id}/schedule",
-        "  body: {'maxAttempts': 3, 'startDateTime': 'now'}",
-        "Near misses, of 4 other requests:",
+        "expected 2, found 0 of method: POST, path: /api/campaign/{id}/schedule, "
+        "body: {'maxAttempts': 3, 'startDateTime': 'now'}",
         f"    #4 POST /api/campaign/{DRAFT}/schedule, answered 400",
         "        body.maxAttempts is 2, not 3",
         "        body.startDateTime is missing",
-        *str(failed.value).splitlines()[7:],
     ]
-    assert "#1 GET /api/agent/list, answered 200" in str(failed.value)
-    assert "method is GET, not POST" in str(failed.value)
+    with pytest.raises(AssertionError) as failed:
+        sandbox.assert_called("PUT", AGENTS)
+    assert str(failed.value).splitlines() == [
+        "expected requests, found 0 of method: PUT, path: /api/agent/list",
+        "    #1 GET /api/agent/list, answered 200",
+        "    #2 GET /voice-demo/catalog, answered 200",
+        "    #3 GET /nowhere, answered 404",
+        f"    #4 POST /api/campaign/{DRAFT}/schedule, answered 400",
+    ]
 
 
 @pytest.mark.parametrize(

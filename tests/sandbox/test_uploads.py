@@ -205,7 +205,7 @@ def test_an_upload_may_be_larger_than_a_request_to_the_interface_but_not_endless
     assert len(csv) > 1_048_576
     assert upload(client, csv, **query).json()["totalRecipients"] == 90_000
     assert MOST_CONTROL_BYTES == 256 * 1_048_576
-    monkeypatch.setattr("dialsim.sandbox.control.campaigns.MOST_CONTROL_BYTES", len(csv) - 1)
+    monkeypatch.setattr("dialsim.sandbox.control.organizations.MOST_CONTROL_BYTES", len(csv) - 1)
     response = upload(client, csv, **query | {"name": "More"})
     assert (response.status_code, response.json()["code"]) == (413, "PAYLOAD_TOO_LARGE")
 

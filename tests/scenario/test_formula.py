@@ -322,5 +322,5 @@ def test_a_campaign_that_is_added_needs_what_the_formula_needs() -> None:
 def test_a_run_that_goes_on_knows_what_people_are_worth() -> None:
     core = SandboxCore(scenario("value.reached=amount", "sort=-amount"))
     core.simulation.advance(hours=26)
-    (block,) = World(remaining_run(core.simulation)().scenario).organizations[0].campaigns
+    (block,) = World(remaining_run(core.simulation)()).organizations[0].campaigns
     assert block.worth["reached"].tolist() == [9000, 7000, 7000, 100]

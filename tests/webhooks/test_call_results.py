@@ -4,7 +4,7 @@ import pytest
 
 from dialsim.interface.payload import NO_CONVERSATION
 from dialsim.scenario.organization import Analysis
-from dialsim.webhooks.call_results import Body, CallResultMaker
+from dialsim.webhooks.bodies import Body, CallResultMaker
 from dialsim.webhooks.messages import Content
 
 FIELDS = {

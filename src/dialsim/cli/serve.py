@@ -12,9 +12,8 @@ import click
 from dialsim.cli.program import listen_options, optional_scenario_argument, seed_option, set_option
 
 if TYPE_CHECKING:
-    from dialsim.sandbox.access import Certificate
+    from dialsim.sandbox.access import Certificate, Destinations
     from dialsim.sandbox.core import SandboxCore
-    from dialsim.sandbox.destinations import Destinations
     from dialsim.scenario.scenario import Scenario
 
 
@@ -134,8 +133,7 @@ def serve(
     require_extra("serve")
     if send_webhooks and webhook_url is not None:
         raise click.UsageError("--send-webhooks and --webhook-url exclude each other")
-    from dialsim.sandbox.access import ControlToken
-    from dialsim.sandbox.destinations import KEEP, Destinations
+    from dialsim.sandbox.access import KEEP, ControlToken, Destinations
     from dialsim.sandbox.page.view import PATH
     from dialsim.sandbox.server import address, listening
     from dialsim.sandbox.server import serve as serve_http
@@ -195,8 +193,7 @@ def _certificate(
 
 def _loaded(path: Path, overrides: tuple[str, ...], webhook_url: str | None) -> Scenario:
     """Return the scenario of a file, its results going to `webhook_url` if that is one."""
-    from dialsim.sandbox.access import with_webhook_url
-    from dialsim.sandbox.destinations import KEEP
+    from dialsim.sandbox.access import KEEP, with_webhook_url
     from dialsim.scenario.loading import load
 
     loaded = load(path, overrides=overrides)

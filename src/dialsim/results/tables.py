@@ -35,7 +35,7 @@ from dialsim.results.counts import billed_increments, cost_of
 from dialsim.results.run_view import CampaignResult, Catalog, RunView
 from dialsim.scenario.fields import PARAM, ParamValue
 from dialsim.webhooks.analysis import AGENT_STATUSES, Analyses, agent_statuses
-from dialsim.webhooks.call_results import Body
+from dialsim.webhooks.bodies import Body
 from dialsim.webhooks.deliveries import Stream
 from dialsim.webhooks.messages import VERDICTS, Verdicts
 
@@ -585,7 +585,7 @@ def webhooks_table(reading: RunView) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "at": instants(posts.at),
-            **{name: column[stream.place] for name, column in of_campaigns.items()},
+            **{name: column[stream.part_index] for name, column in of_campaigns.items()},
             **_result(stream),
             "attempt": counts(posts.number.astype(np.int32), posts.response == NOT_SENT),
             "response": _responses(posts.response),
@@ -603,7 +603,7 @@ def _result(stream: Stream) -> dict[str, object]:
     result, status = np.empty(size, np.int32), np.empty(size, np.int8)
     ready_at = np.empty(size, np.int64)
     for place, part in enumerate(stream.parts):
-        rows = np.flatnonzero(stream.place == place)
+        rows = np.flatnonzero(stream.part_index == place)
         messages, calls = part.messages[stream.posts.message[rows]], part.calls
         recipient[rows], call[rows] = calls.recipient[messages.call], calls.call[messages.call]
         result[rows], ready_at[rows] = messages.result, messages.ready_at

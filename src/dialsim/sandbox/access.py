@@ -6,20 +6,20 @@ import hmac
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.util import find_spec
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from dialsim.errors import DialsimError
+from dialsim.errors import DialsimError, Refused
 from dialsim.interface.phrases import joined
 from dialsim.scenario.organization import Webhook
 
@@ -84,7 +84,7 @@ def with_webhook_url(scenario: Scenario, url: str) -> Scenario:
         for block in scenario.organizations
     )
     changed = scenario.model_copy(update={"organizations": organizations})
-    overrides = [f"organizations.{place}.webhook.url={url}" for place in range(len(organizations))]
+    overrides = [f"organizations.{index}.webhook.url={url}" for index in range(len(organizations))]
     return _as_overridden(changed, overrides)
 
 
@@ -131,6 +131,7 @@ class KeyRing:
     def owner(self, key: bytes) -> int | None:
         """Return the index of the organization with a key; None for an unknown key."""
         digest, owner = _digest(key), None
+        # All digests are compared, also after a match, so that the time taken reveals nothing.
         for position, known in enumerate(self._digests):
             if hmac.compare_digest(digest, known):
                 owner = position
@@ -209,6 +210,88 @@ def is_loopback(name: str | None) -> bool:
         return False
 
 
+KEEP: Literal["keep"] = "keep"
+"""Webhook URL that stands for sending nothing."""
+
+
+class Destinations:
+    """Rules for the URLs that results are sent to; results for any other URL are kept.
+
+    By default results go to loopback addresses alone, so that a scenario file that names a foreign
+    host sends nothing there unasked. A URL that a client of the control plane sets is asked for.
+    """
+
+    def __init__(
+        self,
+        webhook_url: str | None = None,
+        *,
+        everywhere: bool = False,
+        hosts: Sequence[str] = (),
+    ) -> None:
+        """`webhook_url` is one more URL to send to, or "keep": then none is sent to unasked.
+
+        `everywhere` sends to the URLs of the scenario file as well. `hosts` are the only hosts
+        that are called: names, addresses or networks. Raises DialsimError for a host that is none
+        of these, and for a `webhook_url` that the hosts exclude.
+        """
+        self._asked_for = webhook_url
+        self._everywhere = everywhere
+        self._names: set[str] = set()
+        self._networks = []
+        for host in hosts:
+            try:
+                self._networks.append(ip_network(host, strict=False))
+            except ValueError:
+                if not host or any(mark in host for mark in "/:*?#@ "):
+                    text = f"--webhook-hosts {host}: give a host name, an address or a network"
+                    raise DialsimError(f"{text} such as 10.0.0.0/8") from None
+                self._names.add(host.lower())
+        if webhook_url not in (None, KEEP) and not self._may_call(webhook_url or ""):
+            raise DialsimError(f"webhook_url {webhook_url}: {_EXCLUDED}")
+
+    def sends(self, url: str, named: Collection[str] = ()) -> bool:
+        """Return whether results for a URL are sent; `named` are the URLs that clients have set."""
+        unasked = self._asked_for != KEEP and is_loopback(hostname(url))
+        asked = self._everywhere or unasked or url == self._asked_for or url in named
+        return asked and self._may_call(url)
+
+    def require(self, url: str | None) -> None:
+        """Refuse a client's URL whose host must not be called (400)."""
+        if url is not None and not self._may_call(url):
+            raise Refused(400, "VALIDATION_FAILED", [f"{url}: {_EXCLUDED}"])
+
+    def permits(self, host: str, address: str) -> bool:
+        """Return whether a host may be called at an address that its name was resolved to."""
+        found = ip_address(address.partition("%")[0])
+        if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+            found = found.ipv4_mapped
+        if any(found in network for network in self._networks):
+            return True
+        # link-local addresses hold the secrets of cloud machines: a name must not lead there
+        return not found.is_link_local and (not self._is_limited or host.lower() in self._names)
+
+    @property
+    def _is_limited(self) -> bool:
+        return bool(self._names or self._networks)
+
+    def _may_call(self, url: str) -> bool:
+        """Return False for a host that is excluded whatever its name is resolved to."""
+        host = hostname(url) or ""
+        if (address := _address(host)) is not None:
+            return self.permits(host, str(address))
+        return not self._is_limited or bool(self._networks) or host in self._names
+
+
+_EXCLUDED = "its host is not to be called: it is link-local, or --webhook-hosts leaves it out"
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
 _NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -227,7 +310,8 @@ class Certificate:
         """Raise DialsimError unless it can be used."""
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.chain, self.key)
-        except OSError as error:  # SSLError is an OSError without a file name
+        # SSLError is an OSError as well, but has no file name.
+        except OSError as error:
             what = error.strerror if error.filename is None else "can't be read"
             raise DialsimError(
                 f"--tls-cert {self.chain}, --tls-key {self.key}: {what or error}; give a "
@@ -248,9 +332,9 @@ def certificate_for(host: str) -> Iterator[Certificate]:
     authority = trustme.CA(organization_name="dialsim sandbox")
     made = authority.issue_cert(*names)
     with TemporaryDirectory(prefix="dialsim-tls-") as folder:
-        place = Path(folder)
-        found = Certificate(place / "chain.pem", place / "key.pem", place / "authority.pem")
-        authority.cert_pem.write_to_path(str(place / "authority.pem"))
+        path = Path(folder)
+        found = Certificate(path / "chain.pem", path / "key.pem", path / "authority.pem")
+        authority.cert_pem.write_to_path(str(path / "authority.pem"))
         made.private_key_pem.write_to_path(str(found.key))
         found.key.chmod(0o600)
         for number, part in enumerate(made.cert_chain_pems):

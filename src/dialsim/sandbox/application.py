@@ -22,10 +22,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dialsim.errors import Refused
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX, ControlToken, hostname, is_control, is_loopback
-from dialsim.sandbox.control.campaigns import CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations
 from dialsim.sandbox.control.events import EventRoutes
-from dialsim.sandbox.control.organizations import OrganizationOperations
+from dialsim.sandbox.control.organizations import CampaignOperations, OrganizationOperations
 from dialsim.sandbox.control.run import RunOperations
 from dialsim.sandbox.control.traffic import TrafficOperations
 from dialsim.sandbox.core import PATIENCE, SandboxCore
@@ -63,7 +62,8 @@ class FairShare:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        async with self._turn:  # those who wait are let through in the order in which they came
+        # Requests that wait are let through in the order in which they came: asyncio.Lock is fair.
+        async with self._turn:
             while self._core.clock.is_busy and (pause := self._next - monotonic()) > 0:
                 await asyncio.sleep(pause)
         begun = monotonic()
@@ -108,7 +108,8 @@ class AnswerFaults:
         if order.executed:
             await self._app(scope, receive, _unsent)
         else:
-            with suppress(Refused, ClientDisconnect):  # so that the log has what was sent
+            # The body is read although nothing is carried out, so that the log of requests has it.
+            with suppress(Refused, ClientDisconnect):
                 await read_bytes(Request(scope, receive))
         if order.api == "drop":
             await _drop(scope, receive)
@@ -119,7 +120,8 @@ class AnswerFaults:
         await failure(_ERRORS[order.error_status].refused(), headers)(scope, receive, send)
 
     def _fault(self, scope: Scope) -> InjectedFault | None:
-        organization = scope.get("organization")  # known only under /api
+        # Authentication sets it, and only for paths under /api: no other path is struck.
+        organization = scope.get("organization")
         return None if organization is None else self._core.face(organization, scope["path"])
 
 
@@ -156,7 +158,9 @@ def _in_pieces(send: Send, delay: int) -> Send:
             body = body[size:]
             try:
                 await asyncio.sleep(delay / 1000 / PIECES)
-            except CancelledError:  # the request has been executed: it must be answered
+            # The request was executed, so it must be answered: a client would take silence for a
+            # failure and ask again.
+            except CancelledError:
                 stopping = True
         await send({**message, "body": body} if body else message)
 
@@ -213,7 +217,8 @@ def _is_guarded(path: str) -> bool:
     return path == "/api" or path.startswith("/api/")
 
 
-_SCHEMES = ("http", "https")  # a proxy may have added the s
+# A proxy in front may have added the s: the page then has another scheme than this server.
+_SCHEMES = ("http", "https")
 _READS = ("GET", "HEAD")
 
 
@@ -362,6 +367,8 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
             Route(DESCRIPTION, describe),
         ],
         middleware=[
+            # The order matters: refused requests wait and are logged as well, and faults strike
+            # only authenticated ones.
             Middleware(FairShare, core=core),
             Middleware(RequestLogging, core=core),
             Middleware(ControlGuard, token=token),
@@ -375,6 +382,7 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
             Exception: _our_fault,
         },
     )
+    # An unknown path is 404 as in the interface; a redirect would hide a mistake of the client.
     app.router.redirect_slashes = False
     return app
 

@@ -42,12 +42,13 @@ from dialsim.webhooks.bodies import (
     DATA_EXPIRED,
     OUTPUT,
     PERSONAL_DATA,
+    Body,
+    CallResultMaker,
     duration_json,
     expired,
     instants_json,
     visible_people,
 )
-from dialsim.webhooks.call_results import Body, CallResultMaker
 from dialsim.webhooks.messages import (
     FOREVER,
     Content,
@@ -128,7 +129,8 @@ class LiveAnalyses:
         status, changed_at = TO_STATUS[self._calls.last_kind[calls]], self._calls.changed_at[calls]
         first = self.of(calls)
         changed = changes_by(first, np.broadcast_to(at, calls.shape)[first.call])
-        status[changed.call] = TO_STATUS[changed.kind]  # numpy keeps the last of several
+        # Of several changes of one call numpy keeps the last, and changes are in the order of time.
+        status[changed.call] = TO_STATUS[changed.kind]
         changed_at[changed.call] = changed.at
         return CallStatuses(status, changed_at)
 
@@ -147,7 +149,7 @@ class LiveAnalyses:
     # -- what analyses come to --------------------------------------------------------------------
 
     def of(self, calls: NDArray[np.integer]) -> Analyses:
-        """The first analyses of some calls; `call` is the place of a conversation among these."""
+        """The first analyses of some calls; `call` is the index of a conversation among these."""
         started_at, ended_at = self._calls.started_at[calls], self._calls.ended_at[calls]
         talked = np.flatnonzero((started_at != NOT_HAPPENED) & (ended_at != NOT_HAPPENED))
         rows = self._table[calls[talked]]
@@ -214,9 +216,9 @@ class LiveAnalyses:
         """Return existing results of some calls at an instant; `call` is an index into `calls`."""
         again = self._again[np.isin(self._again.call, calls)]
         order = np.argsort(calls)
-        place = order[np.searchsorted(calls, again.call, sorter=order)]
+        index = order[np.searchsorted(calls, again.call, sorter=order)]
         first = replace(self.firsts(calls), call=np.arange(len(calls)))
-        known = Messages.joined([first, replace(again, call=place)])
+        known = Messages.joined([first, replace(again, call=index)])
         return known[(known.ready_at != NOT_HAPPENED) & (known.ready_at <= at)]
 
 
@@ -271,7 +273,7 @@ class CampaignView:
         self.analyses = LiveAnalyses(self.part, self.calls)
         self._people = block.people
         self._retention = self.part.owner.settings.retention
-        self._place = trace.world.seed, *self.position
+        self._address = trace.world.seed, *self.position
         self._call_ids: list[SortedIds] = []  # of first calls, of second ones, …
         self._calls_seen = 0
         self._state = (-1, -1)  # of the log that was taken in
@@ -288,7 +290,7 @@ class CampaignView:
         everybody = np.arange(self._people.count if most > len(self._call_ids) else 0)
         for number in range(len(self._call_ids) + 1, most + 1):
             numbers = np.full(len(everybody), number)
-            self._call_ids.append(SortedIds(call_ids(*self._place, everybody, numbers)))
+            self._call_ids.append(SortedIds(call_ids(*self._address, everybody, numbers)))
         self._calls_seen = len(self.calls)
 
     # -- ids --------------------------------------------------------------------------------------
@@ -312,11 +314,11 @@ class CampaignView:
 
     def call_ids(self, calls: NDArray[np.int64]) -> NDArray[np.bytes_]:
         """The ids of calls (S36)."""
-        return call_ids(*self._place, self.calls.recipient[calls], self.calls.call[calls])
+        return call_ids(*self._address, self.calls.recipient[calls], self.calls.call[calls])
 
     def recipient_ids(self, who: NDArray[np.integer]) -> NDArray[np.bytes_]:
         """The ids of recipients (S36): what the upload fixes, else derived ones."""
-        ids = recipient_ids(*self._place, who)
+        ids = recipient_ids(*self._address, who)
         for row, recipient in enumerate(who.tolist() if self._people.fixed_ids else ()):
             if fixed := self._people.fixed_ids.get(recipient):
                 ids[row] = fixed.encode()
@@ -324,7 +326,7 @@ class CampaignView:
 
     def session_ids(self, calls: NDArray[np.int64]) -> NDArray[np.bytes_]:
         """The session ids of calls (S36)."""
-        return session_ids(*self._place, self.calls.recipient[calls], self.calls.call[calls])
+        return session_ids(*self._address, self.calls.recipient[calls], self.calls.call[calls])
 
     # -- recipients -------------------------------------------------------------------------------
 
@@ -489,12 +491,14 @@ class Account:
     def agents(self) -> list[dict[str, object]]:
         """Agents, newest first (interface, section 4.1)."""
         seed, organization = self._simulation.log.world.seed, self.block.position
-        agents = self.block.settings.agents  # added campaigns come last
+        # Added agents come last, so only the new ones have to be rendered.
+        agents = self.block.settings.agents
         for position in range(len(self._agents), len(agents)):
             agent = agents[position]
             identifier = agent.id or agent_id(seed, organization, position)
             self._agents.append(agent_json(identifier, agent.name, agent.params_schema))
-        return self._agents[::-1]  # F4: the last in the file first
+        # F4: the newest agent comes first, which is the last one in the file.
+        return self._agents[::-1]
 
     def campaign(self, identifier: str) -> CampaignView | None:
         """Return the campaign with an id; None for an unknown or deleted campaign (C8)."""

@@ -103,6 +103,7 @@ class VirtualClock:
             await self.settle()
             before = core.happened()
             while core.happened() == before:
+                # Asked again in each round: POSTs that came back may have caused retries.
                 ahead = core.next_event_at()
                 if ahead is None or ahead > last:
                     self._refuse_if_busy_still(last)
@@ -130,6 +131,7 @@ class VirtualClock:
                     core.move_to(last)
                 else:
                     core.move_to(ahead)
+                    # Requests that wait are answered between two instants.
                     await asyncio.sleep(0)
                     await self.settle()
                     continue
@@ -215,6 +217,8 @@ class VirtualClock:
             while core.work_on(instant):
                 await asyncio.sleep(0)
                 await self._let_follow()
+            # The clock may not pass the limit of the outbox, beyond which results could be sent too
+            # late.
             core.move_to(min(instant, max(core.outbox.limit, core.at)))
         except NotKept:
             await core.kept()

@@ -115,7 +115,8 @@ class AddCampaign(_Command):
 
     kind: Literal["addCampaign"] = "addCampaign"
     organization: int
-    block: SkipValidation[dict[str, JsonValue]]  # it may list a million people: not to be copied
+    # Validation would copy the block, which may list a million people.
+    block: SkipValidation[dict[str, JsonValue]]
     csv: bytes | None = None
     _read: CampaignModel | None = PrivateAttr(default=None)
 
@@ -138,7 +139,8 @@ class AddCampaign(_Command):
     @override
     def without_sources(self) -> Self:
         kept = self.model_copy(update={"block": {}, "csv": None})
-        kept._read = self._read  # the run has these people anyway: nothing is kept twice
+        # The run has these people anyway, so that the parsed campaign takes no further memory.
+        kept._read = self._read
         return kept
 
 
@@ -148,8 +150,8 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except ScenarioError as error:
-        told = (str(one) if one.line is not None else one.message for one in error.problems)
-        raise invalid(*told) from None
+        texts = (str(one) if one.line is not None else one.message for one in error.problems)
+        raise invalid(*texts) from None
 
 
 class AddOrganization(_Command):
@@ -158,7 +160,8 @@ class AddOrganization(_Command):
     kind: Literal["addOrganization"] = "addOrganization"
     block: dict[str, JsonValue]
     like: int | None = None
-    _read: Organization | None = PrivateAttr(default=None)  # a restore reads nothing anew
+    # A restore replays the command and reuses what was read, in place of reading it again.
+    _read: Organization | None = PrivateAttr(default=None)
 
     @override
     def carry_out(self, core: SandboxCore) -> None:

@@ -15,7 +15,7 @@ from dialsim.engine.post_log import Post
 from dialsim.errors import JournalError, NotKept
 from dialsim.interface.model import invalid
 from dialsim.sandbox import failures as fail
-from dialsim.sandbox.access import KeyRing, derived_key, regenerated_key
+from dialsim.sandbox.access import Destinations, KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.clock import VirtualClock
 from dialsim.sandbox.commands import (
@@ -27,7 +27,6 @@ from dialsim.sandbox.commands import (
     SetSpeed,
     TakeSnapshot,
 )
-from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.faults import InjectedFault, InjectedFaults, which_post
 from dialsim.sandbox.journal import Entry, EntryKind, Journal
 from dialsim.sandbox.live_engine import LiveEngine
@@ -150,6 +149,8 @@ class SandboxCore:
 
     def carry_out(self, command: Command) -> None:
         """Execute a command and its consequences within this instant (T4)."""
+        # Written first: a kill after the execution but before the entry would lose an answered
+        # command.
         self._keep(command)
         try:
             self.repeat(command)
@@ -174,7 +175,8 @@ class SandboxCore:
     def replay(self, record: Record) -> None:
         """Repeat the next event of a replay at its instant."""
         at, what = record
-        if isinstance(what, Post):  # changes nothing of the calls: they need not be up to date
+        # A POST changes no call, so the engine need not be moved to its instant first.
+        if isinstance(what, Post):
             self.outbox.recorded(what)
             self.faults.ended(what)
             self.records.append(record)
@@ -235,6 +237,8 @@ class SandboxCore:
                 self.simulation.work_off(stretch)
                 if stretch == end or monotonic() > turn_ends:
                     break
+            # The engine stops at its last event, but results may fall due after it within the
+            # stretch.
             due = self.outbox.last_due(stretch)
             if due is not None and due > self.at:
                 self.simulation.move_to(due)
@@ -273,7 +277,9 @@ class SandboxCore:
         """Update all views now, because a million calls are too much work for one request."""
         log = self.simulation.log
         state = log.call_changes(), len(log.reanalyses)
-        if state != self._read:  # a thousand idle campaigns are not looked at one by one
+        # With a thousand idle campaigns, looking at each after every command takes longer than the
+        # command.
+        if state != self._read:
             self._read = state
             for account in self.accounts:
                 account.catch_up()
@@ -331,6 +337,7 @@ class SandboxCore:
         before = log.before(post.key) if delivery.fault == "stale" else None
         delivery.stale = None if before is None else self.webhooks.body(before)
         self.outbox.write_down(delivery, post)
+        # It leaves with the next write to the journal: no receiver may see what a kill could undo.
         self._leaving.append(delivery)
 
     def sends(self, url: str) -> bool:
@@ -350,7 +357,8 @@ class SandboxCore:
 
     def _came_back(self, epoch: int, delivery: Delivery, response: int) -> None:
         """Record the response to a POST and send the POSTs that waited for it."""
-        if epoch != self.epoch:  # the POST left in a run that was reset or restored
+        # The POST left in a run that was given up by a reset or a restore since.
+        if epoch != self.epoch:
             return
         self.outbox.came_back(delivery, response)
         post = self.outbox.log.row(delivery.row)
@@ -454,12 +462,16 @@ class SandboxCore:
         async with self._restoring:
             state = self.snapshot(name) if name is not None else self.beginning
             seed = self.simulation.log.world.seed
+            # Replayed beside the running sandbox: clients are answered meanwhile.
             other = await asyncio.to_thread(
                 self.replayed, self.scenario, seed, state, self.destinations
             )
+            # A client may have deleted the snapshot, or taken another one of the name, meanwhile.
             if name is not None and self.snapshot(name) is not state:
                 raise fail.NO_SNAPSHOT.refused()
             self._keep(Restore(name=name))
+            # Closed after the new run is in place: a POST under way is cancelled and reports to
+            # neither.
             given_up = self.sender
             self._become(other)
             self.open()

@@ -154,6 +154,8 @@ class InjectedFaults:
         A POST under way has met its faults already. `before` returns the key of the previous result
         of the same recipient, or None; it is called only for faults that need the key.
         """
+        # The fate of a POST under way is sealed: a retry of the same number after a restart must
+        # not meet the faults twice.
         if which_post(post) in self._fates:
             return Encounter()
 
@@ -222,6 +224,8 @@ class InjectedFaults:
         self, may_strike: Callable[[InjectedFault], bool], at: int, caller: int | None = None
     ) -> Encounter:
         met: list[int] = []
+        # Orders of operators come before the faults of the scenario; sorting is stable, so age
+        # decides among equals.
         for fault in sorted(self, key=lambda fault: fault.is_standing):
             if fault.strikes_at(at) and may_strike(fault):
                 met.append(fault.number)

@@ -15,7 +15,6 @@ from typing import Literal
 import numpy as np
 import orjson
 
-from dialsim.engine.log_reader import CallEntry
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import UuidText, WireModel, is_uuid
 from dialsim.interface.payload import FileKind, links, signature
@@ -60,10 +59,8 @@ def _tone(call_id: str, count: int) -> np.ndarray[tuple[int], np.dtype[np.int16]
 
 _TURN_MS = 6_000
 _MOST_TURNS = 40
-_GREETING = "สวัสดี{end} ติดต่อจากระบบโทรอัตโนมัติ ขอเวลาสักครู่นะ{ask}"
-_FAREWELL = "ขอบคุณสำหรับเวลา{end} สวัสดี{end}"
-_AGENT = ("รับทราบ{end} ขอยืนยันข้อมูลอีกครั้งนะ{ask}", "สะดวกให้ข้อมูลเพิ่มเติมไหม{ask}")
-_CUSTOMER = ("ได้ครับ", "สะดวกครับ", "ขอคิดดูก่อนครับ")
+_TEXTS = ("สวัสดีค่ะ ขอเวลาสักครู่นะคะ", "ได้ครับ")
+"""Sentences that fit any call: the agent's, and the customer's."""
 
 
 class Turn(WireModel):
@@ -85,9 +82,8 @@ class Transcript(WireModel):
     turns: list[Turn]
 
 
-def turns(talk_ms: int, male: bool) -> list[Turn]:
-    """Turns that fill a conversation, the agent's first; `male` is the agent's voice."""
-    end, ask = ("ครับ", "ครับ") if male else ("ค่ะ", "คะ")
+def turns(talk_ms: int) -> list[Turn]:
+    """Turns that fill a conversation, the agent's first."""
     count = min(max(1, talk_ms // _TURN_MS), _MOST_TURNS)
     bounds = [talk_ms * number // count for number in range(count + 1)]
     return [
@@ -95,18 +91,10 @@ def turns(talk_ms: int, male: bool) -> list[Turn]:
             speaker="customer" if number % 2 else "agent",
             start_ms=bounds[number],
             end_ms=bounds[number + 1],
-            text=_text(number, count).format(end=end, ask=ask),
+            text=_TEXTS[number % 2],
         )
         for number in range(count)
     ]
-
-
-def _text(number: int, count: int) -> str:
-    if number == 0:
-        return _GREETING
-    if number % 2:
-        return _CUSTOMER[number // 2 % len(_CUSTOMER)]
-    return _FAREWELL if number >= count - 2 else _AGENT[number // 2 % len(_AGENT)]
 
 
 _EXPIRES = re.compile(r"[0-9]{10}")
@@ -135,7 +123,7 @@ class CallFiles:
             call_id=_name(view, call),
             session_id=view.session_ids(np.array([call]))[0].decode(),
             duration_ms=entry.talk_ms,
-            turns=turns(entry.talk_ms, _is_male(view, entry)) if said else [],
+            turns=turns(entry.talk_ms) if said else [],
         )
         return orjson.dumps(shown.model_dump(mode="json", by_alias=True))
 
@@ -145,6 +133,7 @@ class CallFiles:
         """The call whose file a link leads to."""
         view, call = self._call(identifier)
         world, at = view.part.trace.world, self._core.simulation.at
+        # Checked before the signature is compared: `int` accepts spaces, signs and underscores.
         known = _EXPIRES.fullmatch(expires) is not None
         if not known or not hmac.compare_digest(
             signature(kind, _name(view, call), int(expires), world.seed).encode(), signed.encode()
@@ -159,6 +148,7 @@ class CallFiles:
 
     def _call(self, identifier: str) -> tuple[CampaignView, int]:
         """A call that has something to be heard and read."""
+        # An id that is none gets the answer of an unknown one, so that ids cannot be probed.
         if not is_uuid(identifier):
             raise fail.NO_FILE.refused()
         accounts, triggers = self._core.accounts, self._core.triggers
@@ -190,13 +180,6 @@ def record_url(view: CampaignView, call: int, at: int) -> str | None:
     public_url = world.scenario.service.public_url
     [url] = links(public_url, "recordings", view.call_ids(who), np.array([at]), world.seed)
     return str(url)
-
-
-def _is_male(view: CampaignView, entry: CallEntry) -> bool:
-    """True if the agent spoke with a male voice; an unknown voice counts as female."""
-    world = view.part.trace.world
-    key = None if entry.voice < 0 else world.voice_keys[entry.voice]
-    return any(voice.voice_key == key and voice.gender == "male" for voice in world.scenario.voices)
 
 
 def _name(view: CampaignView, call: int) -> str:

@@ -35,12 +35,8 @@ from dialsim.errors import JournalError
 APPLICATION_ID = 0x6469616C
 """Marks an SQLite file as a journal of dialsim: the letters `dial`."""
 FORMAT = 3
-"""Format of new journals.
-
-Format 1 has no mark and no check sum of the scenario. It becomes format 2 when it is written. In
-both, ids have version 8 (see `FormerSeed`).
-"""
-_MARKED = 2
+"""Format of new journals. In format 2, ids have version 8 (see `FormerSeed`)."""
+_OLDEST_FORMAT = 2
 
 _SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -50,7 +46,6 @@ _SCHEMA = (
 )
 _PUT = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)"
 _REMOVE = "DELETE FROM entries WHERE n = ?"
-_TELL = "INSERT OR REPLACE INTO about VALUES (?, ?)"
 _MARK = (  # entries are numbered without gaps
     "INSERT OR REPLACE INTO about SELECT 'entries', coalesce(max(n), 0) || ? FROM entries"
 )
@@ -143,7 +138,9 @@ class Journal:
         lock = _lock(path)
         try:
             path.touch(0o600)
-            path.chmod(0o600)  # API keys and people; SQLite's own files take it over
+            # The file holds API keys and people. SQLite gives its own files beside it the same
+            # mode.
+            path.chmod(0o600)
             _write_subject(path, subject)
             journal = cls(path, _connect_to_read(path, has_log=False), lock)
             journal._tail = _Tail(0, _sum_of(subject))
@@ -206,7 +203,11 @@ class Journal:
             listed = self._database.execute("SELECT name, content FROM files")
             files = {str(name): content for name, content in listed}
         try:
-            overrides = [about[name] for name in sorted(about, key=_place) if _place(name) >= 0]
+            overrides = [
+                about[name]
+                for name in sorted(about, key=_override_index)
+                if _override_index(name) >= 0
+            ]
             return Subject(
                 text=about["scenario"],
                 name=about["name"],
@@ -249,35 +250,24 @@ class Journal:
     def _check(self) -> None:
         """Raise JournalError unless the file is whole, as far as that shows without its entries."""
         version = self._format()
-        if version > FORMAT:
+        if not _OLDEST_FORMAT <= version <= FORMAT:
+            age = "a newer" if version > FORMAT else "an older"
             raise JournalError(
-                f"{self.path} is a journal of format {version}, made by a newer dialsim; this "
-                f"one, {__version__}, reads formats up to {FORMAT}"
+                f"{self.path} is a journal of format {version}, made by {age} dialsim; this one, "
+                f"{__version__}, reads formats {_OLDEST_FORMAT} to {FORMAT}"
             )
         with _explained(self.path):
             [[state]] = self._database.execute("PRAGMA quick_check(1)").fetchall()
         if state != "ok":
             raise JournalError(f"{self.path} is damaged: {state}")
-        self._check_subject(version)
-        if version > 1 and self._mark()[1] and not self.has_log:
+        if self._about().get("sum") != str(_sum_of(self.subject)):
+            raise self._damaged(_SCENARIO)
+        if self._mark()[1] and not self.has_log:
             log = f"{self.path.name}-wal"
             raise JournalError(
                 f"{self.path} lacks its end, which was in {log}: a sandbox that is not stopped "
                 "keeps what came last there. Copy journals with `dialsim journal copy`"
             )
-
-    def _check_subject(self, version: int) -> None:
-        total = _sum_of(self.subject)
-        if version > 1:
-            if self._about().get("sum") != str(total):
-                raise self._damaged(_SCENARIO)
-            return
-        with _explained(self.path):
-            first = self._database.execute("SELECT at, kind, body, sum FROM entries WHERE n = 1")
-            rows = first.fetchall()
-        for at, kind, body, stated in rows:
-            if not isinstance(body, bytes) or _sum(total, at, kind, body) != stated:
-                raise self._damaged("the scenario in it, or its first entry,")
 
     def _damaged(self, part: str) -> JournalError:
         return JournalError(f"{self.path} is damaged: {part} is not as it was written")
@@ -291,8 +281,6 @@ class Journal:
         return int(count), text.endswith("+")
 
     def _check_count(self, count: int) -> None:
-        if self._format() == 1:
-            return
         marked, _ = self._mark()
         if count != marked:
             what = "lacks its end" if count < marked else "is damaged"
@@ -356,6 +344,8 @@ class Journal:
         if self._pages > _MOST_PAGES:
             self._pages = 0
             with suppress(JournalError), _explained(self.path):
+                # A checkpoint that fails loses nothing: all entries are in the log, and the next
+                # one tries again.
                 self._checkpoint()  # all is in the log: there will be another time
 
     def close(self) -> None:
@@ -377,7 +367,8 @@ class Journal:
             if reader is not None:
                 reader.close()
             if self._lock is not None:
-                _unlock(self._lock)  # last: until then the journal is still being written
+                # Unlocked last: until the connection is closed, SQLite may still write to the file.
+                _unlock(self._lock)
                 self._lock = None
 
     def _put(self, entry: Entry) -> None:
@@ -401,7 +392,9 @@ class Journal:
                 database.execute(*statement)
             database.execute("COMMIT")
         except BaseException:
-            with suppress(sqlite3.Error):  # SQLite may have rolled back already
+            # SQLite rolls back by itself after some errors, such as a full disk; a second rollback
+            # is an error.
+            with suppress(sqlite3.Error):
                 database.execute("ROLLBACK")
             raise
 
@@ -410,14 +403,10 @@ class Journal:
         assert self._lock is not None  # it was opened to be continued
         self._database.close()
         self._database = _connect(self.path)
+        # NORMAL flushes no single command: the end of the program loses nothing, a power failure
+        # may lose the last moments. A flush for each command would take milliseconds.
         for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "wal_autocheckpoint = 0"):
             self._database.execute(f"PRAGMA {pragma}")
-        if self._format() < _MARKED:
-            for place in (self.path, *_beside(self.path)):
-                with suppress(FileNotFoundError):
-                    place.chmod(0o600)
-            total = _sum_of(self.subject)
-            self._commit((_TELL, ("sum", str(total))), (f"PRAGMA user_version = {_MARKED}", ()))
         self._checkpoint()
         self._writing = True
 
@@ -502,8 +491,11 @@ def _lock(path: Path) -> FileLock:
 
 
 def _unlock(lock: FileLock) -> None:
-    if os.name != "nt":  # Windows cannot remove an open file: filelock does
-        Path(lock.lock_file).unlink(missing_ok=True)  # first: who locks it now sees that it is gone
+    # Windows cannot remove an open file; there, filelock removes it after the release.
+    if os.name != "nt":
+        # Removed before the release: a process that locks the removed file sees that it is gone and
+        # tries again.
+        Path(lock.lock_file).unlink(missing_ok=True)
     lock.release()
 
 
@@ -518,8 +510,8 @@ def _has_log(path: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    for place in (path, *_beside(path)):
-        place.unlink(missing_ok=True)
+    for file in (path, *_beside(path)):
+        file.unlink(missing_ok=True)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -587,7 +579,7 @@ def _sum(before: int, at: int, kind: str, body: bytes) -> int:
     return crc32(body, crc32(f"{at} {kind} ".encode(errors="surrogateescape"), before))
 
 
-def _place(name: str) -> int:
+def _override_index(name: str) -> int:
     """Return the index of an override; -1 for any other name."""
     head, _, number = name.partition(" ")
     return int(number) if head == "override" else -1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from hashlib import sha256
 from math import isfinite
 
@@ -90,81 +89,52 @@ class LiveEngine(Simulation):
         self._carry_out(command)
 
 
-@dataclass(frozen=True, slots=True)
-class BegunCampaign:
-    """A campaign that was scheduled and is not over; `organization` is a name."""
+def remaining_run(simulation: LiveEngine) -> Callable[[], Scenario]:
+    """Return a function that builds the rest of a run as a scenario that begins now.
 
-    organization: str
-    name: str
-    id: str
-    status: CampaignStatus
+    A forecast replicates it. The histories of the people contain the past (P8), so the compiled
+    engine can run the rest without the sandbox. Another thread may call the function, even after
+    the run has continued.
 
-
-@dataclass(frozen=True, slots=True)
-class RemainingRun:
-    """Rest of a run: a scenario that begins now, and its campaigns under way.
-
-    A forecast replicates the rest of the run. The histories of the people contain the past (P8), so
-    the compiled engine can run the rest without the sandbox.
-    """
-
-    scenario: Scenario
-    campaigns: tuple[BegunCampaign, ...]
-
-
-def remaining_run(simulation: LiveEngine) -> Callable[[], RemainingRun]:
-    """Return a function that builds the rest of a run from now on.
-
-    Another thread may call the function, even after the run has continued. Campaigns that are over,
-    and drafts that nothing will start, are left out. Calls under way are made again, and scripts of
-    numbers (P6) are forgotten. A paused campaign stays paused until the scenario's timeline resumes
-    it.
+    Campaigns that are over, and drafts that nothing will start, are left out. Calls under way are
+    made again, and scripts of numbers (P6) are forgotten. A paused campaign stays paused until the
+    scenario's timeline resumes it.
     """
     trace = simulation.trace.snapshot()
-    places = range(len(trace.world.organizations))
-    allowed = [simulation.dialler(place).calling_allowed for place in places]
-    return lambda: _remaining_run(trace, allowed)
+    indexes = range(len(trace.world.organizations))
+    allowed = [simulation.dialler(index).calling_allowed for index in indexes]
+
+    def build() -> Scenario:
+        scenario = trace.world.scenario
+        changes = {
+            "clock": scenario.clock.model_copy(update={"start": trace.end}),
+            "organizations": tuple(_organization(trace, *one) for one in enumerate(allowed)),
+        }
+        return scenario.model_copy(update=changes)
+
+    return build
 
 
-def _remaining_run(trace: Trace, calling_allowed: Sequence[bool]) -> RemainingRun:
-    scenario = trace.world.scenario
-    organizations, begun = list[Organization](), list[BegunCampaign]()
-    for position, allowed in enumerate(calling_allowed):
-        organization, under_way = _organization(trace, position, allowed)
-        organizations.append(organization)
-        begun += under_way
-    changes = {
-        "clock": scenario.clock.model_copy(update={"start": trace.end}),
-        "organizations": (*organizations,),
-    }
-    return RemainingRun(scenario.model_copy(update=changes), (*begun,))
-
-
-def _organization(
-    trace: Trace, position: int, allowed: bool
-) -> tuple[Organization, list[BegunCampaign]]:
-    """Return an organization's current settings, and its campaigns under way."""
-    now, owner = trace.end, trace.world.organizations[position]
-    settings = owner.settings
+def _organization(trace: Trace, position: int, allowed: bool) -> Organization:
+    """Return an organization with its current settings, and its campaigns that go on."""
+    now, settings = trace.end, trace.world.organizations[position].settings
     campaigns: list[CampaignModel] = []
-    begun: list[BegunCampaign] = []
     actions: list[TimelineAction] = []
     to_start = {action.campaign for action in settings.timeline if action.action == "schedule"}
-    for block in owner.campaigns:
+    for block in trace.world.organizations[position].campaigns:
         part = trace.campaign(position, block.position)
         status = part.changes[-1].to_status if part.changes else CampaignStatus.DRAFT
-        is_draft = status is CampaignStatus.DRAFT
         waits = block.name in to_start or (block.scheduled_at or now) > now
-        if status.final or part.deleted is not None or (is_draft and not waits):
+        is_left = status is CampaignStatus.DRAFT and not waits
+        if status.final or part.deleted is not None or is_left:
             continue
         campaigns.append(_campaign(part, block, now))
-        if not is_draft:
-            begun.append(BegunCampaign(owner.name, block.name, block.id, status))
         if status is CampaignStatus.PAUSED:
             actions.append(
                 TimelineAction.model_construct(None, at=now, action="pause", campaign=block.name)
             )
-    if not allowed:  # behind the requests of this instant, which were allowed when they were made
+    # Behind the schedule requests of this instant, which were allowed when they were made.
+    if not allowed:
         actions.append(
             TimelineAction.model_construct(None, at=now, action="setCallingAllowed", value=False)
         )
@@ -183,7 +153,7 @@ def _organization(
         "campaigns": (*campaigns,),
         "timeline": (*actions, *ahead),
     }
-    return settings.model_copy(update=changes).with_compiled_actions(planned), begun
+    return settings.model_copy(update=changes).with_compiled_actions(planned)
 
 
 def _behaviour(settings: Organization, agent: str, now: int) -> str:
@@ -201,11 +171,13 @@ def _campaign(part: CampaignTrace, block: CampaignBlock, now: int) -> CampaignMo
     """Return a campaign that is not over, with the histories of its people."""
     begun, share = part.scheduled, block.share
     schedule, scheduled_at = block.schedule, block.scheduled_at
-    if begun is not None:  # duplicates are gone already; first calls stay due since then (C1)
+    # Duplicates were removed at the schedule request, and first calls stay due since then (C1).
+    if begun is not None:
         began = {"start_date_time": begun.start_at, "remove_duplicates": False}
         schedule = begun.request.model_copy(update=began)
         scheduled_at = now
-    elif scheduled_at is not None and scheduled_at <= now:  # it was refused
+    # The request of the file was made and refused: it must not be made again.
+    elif scheduled_at is not None and scheduled_at <= now:
         schedule = scheduled_at = None
     table = _people(part, block.people)
     recipients = RecipientsFile.model_construct(None, file=block.id).holding(table)
@@ -243,13 +215,14 @@ def _people(part: CampaignTrace, people: People) -> PeopleTable:
         table.segments.append(None if code < 0 else people.segments[code])
         code = -1 if people.script is None else int(people.script[recipient])
         table.scripts.append(None if code < 0 else scripts[code])
-    if part.block.worth:  # the formulas need them
+    # Formulas of the value need the parameters. Without formulas they are left out, to save memory.
+    if part.block.worth:
         table.params = {
             name: [*column] * len(who) if len(column) == 1 else [column[n] for n in who]
             for name, column in people.params.items()
         }
-    told = repr((part.block.id, table.tels, [*table.history.items()]))
-    table.digest = sha256(told.encode()).digest()
+    content = repr((part.block.id, table.tels, [*table.history.items()]))
+    table.digest = sha256(content.encode()).digest()
     return table
 
 
@@ -260,7 +233,8 @@ def _histories(part: CampaignTrace, people: People) -> dict[int, Past]:
     numbers, has_end = part.trace.world.numbers, HAS_END[calls.last_kind]
     last = calls.newest.copy()
     open_ended = np.flatnonzero(last != NO_CALL)
-    while len(open_ended := open_ended[~has_end[last[open_ended]]]):  # the call before counts
+    # The newest call of a recipient may be under way: then the call before it counts.
+    while len(open_ended := open_ended[~has_end[last[open_ended]]]):
         last[open_ended] = calls.previous[last[open_ended]]
         open_ended = open_ended[last[open_ended] != NO_CALL]
     attempts = calls.attempts

@@ -132,7 +132,7 @@ As many connections as a plain `http.server` lets wait for being accepted.
 _NO_CALL = -1
 
 
-class _Place(NamedTuple):
+class _ResultIndex(NamedTuple):
     """Position of a result: organization, campaign, call index and result number."""
 
     organization: int
@@ -145,7 +145,7 @@ class _Entry(NamedTuple):
     """Scheduled result, or (without a call) another scheduled change."""
 
     at: int
-    place: _Place
+    result: _ResultIndex
 
 
 @dataclass(slots=True)
@@ -184,13 +184,13 @@ class Outbox:
 
     The outbox follows campaigns of organizations with a URL. Results of other organizations are
     read only on request: their payloads are kept, that is, they can be made at any time. `happened`
-    counts results that have fallen due, `changes` counts writes to the log, `told` counts POSTs
-    sent and payloads kept, by campaign.
+    counts results that have fallen due, `changes` writes to the log, `webhook_counts` POSTs sent
+    and payloads kept, by campaign.
     """
 
     def __init__(self, simulation: LiveEngine, accounts: Sequence[Account]) -> None:
         self.happened = 0
-        self.told: Counter[tuple[int, int]] = Counter()
+        self.webhook_counts: Counter[tuple[int, int]] = Counter()
         self.changes = 0
         self.log = simulation.log.posts = PostLog()
         self._simulation = simulation
@@ -256,13 +256,13 @@ class Outbox:
         All bodies are made before the first POST leaves.
         """
         self._catch_up()
-        now, due = self._simulation.at, list[_Place]()
+        now, due = self._simulation.at, list[_ResultIndex]()
         while self._entries and self._entries[0].at <= now:
-            due.append(heappop(self._entries).place)
+            due.append(heappop(self._entries).result)
         self.happened += len(due)
-        first = sorted(place for place in due if place.call != _NO_CALL)
-        for (organization, campaign), places in groupby(first, key=lambda place: place[:2]):
-            self._first_deliveries(self._boxes[organization][campaign], [*places])
+        first = sorted(result for result in due if result.call != _NO_CALL)
+        for (organization, campaign), results in groupby(first, key=lambda result: result[:2]):
+            self._first_deliveries(self._boxes[organization][campaign], [*results])
         while self._later and self._later[0].at <= now:
             self._wait(heappop(self._later).delivery)
         while self._asked_for:
@@ -301,11 +301,12 @@ class Outbox:
     def write_down(self, delivery: Delivery, post: Post) -> None:
         """Write a POST to the log, as under way."""
         delivery.row = self.log.append(post)
-        self.told[delivery.key[:2]] += 1
+        self.webhook_counts[delivery.key[:2]] += 1
         self.changes += 1
         self.happened += 1
         self._under_way.add(delivery.row)
         if delivery.tries < len(WAITS_MS) and not delivery.resent:
+            # A failed POST can be due again no earlier (W2), however soon its answer comes.
             soonest = delivery.at + WAITS_MS[delivery.tries]
             heappush(self._soonest, (soonest, delivery.row))
 
@@ -313,7 +314,7 @@ class Outbox:
         """Write down that a result stays here; it counts like one without a URL (W6)."""
         kept = Post(delivery.key, 0, delivery.at, delivery.turn, delivery.resent, NOT_SENT)
         self.log.append(kept)
-        self.told[delivery.key[:2]] += 1
+        self.webhook_counts[delivery.key[:2]] += 1
         self.changes += 1
         self.happened += 1
         delivery.over = True
@@ -329,6 +330,7 @@ class Outbox:
         self._read_urls()
         url = self._urls[key.organization]
         assert url is not None  # the core has refused the request otherwise
+        # From now on the log numbers the POSTs of this result: tries alone would repeat numbers.
         self._sent_again.add(key)
         log = self._simulation.log
         self.asked_last = Delivery(key, url, body, log.turn, self._simulation.at, resent=True)
@@ -374,8 +376,8 @@ class Outbox:
             self._learn(organization, overdue=False)
         trace = self._simulation.trace
         if any(change.url is not None for change in trace.urls):
-            for place, own in RunView(trace).campaigns.items():
-                self._restore_campaign(trace, place, own.stream, held_until)
+            for position, own in RunView(trace).campaigns.items():
+                self._restore_campaign(trace, position, own.stream, held_until)
 
     # -- the rest ---------------------------------------------------------------------------------
 
@@ -434,22 +436,22 @@ class Outbox:
         if overdue and not wanted.all():
             sent = sequence(trace, messages.sent_at, messages.turn)
             wanted |= has_url(trace, organization, sent)
-        self.told[organization, campaign] += len(wanted) - int(np.count_nonzero(wanted))
+        self.webhook_counts[organization, campaign] += len(wanted) - int(np.count_nonzero(wanted))
         chosen = messages[wanted]
         columns = (chosen.sent_at, chosen.call, chosen.result)
         for at, call, result in zip(*(column.tolist() for column in columns), strict=True):
-            heappush(self._entries, _Entry(at, _Place(organization, campaign, call, result)))
+            heappush(self._entries, _Entry(at, _ResultIndex(organization, campaign, call, result)))
         for at in changes[changes > now].tolist():
-            heappush(self._entries, _Entry(at, _Place(organization, campaign, _NO_CALL, 0)))
+            heappush(self._entries, _Entry(at, _ResultIndex(organization, campaign, _NO_CALL, 0)))
 
-    def _first_deliveries(self, box: CampaignOutbox, places: Sequence[_Place]) -> None:
+    def _first_deliveries(self, box: CampaignOutbox, results: Sequence[_ResultIndex]) -> None:
         """Schedule the first POSTs of one campaign's results; without a URL, keep them (W6)."""
-        trace, place = self._simulation.log, places[0]
-        messages = box.due([(place.call, place.result) for place in places])
+        trace, first = self._simulation.log, results[0]
+        messages = box.due([(one.call, one.result) for one in results])
         sent = sequence(trace, messages.sent_at, messages.turn)
-        to = urls(trace, place.organization, sent)
+        to = urls(trace, first.organization, sent)
         chosen = np.array([row for row, url in enumerate(to) if url is not None], dtype=np.int64)
-        self.told[place[:2]] += len(to) - len(chosen)
+        self.webhook_counts[first[:2]] += len(to) - len(chosen)
         if not len(chosen):
             return
         bodies = box.bodies(messages[chosen])

@@ -48,6 +48,7 @@ class Captured:
         """Return the body with secrets masked: JSON, else text; None for empty or binary bodies."""
         if not self.kept:
             return None
+        # Of a body that was cut no JSON can be parsed: it is shown as text.
         if not self.cut:
             try:
                 return masked(orjson.loads(self.kept))
@@ -114,7 +115,6 @@ class RequestLog:
     def __init__(self) -> None:
         self.count = 0
         self.changes = 0
-        self._cleared = 0  # requests up to this number were cleared
         self._requests: deque[LoggedRequest] = deque(maxlen=MOST_REQUESTS)
 
     def __len__(self) -> int:
@@ -122,11 +122,6 @@ class RequestLog:
 
     def __iter__(self) -> Iterator[LoggedRequest]:
         return iter(self._requests)
-
-    @property
-    def forgotten(self) -> int:
-        """Number of requests dropped from the full log since the log was last cleared."""
-        return self.count - self._cleared - len(self._requests)
 
     def begin(self, scope: Scope, at: int) -> LoggedRequest:
         """Log a request that arrives at a virtual instant (ms)."""
@@ -148,7 +143,6 @@ class RequestLog:
         """Forget all requests; returns how many. Numbers are not used again."""
         cleared = len(self._requests)
         self._requests.clear()
-        self._cleared = self.count
         self.changes += 1
         return cleared
 
@@ -193,7 +187,8 @@ class RequestLogging:
         try:
             await self._app(scope, heard, said)
         except Exception:
-            request.status = request.status or 500  # what is answered further out
+            # The handler of errors answers further out, behind this middleware, with a 500.
+            request.status = request.status or 500
             raise
         finally:
             request.took = time.perf_counter() - began
@@ -218,7 +213,7 @@ def path_pattern(path: str) -> re.Pattern[str]:
     `**` matches any text: `/api/campaign/{id}/pause`, `/api/call/*`, `/api/**`.
     """
     parts = _WILD.split(path)
-    texts = (re.escape(part) if place % 2 == 0 else _wild(part) for place, part in enumerate(parts))
+    texts = (re.escape(part) if index % 2 == 0 else _wild(part) for index, part in enumerate(parts))
     return re.compile("".join(texts), re.DOTALL)
 
 
@@ -239,15 +234,13 @@ def chosen(
     path: str | None = None,
     status: str | None = None,
     organization: str | None = None,
-    after: int = 0,
 ) -> list[LoggedRequest]:
     """Return the requests that match all filters; None as a filter matches everything."""
     pattern = None if path is None else path_pattern(path)
     return [
         one
         for one in requests
-        if one.n > after
-        and (method is None or one.method == method.upper())
+        if (method is None or one.method == method.upper())
         and (pattern is None or pattern.fullmatch(one.path) is not None)
         and (status is None or has_status(one.status, status))
         and organization in (None, one.organization)

@@ -11,10 +11,9 @@ from pydantic import TypeAdapter
 from dialsim.engine.post_log import Post
 from dialsim.errors import DialsimError, JournalError, Refused
 from dialsim.results.result import Result
-from dialsim.sandbox.access import with_public_url
+from dialsim.sandbox.access import Destinations, with_public_url
 from dialsim.sandbox.commands import Command, DropSnapshot, Restore, SetSpeed, TakeSnapshot
 from dialsim.sandbox.core import POST, Record, SandboxCore, Snapshot
-from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.journal import Entry, EntryKind, Journal, Subject
 from dialsim.scenario.loading import files_of, loads
 from dialsim.scenario.scenario import Scenario
@@ -102,7 +101,7 @@ def _scenario(path: Path, subject: Subject) -> Scenario:
     return scenario
 
 
-class _Told(NamedTuple):
+class _ParsedEntry(NamedTuple):
     """Parsed journal entry: an event, or the position of the clock."""
 
     number: int
@@ -117,11 +116,11 @@ def _replay(journal: Journal, destinations: Destinations | None = None) -> tuple
     refused command. Every earlier entry was executed.
     """
     subject = journal.subject
-    told, snapshots = _read(journal)
+    entries, snapshots = _read(journal)
     core = SandboxCore(_scenario(journal.path, subject), subject.seed, destinations)
     at = core.simulation.at
     refused: JournalError | None = None
-    for number, at, what in told:
+    for number, at, what in entries:
         if refused is not None:
             raise refused
         try:
@@ -129,7 +128,9 @@ def _replay(journal: Journal, destinations: Destinations | None = None) -> tuple
         except DialsimError as error:
             if not (isinstance(error, Refused) and journal.has_log):
                 raise _other_state(journal, number) from error
-            refused = _other_state(journal, number)  # unless it is the last entry
+            # Only the last entry may be a refused command: a kill came before the entry was
+            # removed.
+            refused = _other_state(journal, number)
         if isinstance(what, int) and what != core.simulation.log.size():
             raise _other_state(journal, number)
     core.simulation.move_to(at)
@@ -138,7 +139,8 @@ def _replay(journal: Journal, destinations: Destinations | None = None) -> tuple
 
 
 def _repeat(core: SandboxCore, at: int, what: Command | Post | int | None) -> None:
-    if at < core.simulation.at and not isinstance(what, Post):  # a POST moves no clock
+    # A POST is recorded when its response arrives, at the earlier instant at which it left.
+    if at < core.simulation.at and not isinstance(what, Post):
         raise DialsimError("an entry lies before the one before it")
     if what is None or isinstance(what, int):
         core.simulation.move_to(at)
@@ -146,37 +148,38 @@ def _repeat(core: SandboxCore, at: int, what: Command | Post | int | None) -> No
         core.replay(Record(at, what))
 
 
-def _read(journal: Journal) -> tuple[list[_Told], dict[str, Snapshot]]:
+def _read(journal: Journal) -> tuple[list[_ParsedEntry], dict[str, Snapshot]]:
     """Return the entries that lead to the journal's end, and the snapshots at that point.
 
     Entries that a restore or a reset has undone stay in the journal, and are left out here.
     """
-    told: list[_Told] = []
-    taken: dict[str, list[_Told]] = {}
+    entries: list[_ParsedEntry] = []
+    taken: dict[str, list[_ParsedEntry]] = {}
     for number, entry in enumerate(journal.entries(), 1):
         try:
-            one = _Told(number, entry.at, _what(entry))
+            one = _ParsedEntry(number, entry.at, _what(entry))
             match one.what:
                 case TakeSnapshot(name=name):
-                    told.append(one._replace(what=None))
-                    taken[name] = [*told]
+                    entries.append(one._replace(what=None))
+                    taken[name] = [*entries]
                 case DropSnapshot(name=name):
-                    told.append(one._replace(what=None))
+                    entries.append(one._replace(what=None))
                     del taken[name]
                 case Restore(name=name):
-                    told = [] if name is None else [*taken[name]]
-                    if _is_running(told):
-                        told.append(_Told(number, told[-1].at, SetSpeed(speed=None)))
+                    entries = [] if name is None else [*taken[name]]
+                    if _is_running(entries):
+                        entries.append(_ParsedEntry(number, entries[-1].at, SetSpeed(speed=None)))
                 case _:
-                    told.append(one)
-        except (ValueError, KeyError) as error:  # pydantic's errors are among them
+                    entries.append(one)
+        # Errors of pydantic are among the ValueErrors; a KeyError is an unknown snapshot.
+        except (ValueError, KeyError) as error:
             raise _other_state(journal, number) from error
-    return told, {name: _snapshot(listed) for name, listed in taken.items()}
+    return entries, {name: _snapshot(listed) for name, listed in taken.items()}
 
 
-def _is_running(told: list[_Told]) -> bool:
+def _is_running(entries: list[_ParsedEntry]) -> bool:
     """True if the clock runs after some entries."""
-    speeds = [one.what.speed for one in told if isinstance(one.what, SetSpeed)]
+    speeds = [one.what.speed for one in entries if isinstance(one.what, SetSpeed)]
     return bool(speeds) and speeds[-1] is not None
 
 
@@ -190,16 +193,18 @@ def _what(entry: Entry) -> Command | Post | int:
             return int(entry.body)
 
 
-def _snapshot(told: list[_Told]) -> Snapshot:
+def _snapshot(entries: list[_ParsedEntry]) -> Snapshot:
     """The snapshot that was taken at the end of some entries."""
     records = (
-        Record(at, what) for _, at, what in told if what is not None and not isinstance(what, int)
+        Record(at, what)
+        for _, at, what in entries
+        if what is not None and not isinstance(what, int)
     )
-    return Snapshot(told[-1].at, (*records,))
+    return Snapshot(entries[-1].at, (*records,))
 
 
 def _other_state(journal: Journal, number: int) -> JournalError:
     return JournalError(
-        f"{journal.path}: entry {number} doesn't lead to the state that the journal tells of; "
+        f"{journal.path}: entry {number} doesn't lead to the state that the journal records; "
         "it was made by another version of dialsim"
     )

@@ -21,10 +21,11 @@ import httptools
 import httpx
 
 from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT, TIMEOUT_MS
-from dialsim.sandbox.destinations import Destinations, Lookups
+from dialsim.sandbox.access import Destinations
 from dialsim.sandbox.outbox import Delivery
 from dialsim.scenario.service import Service
 
+LOOKUP_SECONDS = 5  # a test suite must not wait for one failing lookup per result
 _LONGEST_IDLE = 1  # seconds: a receiver hardly closes a connection that was used just now
 _NEXT_ADDRESS = 2  # seconds until the next address of a name is tried
 _SWITCHING_PROTOCOLS = 101  # the only status below 200 that is a final reply
@@ -108,7 +109,8 @@ class Sender:
         for _, connection in self._idle:
             connection.close()
         self._idle.clear()
-        self._progress.set()  # wake waiting tasks, which then see that the sender is closed
+        # Tasks that wait for progress wake up and see that the sender is closed.
+        self._progress.set()
 
     async def _work(self) -> None:
         """Make one POST after the other while any waits."""
@@ -123,7 +125,8 @@ class Sender:
                 finally:
                     self._reporting = False
                 self._progress.set()
-        except Exception as fault:  # a bug of dialsim: raised in the waiting caller
+        # A bug of dialsim. It is raised in the caller that waits: a task alone would only log it.
+        except Exception as fault:
             self._fault = fault
             self._progress.set()
 
@@ -139,7 +142,8 @@ class Sender:
                 return TIMED_OUT if response > 0 else response
             case "twice":
                 response = await self.post(delivery)
-                await self.post(delivery)  # the service knows of one alone
+                # The second POST is none of the service: only the first answer counts.
+                await self.post(delivery)
                 return response
             case "stale" if delivery.stale is not None:
                 response = await self.post(delivery)
@@ -206,15 +210,15 @@ class Sender:
         return context
 
     def _kept(self, target: _Target) -> _Connection | None:
-        """A connection to the same place that was used just now."""
+        """A connection to the same server that was used just now."""
         now = asyncio.get_running_loop().time()
         for known, connection in [*self._idle]:
             if not connection.is_open or now - connection.used_at > _LONGEST_IDLE:
                 connection.close()
                 self._idle.remove((known, connection))
-        for place in range(len(self._idle) - 1, -1, -1):
-            if self._idle[place][0].place == target.place:
-                return self._idle.pop(place)[1]
+        for index in range(len(self._idle) - 1, -1, -1):
+            if self._idle[index][0].server == target.server:
+                return self._idle.pop(index)[1]
         return None
 
     def _keep(self, target: _Target, connection: _Connection) -> None:
@@ -260,7 +264,7 @@ class _Target(NamedTuple):
         return cls(is_encrypted, url.raw_host.decode("ascii"), port, head)
 
     @property
-    def place(self) -> tuple[bool, str, int]:
+    def server(self) -> tuple[bool, str, int]:
         """Key of connections that can be shared."""
         return self[:3]
 
@@ -318,6 +322,8 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End a reply without a length (RFC 9112, section 6.3), or fail one in the middle."""
         self.is_open = False
+        # Without a length the end of the connection is the end of the reply (RFC 9112, section
+        # 6.3).
         is_whole = exc is None and self._has_head and not self._has_length
         self._end(self._status if is_whole else BROKEN)
 
@@ -338,6 +344,7 @@ class _Connection(asyncio.Protocol):
             self._has_length = False
             return
         self.used_at = self._loop.time()
+        # The receiver announced that it closes the connection: the next POST would be lost.
         if not self._parser.should_keep_alive():
             self.close()
         self._end(self._status)
@@ -345,3 +352,28 @@ class _Connection(asyncio.Protocol):
     def _end(self, response: int) -> None:
         if self._reply is not None and not self._reply.done():
             self._reply.set_result(response)
+
+
+class Lookups:
+    """Name lookups, each remembered for some seconds, failures as well."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], asyncio.Task[list[str]]] = {}
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """Return the addresses of a host; raises OSError if there is none."""
+        server = host, port
+        if server not in self._found:
+            task = asyncio.create_task(_resolved(host, port))
+            self._found[server] = task
+            task.add_done_callback(
+                lambda done: done.get_loop().call_later(
+                    LOOKUP_SECONDS, self._found.pop, server, None
+                )
+            )
+        return await asyncio.shield(self._found[server])
+
+
+async def _resolved(host: str, port: int) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, proto=6)  # 6: TCP
+    return [*dict.fromkeys(str(server[0]) for *_, server in found)]

@@ -81,13 +81,15 @@ class Connection(H11Protocol):
         self._untaken = 0
         self._is_one_too_many = False
 
-    # -- what the transport tells -----------------------------------------------------------------
+    # -- callbacks of the transport ----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Listen to a new client, if there are not far too many."""
         assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
         self._is_one_too_many = len(self.connections) > self.most
+        # Half of the connections are left to the control plane: a fault must be endable although
+        # clients with slow answers hold the others.
         if len(self.connections) > 2 * self.most:
             transport.abort()
         self._look()
@@ -102,7 +104,8 @@ class Connection(H11Protocol):
         """Receive data of a client."""
         self._heard = self.loop.time()
         if self.timeout_keep_alive_task is not None and self.conn.their_state is h11.IDLE:
-            self._begun = self._heard  # the first word of a further request
+            # The first bytes of a further request on a kept connection: its limits begin now.
+            self._begun = self._heard
         super().data_received(data)
 
     def resume_writing(self) -> None:
@@ -123,7 +126,8 @@ class Connection(H11Protocol):
         patience, they = self.patience, self.conn.their_state
         if self._takes_nothing(now):
             return True
-        if they is h11.IDLE:  # between requests it is keep-alive that runs out
+        # Between requests the limit is keep-alive, which uvicorn measures.
+        if they is h11.IDLE:
             return self.timeout_keep_alive_task is None and now - self._begun > patience.head
         if they is not h11.SEND_BODY or self.flow.read_paused:
             return False
@@ -181,8 +185,12 @@ class Connection(H11Protocol):
         too_long = isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431
         refused = _too_long(self.most_headers, self.most_head_bytes) if too_long else _NO_HTTP
         if self.cycle is not None:
-            self.cycle.disconnected = True  # whatever is under way is not answered any more
+            # A request under way on this connection is not answered any more: its answer would be
+            # misread.
+            self.cycle.disconnected = True
             self.cycle.message_event.set()
+        # An answer that has begun cannot be replaced by an error: the connection is closed in its
+        # middle.
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self._send(refused)
         self.transport.close()
@@ -272,7 +280,8 @@ def serve(
 
     Closes the journal at the end. Raises JournalError if pending entries cannot be written.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # same effect as Ctrl-C
+    # SIGTERM must have the effect of Ctrl-C: the journal is closed, so that one file has it all.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with suppress(KeyboardInterrupt):  # the usual way to stop it
             settings: dict[str, Any] = {}
@@ -377,10 +386,13 @@ def configuration(
         http=connection,
         ws="none",
         log_level="warning",
-        access_log=False,  # the requests are no secret, but the clients' addresses are
+        # Requests are no secret, but the addresses of clients are.
+        access_log=False,
         server_header=False,
-        date_header=False,  # uvicorn updates its date in ticks, which `Server` does not have
-        proxy_headers=False,  # the address of a client makes no difference
+        # uvicorn updates its date in ticks of its main loop, which `Server` does not have.
+        date_header=False,
+        # Nothing depends on the address of a client, so a proxy need not be trusted about it.
+        proxy_headers=False,
         **more,
     )
 
@@ -426,7 +438,9 @@ class ServerThread:
         self._server = Server(application(core), self._up, log_config=None)
         port = listener.getsockname()[1]
         self._thread = Thread(target=self._serve, name=f"dialsim-sandbox-{port}", daemon=True)
-        self._stopping = Lock()  # who holds it finds the loop going on
+        # While it is held, the event loop is known to run: nothing may stop it between check and
+        # use.
+        self._stopping = Lock()
 
     @property
     def faults(self) -> list[Exception]:
@@ -462,7 +476,8 @@ class ServerThread:
         def reply() -> None:
             try:
                 answer.set_result(question())
-            except BaseException as error:  # raised where it was asked
+            # Raised in the thread that asked, which waits for the answer.
+            except BaseException as error:
                 answer.set_exception(error)
 
         with self._stopping:
@@ -477,7 +492,9 @@ class ServerThread:
     def _serve(self) -> None:
         try:
             asyncio.run(self._serve_until_stopped())
-        except BaseException as error:  # raised in the thread that uses the sandbox
+        # Raised later in the thread that uses the sandbox: a traceback of a daemon thread helps
+        # nobody.
+        except BaseException as error:
             self.failure = error
         finally:
             self._listener.close()

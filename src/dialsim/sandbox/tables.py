@@ -28,7 +28,7 @@ from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.outbox import Outbox
 from dialsim.webhooks.analysis import AnalysisChanges
 from dialsim.webhooks.bodies import instants_json
-from dialsim.webhooks.deliveries import CampaignStream, Stream, urls
+from dialsim.webhooks.deliveries import Stream, urls
 from dialsim.webhooks.messages import Verdict, sequence
 
 PAGE_SIZE = 100
@@ -39,15 +39,15 @@ _BEYOND = 10**_MOST_DIGITS
 
 
 class PageNumber(NamedTuple):
-    """Requested page: its number as digits, and its index from 0."""
+    """Requested page: its number as digits, and the number of pages before it."""
 
     digits: str
-    place: int
+    pages_before: int
 
     @property
     def rows(self) -> slice:
         """The rows of a list that are on the page."""
-        return slice(self.place * PAGE_SIZE, (self.place + 1) * PAGE_SIZE)
+        return slice(self.pages_before * PAGE_SIZE, (self.pages_before + 1) * PAGE_SIZE)
 
 
 def read_page(text: str | None) -> PageNumber:
@@ -130,7 +130,8 @@ _camel = cache(to_camel)
 
 
 def _json_column(column: Any) -> list[Any]:
-    import pandas as pd  # slow to import: a server starts sooner without it
+    # Slow to import: a server starts sooner without it.
+    import pandas as pd
 
     if isinstance(column, pd.Categorical):
         known = [*map(str, column.categories), None]  # code -1 is a missing value
@@ -173,16 +174,18 @@ class TransitionTable:
         """Return some of the changes up to `at`. The time taken depends on their number alone."""
         analyses = self._analyses.changes(at)
 
-        def place(change: int) -> int:
+        def listed_index(change: int) -> int:
             """Return the index of an analysis change among all changes."""
             return self._log.count_until(int(analyses.at[change])) + change
 
         everything = range(len(analyses.at))
-        first = bisect_left(everything, start, key=place)
-        last = bisect_left(everything, stop, key=place)
+        first = bisect_left(everything, start, key=listed_index)
+        last = bisect_left(everything, stop, key=listed_index)
         logged = self._log.rows(start - first, max(stop - last, start - first))
         chosen = analyses[first:last]
-        before = [place(change) - change - (start - first) for change in everything[first:last]]
+        before = [
+            listed_index(change) - change - (start - first) for change in everything[first:last]
+        ]
         return self._merged(logged, chosen, before)
 
     def _merged(self, logged: CallRows, analyses: AnalysisChanges, before: list[int]) -> CallRows:
@@ -211,7 +214,7 @@ Fate = Literal["delivered", "failed", "kept", "underWay"]
 class WebhookRow(WireModel):
     """A POST of the webhook, or a payload that was kept, not sent."""
 
-    n: int = Field(description="Its place in the list, from 1; it stays.")
+    n: int = Field(description="Its number in the list, from 1; it stays.")
     at: Moment
     organization: str = Field(description="Its name.")
     campaign: str = Field(description="Its name.")
@@ -231,33 +234,20 @@ class WebhookRow(WireModel):
     body: dict[str, JsonValue]
 
 
-class _Told(NamedTuple):
-    """Subject of a list row: a message of a campaign's part of the stream."""
-
-    place: Position
-    part: CampaignStream
-    message: int
-
-    @property
-    def key(self) -> PostKey:
-        """The key of the result."""
-        calls, call = self.part.calls, int(self.part.messages.call[self.message])
-        result = int(self.part.messages.result[self.message])
-        return PostKey(*self.place, int(calls.recipient[call]), int(calls.call[call]), result)
-
-
 class _List(NamedTuple):
     """The list in one state."""
 
     state: tuple[int, ...]
-    places: list[Position]
+    positions: list[Position]
     stream: Stream
 
-    def told(self, row: int) -> _Told:
-        """Return the subject of a row."""
-        place = int(self.stream.place[row])
-        message = int(self.stream.posts.message[row])
-        return _Told(self.places[place], self.stream.parts[place], message)
+    def key(self, row: int) -> PostKey:
+        """Return the key of the result in a row."""
+        index = int(self.stream.part_index[row])
+        part, message = self.stream.parts[index], int(self.stream.posts.message[row])
+        call, result = int(part.messages.call[message]), int(part.messages.result[message])
+        recipient, number = int(part.calls.recipient[call]), int(part.calls.call[call])
+        return PostKey(*self.positions[index], recipient, number, result)
 
 
 class WebhookTable:
@@ -278,40 +268,40 @@ class WebhookTable:
     def find(
         self,
         status: str | None = None,
-        place: Position | None = None,
+        campaign: Position | None = None,
         call: tuple[int, int] | None = None,
     ) -> NDArray[np.int64]:
         """Return the rows (from 0) that match all filters; None as a filter matches everything."""
-        _, places, stream = self._list()
+        _, positions, stream = self._list()
         chosen = np.ones(len(stream.posts), dtype=bool)
         if status is not None:
             chosen &= _having(stream.posts.response, status)
-        if place is not None:
-            chosen &= stream.place == places.index(place)
+        if campaign is not None:
+            chosen &= stream.part_index == positions.index(campaign)
         rows = np.flatnonzero(chosen)
-        if place is None or call is None:
+        if campaign is None or call is None:
             return rows
-        part = stream.parts[places.index(place)]
-        told = part.messages.call[stream.posts.message[rows]]
-        wanted = (part.calls.recipient[told] == call[0]) & (part.calls.call[told] == call[1])
+        part = stream.parts[positions.index(campaign)]
+        calls = part.messages.call[stream.posts.message[rows]]
+        wanted = (part.calls.recipient[calls] == call[0]) & (part.calls.call[calls] == call[1])
         found: NDArray[np.int64] = rows[wanted]
         return found
 
     def rows(self, rows: NDArray[np.int64]) -> list[Row]:
         """Return some rows (from 0); see `WebhookRow`."""
-        _, places, stream = self._list()
+        _, positions, stream = self._list()
         made: dict[int, Row] = {}
-        for index in np.unique(stream.place[rows]).tolist():
-            own = rows[stream.place[rows] == index]
-            made.update(zip(own.tolist(), self._rows(own, places[index], index), strict=True))
+        for index in np.unique(stream.part_index[rows]).tolist():
+            own = rows[stream.part_index[rows] == index]
+            made.update(zip(own.tolist(), self._rows(own, positions[index], index), strict=True))
         return [made[row] for row in rows.tolist()]
 
-    def _rows(self, rows: NDArray[np.int64], place: Position, index: int) -> Iterator[Row]:
+    def _rows(self, rows: NDArray[np.int64], position: Position, index: int) -> Iterator[Row]:
         """Yield rows of one campaign, given by its positions and its index among the parts."""
         stream, trace = self._list().stream, self._simulation.log
         posts, part = stream.posts[rows], stream.parts[index]
-        owner = trace.world.organizations[place[0]]
-        campaign = owner.campaigns[place[1]]
+        owner = trace.world.organizations[position[0]]
+        campaign = owner.campaigns[position[1]]
         messages = part.messages[posts.message]
         calls = part.calls.recipient[messages.call], part.calls.call[messages.call]
         # POSTs go to the URL of the first one of their result, unless they were resent (W6)
@@ -320,10 +310,10 @@ class WebhookTable:
         columns = (
             rows.tolist(),
             instants_json(posts.at),
-            call_ids(trace.world.seed, *place, *calls).astype(str).tolist(),
+            call_ids(trace.world.seed, *position, *calls).astype(str).tolist(),
             messages.result.tolist(),
             posts.number.tolist(),
-            urls(trace, place[0], sequence(trace, at, turn)),
+            urls(trace, position[0], sequence(trace, at, turn)),
             posts.response.tolist(),
             posts.received.tolist(),
             posts.resent.tolist(),
@@ -351,22 +341,24 @@ class WebhookTable:
 
     def row_of(self, post: Post) -> int:
         """The row (from 0) of a POST that has left."""
-        _, places, stream = self._list()
+        _, positions, stream = self._list()
         chosen = (stream.posts.number == post.number) & (stream.posts.at == post.at)
-        rows = np.flatnonzero(chosen & (stream.place == places.index(post.key[:2]))).tolist()
-        return next(row for row in rows if self._list().told(row).key == post.key)
+        rows = np.flatnonzero(
+            chosen & (stream.part_index == positions.index(post.key[:2]))
+        ).tolist()
+        return next(row for row in rows if self._list().key(row) == post.key)
 
     def key(self, n: int) -> PostKey:
         """Return the key of the result in row `n` (from 1); 404 if the row does not exist."""
         listed = self._list()
         if not 1 <= n <= len(listed.stream.posts):
             raise fail.NO_WEBHOOK.refused()
-        return listed.told(n - 1).key
+        return listed.key(n - 1)
 
     def body(self, key: PostKey) -> bytes:
         """The body of a result that was sent, or kept."""
-        _, places, stream = self._list()
-        part = stream.parts[places.index(key[:2])]
+        _, positions, stream = self._list()
+        part = stream.parts[positions.index(key[:2])]
         call = part.calls.of(key.recipient)[key.call - 1]
         rows = (part.messages.call == call) & (part.messages.result == key.result)
         return orjson.dumps(next(part.bodies(np.flatnonzero(rows))))

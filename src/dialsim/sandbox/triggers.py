@@ -174,8 +174,11 @@ def _made(order: TriggerOrder, account: Account, engine: LiveEngine, n: int) -> 
     )
     around = world.scenario.model_copy(update={"organizations": (settings,), "engine": rules})
     number = int.from_bytes(sha256(f"trigger {n}, seed {world.seed}".encode()).digest()[:7])
-    seed = type(world.seed)(number)  # a `FormerSeed` leads to others
+    # A `FormerSeed` leads to ids of the former form, which a continued journal must keep.
+    seed = type(world.seed)(number)
     start = at
+    # When the result is sent depends on draws by the instant of the call, so the start is adjusted
+    # by the error of each round.
     for _ in range(_ROUNDS):
         own = LiveEngine(_beginning(around, start), seed)
         asked = {"startDateTime": format_instant(start), "timeWindows": _WINDOWS}
@@ -184,7 +187,8 @@ def _made(order: TriggerOrder, account: Account, engine: LiveEngine, n: int) -> 
             own.run()
         else:
             own.advance(milliseconds=2 * rules.queue_timeout + rules.webhook_delay - 1)
-        if order.is_re_analysis:  # of a result that was delivered
+        # Only a result that was delivered can be analyzed again (A5), so its delivery comes first.
+        if order.is_re_analysis:
             [made] = RunView(own.trace).campaigns.values()
             own.move_to(int(made.stream.owed.sent_at.max(initial=own.at)) + _DELIVERY)
             own.reanalyze(CAMPAIGN)
@@ -213,8 +217,8 @@ def _settings(account: Account, seed: int, limit: int) -> Organization:
     """Return the organization's current settings, with its ids and without campaigns."""
     block = account.block
     agents = tuple(
-        agent.model_copy(update={"id": agent.id or agent_id(seed, block.position, place)})
-        for place, agent in enumerate(block.settings.agents)
+        agent.model_copy(update={"id": agent.id or agent_id(seed, block.position, index)})
+        for index, agent in enumerate(block.settings.agents)
     )
     changes = {
         "id": account.identifier,
@@ -249,7 +253,8 @@ def _campaign(settings: Organization, order: TriggerOrder) -> dict[str, Any]:
     if person.customer_name is not None:
         block["customerName"] = person.customer_name
     people = [block]
-    if order.status == "CANCELLED":  # another recipient occupies the only line for long
+    # Another recipient takes the only dial for so long that the call waits until its queue timeout.
+    if order.status == "CANCELLED":
         people = [{"tel": _IN_THE_WAY, "agentParams": params, "script": script}, block]
     return {"name": CAMPAIGN, "agent": agent.name, "recipients": people}
 

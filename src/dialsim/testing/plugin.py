@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
     from dialsim.results.result import Result
-    from dialsim.sandbox.client.sandbox import Sandbox
+    from dialsim.sandbox.client import Sandbox
     from dialsim.sandbox.control.organizations import CreatedOrganization
     from dialsim.scenario.scenario import Scenario
     from dialsim.testing.assertions import GoldenTraces
@@ -375,7 +375,7 @@ class Host:
         webhook_url: str | None = None,
     ) -> Sandbox:
         """Start a sandbox with its clock at clock.start."""
-        from dialsim.sandbox.client.sandbox import Sandbox
+        from dialsim.sandbox.client import Sandbox
 
         scenario, chosen = self._reader.read(source, overrides, seed, replication=0)
         sandbox = Sandbox(scenario, seed=chosen, webhook_url=webhook_url or self._webhook_url)

@@ -18,24 +18,28 @@ from dialsim.engine.identity import agent_id, call_ids, session_ids
 from dialsim.engine.log_reader import CALL_STATUSES, ENDS, NOT_HAPPENED, TO_STATUS, Calls
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.engine.world import CampaignBlock
+from dialsim.interface.model import MOST_EXACT
 from dialsim.interface.payload import (
     FAILED_MESSAGE,
     MASKED_NAME,
+    NO_CONVERSATION,
     QUEUE_TIMEOUT_MESSAGE,
+    UNKNOWN,
     FileKind,
     agent_json,
     campaign_json,
     data_expired,
     links,
     mask_agent_params,
+    mask_call_result,
     mask_tel,
 )
 from dialsim.interface.status import CallStatus, CampaignStatus
-from dialsim.scenario.organization import Retention
+from dialsim.scenario.organization import Analysis, AnalysisField, Retention
 from dialsim.scenario.people import People
-from dialsim.webhooks.call_results import Body, CallResultMaker
 from dialsim.webhooks.messages import (
     FOREVER,
+    Content,
     Messages,
     change_sequence,
     row_sequence,
@@ -201,7 +205,8 @@ def _status_then(
     rows = rows[np.argsort(calls.row_call[rows], kind="stable")]
     row = np.searchsorted(calls.row_call[rows], which)
     active = np.arange(len(which))
-    while len(active):  # A call's next row always exists: its last one is later than `sent`.
+    # The next row of each call exists: the last row of the call is later than `sent`.
+    while len(active):
         active = active[changed[rows[row[active] + 1]] <= sent[active]]
         row[active] += 1
     return TO_STATUS[calls.rows.kind[rows[row]]]
@@ -266,13 +271,13 @@ class Bodies:
         """
         # A generator, because there may be millions of bodies. Equal parts are shared between them.
         block, seed = self._block, self._trace.world.seed
-        told = messages.call
+        which = messages.call
         who, started_at, ended_at = (
-            calls.recipient[told],
-            calls.started_at[told],
-            calls.ended_at[told],
+            calls.recipient[which],
+            calls.started_at[which],
+            calls.ended_at[which],
         )
-        address = seed, block.organization, block.position, who, calls.call[told]
+        address = seed, block.organization, block.position, who, calls.call[which]
         ids = call_ids(*address)
         is_masked = (state.expired & PERSONAL_DATA) != 0
         has_output = (state.expired & OUTPUT) == 0
@@ -285,7 +290,7 @@ class Bodies:
             messages.result.tolist(),
             ids.astype(str).tolist(),
             session_ids(*address).astype(str).tolist(),
-            calls.last_kind[told].tolist(),
+            calls.last_kind[which].tolist(),
             instants_json(started_at),
             instants_json(ended_at),
             map(duration_json, started_at.tolist(), ended_at.tolist()),
@@ -367,7 +372,8 @@ class Bodies:
     def _campaign(self, setting: Setting) -> Body:
         block = self._block
         scheduled = self._trace.campaign(block.organization, block.position).scheduled
-        assert scheduled is not None  # without a request it would have no calls
+        # Without a schedule request the campaign would have no calls.
+        assert scheduled is not None
         return campaign_json(
             block.id,
             block.name,
@@ -376,3 +382,98 @@ class Bodies:
             request=scheduled.request,
             start_at=scheduled.start_at,
         )
+
+
+# -- the callResult of a body (interface, section 2.6); the wording of its texts is ours ---------
+
+Body = dict[str, object]
+
+_SUMMARY = "สนทนากับผู้รับสายเรียบร้อยแล้ว"
+_SUMMARY_WITH_STEP = "สนทนากับผู้รับสายแล้ว ถึงขั้นตอน {step}"
+_UNAVAILABLE_SUMMARY = "ไม่สามารถวิเคราะห์การสนทนานี้ได้"
+_UNAVAILABLE_ERROR = "The conversation could not be analyzed."
+_ERROR_DESCRIPTION = "Why there is no analysis"
+
+
+class CallResultMaker:
+    """Builder of the `callResult` of an agent's conversations."""
+
+    def __init__(self, analysis: Analysis | None) -> None:
+        analysis = analysis or Analysis()
+        self._version = analysis.version
+        self._steps = None if analysis.funnel is None else [step.step for step in analysis.funnel]
+        # Made once: results that found the same value share its entry.
+        self._items = {
+            name: [_item(field, text) for text in field.values]
+            for name, field in analysis.fields.items()
+        }
+
+    def of(self, messages: Messages, masked: NDArray[np.bool_]) -> Iterator[Body | None]:
+        """Yield the results of messages, masked where retention has removed the output (D1)."""
+        rows = zip(messages.content.tolist(), messages.found.tolist(), masked.tolist(), strict=True)
+        for content, found, is_masked in rows:
+            result = self.result(content, found)
+            yield mask_call_result(result) if is_masked and result is not None else result
+
+    def result(self, content: int, found: Sequence[int]) -> Body | None:
+        """Return the result of a message; `found` is a row of `Analyses.found`."""
+        match content:
+            case Content.NOTHING:
+                return None
+            case Content.NO_CONVERSATION:
+                return _fallback(NO_CONVERSATION, NO_CONVERSATION, self._steps or [UNKNOWN])
+            case Content.UNAVAILABLE:
+                return _fallback(_UNAVAILABLE_SUMMARY, _UNAVAILABLE_ERROR, [UNKNOWN])
+        reached, *chosen = found
+        fixed: Body = {"callSummary": _SUMMARY}
+        if self._steps is not None:
+            step = self._steps[reached - 1] if reached else UNKNOWN
+            if reached:
+                fixed["callSummary"] = _SUMMARY_WITH_STEP.format(step=step)
+            fixed["funnel"] = {"funnelFlow": self._steps, "value": step}
+        pairs = zip(self._items.items(), chosen, strict=True)
+        items = {name: entries[index] for (name, entries), index in pairs}
+        custom = "postCallAnalyticsResult" if self._version == "v2" else "customizableAttr"
+        return {"version": self._version, "fixedAttr": fixed, custom: items}
+
+
+def _item(field: AnalysisField, text: str) -> Body:
+    """Return a custom field with a value as an entry of the result, without absent properties."""
+    item: Body = {"type": field.type, "value": _value(field, text), "required": field.required}
+    if field.description is not None:
+        item["description"] = field.description
+    if field.enum_variant is not None:
+        item["enumVariant"] = [*field.enum_variant]
+    return item
+
+
+def _value(field: AnalysisField, text: str) -> str | int | float | bool:
+    """Convert a key under `values` to the type of its field on the wire."""
+    if field.type == "boolean":
+        return text == "true"
+    if field.type != "number":
+        return text
+    number = float(text)
+    is_exact = number.is_integer() and abs(number) <= MOST_EXACT
+    # 5.0 in a file is 5 on the wire, as JavaScript writes it.
+    return int(number) if is_exact else number
+
+
+def _fallback(summary: str, error: str, flow: Sequence[str]) -> Body:
+    """Return the result of a conversation without an analysis (A3)."""
+    return {
+        "version": "v2",
+        "fixedAttr": {
+            "callSummary": summary,
+            "funnel": {"funnelFlow": flow, "value": UNKNOWN},
+        },
+        "postCallAnalyticsResult": {
+            "error": {
+                "type": "string",
+                "value": error,
+                "required": True,
+                "description": _ERROR_DESCRIPTION,
+                "enumVariant": None,
+            }
+        },
+    }

@@ -32,8 +32,7 @@ from dialsim.interface.payload import (
 )
 from dialsim.scenario.organization import ReceiverSettings
 from dialsim.webhooks.analysis import Analyses
-from dialsim.webhooks.bodies import Bodies, VisibleState, instants_json, visible_state
-from dialsim.webhooks.call_results import Body
+from dialsim.webhooks.bodies import Bodies, Body, VisibleState, instants_json, visible_state
 from dialsim.webhooks.messages import MessageBuilder, Messages, horizon, sequence
 
 _RESULT_BITS = 16  # bits of a result's number, beside its call, in one key
@@ -93,9 +92,9 @@ def unfinished(messages: Messages, posts: Posts) -> tuple[NDArray[np.int64], NDA
     # Of several POSTs of one message numpy keeps the last.
     last[made.message] = np.arange(len(made))
     tries = np.bincount(made.message, minlength=len(messages))
-    told = np.flatnonzero(last >= 0)
-    newest = made[last[told]]
-    due[told] = next_post_at(tries[told], newest.at, newest.response)
+    tried = np.flatnonzero(last >= 0)
+    newest = made[last[tried]]
+    due[tried] = next_post_at(tries[tried], newest.at, newest.response)
     return due, tries
 
 
@@ -137,7 +136,8 @@ def _in_order(rounds: list[Posts]) -> Posts:
     """Return all rounds together, by (message, number)."""
     together = Posts.joined(rounds)
     if len(together) == max(map(len, rounds)):
-        return together  # one row per message, already in order
+        # With one row per message all rows are in order already, which is the usual case.
+        return together
     return together[np.argsort(together.message, kind="stable")]
 
 
@@ -207,11 +207,11 @@ class CampaignStream:
         calls, messages = self.calls, self.messages
         rows = log.rows(calls.organization, calls.campaign)
         # One integer per (call, result), so that both logs can be matched by a binary search.
-        told = calls.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
+        sent = calls.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
         keys = messages.call << _RESULT_BITS | messages.result
         received = accepted(rows.response)
         return Posts(
-            message=np.searchsorted(keys, told),
+            message=np.searchsorted(keys, sent),
             number=rows.number,
             at=rows.at,
             turn=rows.turn,
@@ -287,8 +287,8 @@ _CHUNK = 16_384
 class Stream:
     """POSTs by (sequence, organization, campaign, recipient, call, result, number).
 
-    `posts` has all of them. `place` is the index of each POST's campaign among `parts`, `message`
-    an index into that campaign's messages.
+    `posts` has all of them. `part_index` is the index of each POST's campaign among `parts`,
+    `message` an index into that campaign's messages.
     """
 
     def __init__(self, parts: Sequence[CampaignStream]) -> None:
@@ -300,20 +300,20 @@ class Stream:
         sizes = [len(part.posts) for part in parts]
         self.parts = parts
         self.posts = posts[order]
-        self.place = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)[order]
+        self.part_index = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)[order]
 
     def drop(self, rows: NDArray[np.bool_]) -> None:
         """Remove some of the rows."""
-        self.posts, self.place = self.posts[~rows], self.place[~rows]
+        self.posts, self.part_index = self.posts[~rows], self.part_index[~rows]
 
     def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
         """Return the bodies of some POSTs, in the given order."""
-        places = self.place[rows]
+        indexes = self.part_index[rows]
         made = {
-            place: self.parts[place].bodies(self.posts.message[rows[places == place]])
-            for place in np.unique(places).tolist()
+            index: self.parts[index].bodies(self.posts.message[rows[indexes == index]])
+            for index in np.unique(indexes).tolist()
         }
-        return (next(made[place]) for place in places.tolist())
+        return (next(made[index]) for index in indexes.tolist())
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of `webhooks.jsonl`."""

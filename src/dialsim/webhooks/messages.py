@@ -287,10 +287,10 @@ def verdicts(analyses: Analyses, owed: Messages, calls: int, until: int) -> Verd
     of_content = np.zeros(len(Content), dtype=np.int8)
     for content, verdict in _OF_CONTENT.items():
         of_content[content] = VERDICTS.index(verdict)
-    told = owed.call.take(rows)
+    which = owed.call.take(rows)
     # Of several results of one call numpy keeps the last.
-    code[told] = of_content.take(owed.content.take(rows))
-    found[told] = owed.found.take(rows, axis=0)
+    code[which] = of_content.take(owed.content.take(rows))
+    found[which] = owed.found.take(rows, axis=0)
     return Verdicts(code, found)
 
 

@@ -19,7 +19,7 @@ from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.page.routes import KINDS, SHARES
 from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Board, Sections, render
-from dialsim.sandbox.page.view import PagePlace, View, find_people, latest_webhooks
+from dialsim.sandbox.page.view import PagePosition, View, find_people, latest_webhooks
 from dialsim.testing import Sketch
 
 HOME = {"Host": "127.0.0.1:8400"}
@@ -426,7 +426,7 @@ def test_d1_who_is_masked_is_shown_masked_everywhere_and_not_found_by_number() -
         assert "0810000004" not in shown
         assert "สมชาย" not in shown
     assert "personal data removed" in ask(client, "/_dialsim/?person=0.2.0").text
-    assert PagePlace(0, 2, 0) not in find_people(client.core, "0810000004")
+    assert PagePosition(0, 2, 0) not in find_people(client.core, "0810000004")
 
 
 # -- live ------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import httpx
 from tests.sandbox.serving import served
 
 from dialsim.interface.instants import parse_instant
+from dialsim.sandbox.access import Destinations
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.destinations import Destinations
 from dialsim.testing import Sketch
 
 

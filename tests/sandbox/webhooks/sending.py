@@ -11,7 +11,7 @@ import pytest
 
 from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT
 from dialsim.results.result import Result
-from dialsim.sandbox.destinations import Destinations
+from dialsim.sandbox.access import Destinations
 from dialsim.sandbox.outbox import Delivery
 from dialsim.sandbox.sender import Sender
 

@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 from tests.sandbox.webhooks.receiving import sending
 
-from dialsim.sandbox.destinations import Destinations
+from dialsim.sandbox.access import Destinations
 from dialsim.testing import Answer, Receiver, Sketch
 
 ONE = Sketch(lines=1).campaign("January", "busy 1s")

@@ -20,8 +20,8 @@ import dialsim
 from cli.program import dialsim as run_dialsim
 from dialsim.errors import Refused
 from dialsim.interface.payload import REFUSED
+from dialsim.sandbox.access import Destinations
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.outbox import Delivery
 from dialsim.sandbox.restart import begin, resume
 from dialsim.sandbox.sender import Sender

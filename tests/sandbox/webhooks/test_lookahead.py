@@ -18,9 +18,9 @@ from tests.sandbox.webhooks.sending import NoNetwork, lines
 import dialsim
 from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT, WAITS_MS
 from dialsim.results.result import Result
+from dialsim.sandbox.access import Destinations
 from dialsim.sandbox.commands import InjectFault
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.outbox import STRIDE, Delivery
 from dialsim.sandbox.restart import begin, resume
 from dialsim.sandbox.sender import Sender

@@ -150,11 +150,11 @@ class MoveJson(Combined):
 
     def _condition(self, core: SandboxCore) -> Condition:
         if self.until == "webhooks":
-            place = None
+            position = None
             if self.campaign is not None:
                 _, view = core.campaign(self.campaign)
-                place = view.position
-            return WebhookCount(core, self.count or 1, place)
+                position = view.position
+            return WebhookCount(core, self.count or 1, position)
         if self.call is not None:
             return CallStands(core, self.call, _one_of(CallStatus, self.status))
         return CampaignStands(core, self.campaign or "", _one_of(CampaignStatus, self.status))
@@ -226,8 +226,8 @@ class CallStands(Condition):
 class WebhookCount(Condition):
     """Condition on the number of further webhooks sent or kept, of one campaign or of all."""
 
-    def __init__(self, core: SandboxCore, count: int, place: tuple[int, int] | None) -> None:
-        self._outbox, self._place = core.outbox, place
+    def __init__(self, core: SandboxCore, count: int, position: tuple[int, int] | None) -> None:
+        self._outbox, self._position = core.outbox, position
         self._goal = self._now() + count
 
     def is_met(self) -> bool:
@@ -235,9 +235,11 @@ class WebhookCount(Condition):
         return self._now() >= self._goal
 
     def _now(self) -> int:
-        self._outbox.look_ahead()  # kept payloads count too, and only this call finds them
-        told, place = self._outbox.told, self._place
-        return sum(told.values()) if place is None else told[place]
+        # Kept payloads count, too. Organizations without a URL are read only on request, which this
+        # is.
+        self._outbox.look_ahead()
+        counts, position = self._outbox.webhook_counts, self._position
+        return counts.total() if position is None else counts[position]
 
 
 class Mode(Combined):

@@ -90,20 +90,20 @@ class EventLog:
         self._order.frombytes(code[np.argsort(at, kind="stable")].tobytes())
 
     def events(self, start: int, stop: int) -> list[dict[str, Any]]:
-        """Some events, by their places from 0, as they are sent."""
+        """Some events, by their indexes from 0, as they are sent."""
         codes = np.array(self._order[start:stop], dtype=np.int64)
         sources, rows = codes >> _ROW_BITS, codes & ((1 << _ROW_BITS) - 1)
         found: dict[int, dict[str, Any]] = {}
         for source in np.unique(sources).tolist():
-            places = np.flatnonzero(sources == source)
-            found.update(zip(places.tolist(), self._made(source, rows[places]), strict=True))
-        return [{"id": self.id(start + place + 1), **found[place]} for place in range(len(codes))]
+            indexes = np.flatnonzero(sources == source)
+            found.update(zip(indexes.tolist(), self._made(source, rows[indexes]), strict=True))
+        return [{"id": self.id(start + index + 1), **found[index]} for index in range(len(codes))]
 
     def id(self, number: int) -> str:
         """Return the id of an event, given its number from 1; 0 is before the first event."""
         return f"{self.run}-{number}"
 
-    def place(self, identifier: str) -> int | None:
+    def count_up_to(self, identifier: str) -> int | None:
         """Return the number of events up to an id; None for an unknown id or another run."""
         run, _, number = identifier.rpartition("-")
         if identifier == "0":
@@ -116,7 +116,9 @@ class EventLog:
 
     def _find_views(self) -> None:
         listed = [view for account in self._core.accounts for view in account.views]
-        for view in listed:  # added campaigns come after the campaigns of the scenario
+        # Campaigns may be added to any organization, so new views stand anywhere in the list.
+        # Sources are numbered by first sight.
+        for view in listed:
             if not any(view is known for known in self._views):
                 self._views.append(view)
                 self._read.append(0)
@@ -161,17 +163,19 @@ class EventLog:
         }
 
     def _calls(self, view: CampaignView, rows: np.ndarray) -> Iterator[dict[str, Any]]:
-        first = int(rows[0])  # rows of one source stand in their order, without gaps
+        # Rows of one source are in their order and without gaps, because each update notes all new
+        # rows.
+        first = int(rows[0])
         changes = TransitionTable(view).rows(first, first + len(rows), self._core.at)
         who = changes.recipient
         calls = np.array([view.calls.of(r)[c - 1] for r, c in zip(who, changes.call, strict=True)])
         ids = zip(view.call_ids(calls), view.recipient_ids(who), strict=True)
-        for place, (call_id, recipient_id) in enumerate(ids):
-            change = CHANGES[changes.kind[place]]
-            yield self._about("call", view, int(changes.at[place])) | {
+        for index, (call_id, recipient_id) in enumerate(ids):
+            change = CHANGES[changes.kind[index]]
+            yield self._about("call", view, int(changes.at[index])) | {
                 "callId": call_id.decode(),
                 "recipientId": recipient_id.decode(),
-                "call": int(changes.call[place]),
+                "call": int(changes.call[index]),
                 "fromStatus": change.from_status,
                 "toStatus": change.to_status,
                 "phase": change.phase,
@@ -217,7 +221,9 @@ class EventRoutes:
             raise invalid(*(f"property {name} should not exist" for name in sorted(unknown)))
         if self._streams >= MOST_STREAMS:
             raise fail.TOO_MANY_STREAMS.refused()
-        self._streams += 1  # in the step of the check: others come while a stream begins
+        # Counted in the step of the check: a stream begins later, and requests that come meanwhile
+        # must not pass.
+        self._streams += 1
         after = request.headers.get("last-event-id", request.query_params.get("after"))
         return _Stream(self._stream(after), self._ended)
 
@@ -235,19 +241,19 @@ class EventRoutes:
         """Yield events as they happen; a slow client gets them later and delays no other client."""
         yield b"retry: 1000\n\n"
         log = self._caught_up()
-        known = len(log) if after is None else log.place(after)
-        run, place, clock, spoke = log.run, known or 0, b"", monotonic()
+        known = len(log) if after is None else log.count_up_to(after)
+        run, index, clock, spoke = log.run, known or 0, b"", monotonic()
         if known is None:
-            place = len(log)
-            yield self._reset(log, place)
+            index = len(log)
+            yield self._reset(log, index)
         while True:
             log = self._caught_up()
             if log.run != run:
-                run, place = log.run, len(log)
-                yield self._reset(log, place)
-            while place < len(log) and self._core.epoch == log.epoch:
-                events = log.events(place, min(place + _CHUNK, len(log)))
-                place += len(events)
+                run, index = log.run, len(log)
+                yield self._reset(log, index)
+            while index < len(log) and self._core.epoch == log.epoch:
+                events = log.events(index, min(index + _CHUNK, len(log)))
+                index += len(events)
                 # it takes until the client has room for it
                 yield b"".join(_sent(one["type"], one, one["id"]) for one in events)
                 spoke = monotonic()
@@ -270,8 +276,8 @@ class EventRoutes:
         }
         return _sent("clock", state)
 
-    def _reset(self, log: EventLog, place: int) -> bytes:
-        return _sent("reset", {"now": format_instant(self._core.at)}, log.id(place))
+    def _reset(self, log: EventLog, index: int) -> bytes:
+        return _sent("reset", {"now": format_instant(self._core.at)}, log.id(index))
 
 
 def _sent(kind: str, data: object, identifier: str | None = None) -> bytes:

@@ -9,7 +9,6 @@ from asyncio import CancelledError
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Event
@@ -18,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 from starlette.responses import Response, StreamingResponse
 
+from dialsim.engine.campaign import Campaign
 from dialsim.engine.trace import Trace
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import format_instant, utc
@@ -26,10 +26,11 @@ from dialsim.interface.status import CampaignStatus
 from dialsim.results.result import Result
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
+from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.core import SandboxCore, Snapshot
-from dialsim.sandbox.http.operation import Operations, PathParameter, link, operation
-from dialsim.sandbox.live_engine import RemainingRun, remaining_run
+from dialsim.sandbox.http.operation import Operations, PathParameter, operation
+from dialsim.sandbox.live_engine import remaining_run
 from dialsim.scenario.fields import Whole, patterned
 from dialsim.scenario.loading import with_masked_keys
 
@@ -93,7 +94,8 @@ def pack(trace: Trace, api_keys: bool = False) -> IO[bytes]:
     The file has no name: it is gone when it is closed. It takes as long as writing the folder;
     `trace` must not grow meanwhile. API keys in the scenario are masked unless `api_keys`.
     """
-    from dialsim.report.writing import write_run  # takes a second that no server's start has
+    # It takes a second to import, which no start of a server should wait for.
+    from dialsim.report.writing import write_run
 
     with TemporaryDirectory(prefix="dialsim-export-") as place:
         shown = trace if api_keys else _masked(trace)
@@ -118,6 +120,7 @@ def _masked(trace: Trace) -> Trace:
 
 def _add(archive: zipfile.ZipFile, path: Path, at: int) -> None:
     """Add a file, dated by the run's last instant (ms), not by the clock on the wall."""
+    # So the same run has the same export, byte for byte, whenever it is asked for.
     date = utc(at)
     entry = zipfile.ZipInfo(path.name, (max(date.year, _FIRST_YEAR), *date.timetuple()[1:6]))
     packed = path.suffix in _PACKED
@@ -230,7 +233,8 @@ class RunOperations(Operations):
         """
         trace = self.core.simulation.trace.snapshot()
         chunks = _chunks(trace, query.api_keys == "true")
-        async with self._packing:  # one after the other: each takes a processor and memory
+        # One export at a time, because each takes a processor and the memory of all tables.
+        async with self._packing:
             size = await asyncio.to_thread(next, chunks)
         headers = {
             "Content-Length": size.decode(),
@@ -265,10 +269,6 @@ class RunOperations(Operations):
         fail.TOO_MANY_SNAPSHOTS,
         status=201,
         body_required=False,
-        links={
-            "itsRestore": link("restoreSnapshot", "name", "name"),
-            "itsEnd": link("deleteSnapshot", "name", "name"),
-        },
     )
     def take_snapshot(self, body: NewSnapshot) -> SnapshotState:
         """Take a snapshot.
@@ -312,7 +312,9 @@ class RunOperations(Operations):
         When campaigns will be done and how many people they will reach, by runs from this instant
         on. Nothing changes in the sandbox, and others are answered meanwhile.
         """
-        remaining = remaining_run(self.core.simulation)
+        remaining, at = remaining_run(self.core.simulation), format_instant(self.core.at)
+        views = [view for account in self.core.accounts for view in account.views]
+        statuses = {view: view.campaign.status for view in views if _goes_on(view.campaign)}
         stopped = Event()
 
         def go_on(_done: int, _total: int) -> None:
@@ -320,15 +322,16 @@ class RunOperations(Operations):
                 raise DialsimError("nobody waits for the forecast any more")
 
         def work() -> ForecastAnswer:
-            from dialsim.experiments.forecast import forecast  # what few need takes a while
+            # It is slow to import, and few clients need it: a server starts sooner without it.
+            from dialsim.experiments.forecast import forecast
 
-            rest = remaining()
-            if not rest.campaigns:
-                return _answer(rest, None, body.replications)
-            runs = forecast(rest.scenario, body.replications, seed=body.seed, progress=go_on)
-            return _answer(rest, runs, body.replications)
+            runs = None
+            if statuses:
+                runs = forecast(remaining(), body.replications, seed=body.seed, progress=go_on)
+            return _answer(at, statuses, runs, body.replications)
 
-        async with self._forecasting:  # one after the other: each takes all processors
+        # One forecast at a time, because each uses all processors.
+        async with self._forecasting:
             try:
                 return await asyncio.to_thread(work)
             except CancelledError:
@@ -336,48 +339,36 @@ class RunOperations(Operations):
                 raise
 
 
-def _answer(rest: RemainingRun, runs: Forecast | None, replications: int) -> ForecastAnswer:
-    scenario = rest.scenario
-    answer = ForecastAnswer(
-        at=format_instant(scenario.clock.start),
+def _goes_on(campaign: Campaign) -> bool:
+    """True for a campaign that was scheduled and is not over."""
+    is_draft = campaign.status is CampaignStatus.DRAFT
+    return not (is_draft or campaign.status.final or campaign.deleted)
+
+
+def _answer(
+    at: str, statuses: dict[CampaignView, CampaignStatus], runs: Forecast | None, replications: int
+) -> ForecastAnswer:
+    """Return a forecast of campaigns, given their statuses at its beginning."""
+    overall: ForecastPart | None = None
+    named: dict[tuple[str, str], ForecastFigures] = {}
+    if runs is not None and runs.figures is not None:
+        overall, named = ForecastPart(**_shown(runs.figures)), runs.campaigns()
+    campaigns = []
+    for view, status in statuses.items():
+        name = view.part.owner.name, view.campaign.block.name
+        if name in named:
+            about = {"id": view.identifier, "organization": name[0], "campaign": name[1]}
+            part = CampaignForecast(**about, status=status, **_shown(named[name]))
+            campaigns.append(part)
+    return ForecastAnswer(
+        at=at,
         replications=replications,
         sentences=["Nothing is scheduled."] if runs is None else runs.sentences(),
-        overall=None,
-        campaigns=[],
+        overall=overall,
+        campaigns=campaigns,
     )
-    if runs is None or runs.figures is None:
-        return answer
-    named = runs.campaigns()
-    parts = []
-    for campaign in rest.campaigns:
-        figures = named.get((campaign.organization, campaign.name))
-        if figures is not None:
-            parts.append(
-                CampaignForecast(
-                    id=campaign.id,
-                    organization=campaign.organization,
-                    campaign=campaign.name,
-                    status=campaign.status,
-                    **_figures(figures),
-                )
-            )
-    overall = ForecastPart(**_figures(runs.figures))
-    return answer.model_copy(update={"overall": overall, "campaigns": parts})
 
 
-def _figures(found: ForecastFigures) -> dict[str, Any]:
-    return {
-        "people": found.people,
-        "reached": found.reached,
-        "done_by": _instant(found.done_by),
-        "finish": FinishJson(
-            low=_instant(found.finish.low),
-            half=_instant(found.finish.half),
-            high=_instant(found.finish.high),
-        ),
-        "reach": ReachJson(low=found.reach.low, half=found.reach.half, high=found.reach.high),
-    }
-
-
-def _instant(at: float) -> str | None:
-    return format_instant(round(at)) if isfinite(at) else None
+def _shown(figures: ForecastFigures) -> dict[str, Any]:
+    shown = figures.to_dict()
+    return {name: shown[name] for name in ForecastPart.model_fields}

@@ -7,25 +7,23 @@ from typing import Annotated, Any
 
 import numpy as np
 import orjson
-from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema
+from pydantic import Field, JsonValue, WithJsonSchema
 
 from dialsim.errors import Refused
-from dialsim.interface.instants import format_instant, utc
-from dialsim.interface.model import InstantText, Moment, UuidText, WireModel, invalid, wrong
+from dialsim.interface.instants import utc
+from dialsim.interface.model import Moment, UuidText, WireModel, invalid
 from dialsim.interface.payload import accepted, response_json
 from dialsim.results.campaigns import Position
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import Account
 from dialsim.sandbox.commands import ClearFaults, InjectFault, TriggerResult
-from dialsim.sandbox.control.campaigns import TablePage, organization_of, page_of
+from dialsim.sandbox.control.organizations import TablePage, organization_of, page_of
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
-from dialsim.sandbox.http.answers import is_number
 from dialsim.sandbox.http.operation import (
     Operations,
     PageQuery,
-    link,
     number,
     operation,
     require_uuid,
@@ -39,12 +37,6 @@ from dialsim.scenario.fields import Text, patterned
 
 _REQUEST_STATUS_PATTERN = r"^(none|[1-5]xx|[1-5][0-9]{2})$"
 _REQUEST_STATUS_TEXT = "must be an HTTP status, or 1xx to 5xx, or none"
-
-
-def _number(value: object) -> int:
-    if not is_number(str(value)):
-        raise wrong("must be a whole number of 0 or more")
-    return int(str(value))
 
 
 class RequestRow(WireModel):
@@ -63,13 +55,11 @@ class RequestRow(WireModel):
         description="What was sent, as far as it was read: JSON as it is, anything else as a text, "
         "null for nothing or what is no text."
     )
-    body_bytes: int
     body_cut: bool = Field(description="Whether only the beginning is kept, as a text.")
     status: int | None = Field(
         description="null while it is under way, and where the connection was dropped."
     )
     answer: JsonValue = Field(description="What was answered, as body.")
-    answer_bytes: int
     answer_cut: bool = Field(description="Whether only the beginning is kept, as a text.")
     fault: int | None = Field(description="The number of the fault that struck it.")
 
@@ -83,10 +73,8 @@ class RequestRow(WireModel):
             received_at=utc(request.received_at),
             took_ms=None if request.took is None else round(request.took * 1000, 3),
             body=request.body.shown(),
-            body_bytes=request.body.size,
             body_cut=request.body.cut,
             answer=request.answer.shown(),
-            answer_bytes=request.answer.size,
             answer_cut=request.answer.cut,
         )
 
@@ -129,17 +117,11 @@ class RequestQuery(PageQuery):
         description="Only those with the key of an organization, by its id or name.",
         examples=["Acme"],
     )
-    after: Annotated[
-        int, BeforeValidator(_number), WithJsonSchema({"type": "integer", "minimum": 0})
-    ] = Field(default=0, description="Only those behind this number.", examples=[0])
 
 
 class RequestPage(TablePage):
     """A page of requests, the oldest first."""
 
-    forgotten: int = Field(
-        description="How many older ones, of whatever kind, were forgotten for want of room."
-    )
     requests: list[RequestRow]
 
 
@@ -209,7 +191,7 @@ class FaultState(WireModel):
     left: int | None = Field(
         description="How many it is still to strike; null where only time ends it."
     )
-    until: InstantText | None = Field(
+    until: Moment | None = Field(
         description="The virtual instant at which it ends, where it lasts a time and once."
     )
 
@@ -222,7 +204,7 @@ class FaultState(WireModel):
             met=fault.met,
             struck=fault.struck,
             left=fault.left,
-            until=None if fault.until is None else format_instant(fault.until),
+            until=None if fault.until is None else utc(fault.until),
         )
 
 
@@ -272,7 +254,6 @@ class TrafficOperations(Operations):
         f"{PREFIX}/faults",
         fail.TOO_MANY_FAULTS,
         status=201,
-        links={"itself": link("getFault", "id", "id"), "itsEnd": link("clearFault", "id", "id")},
     )
     def add_fault(self, body: FaultOrder) -> FaultState:
         """Inject a fault.
@@ -323,7 +304,9 @@ class TrafficOperations(Operations):
         except Refused as refused:
             if refused.status != 404:
                 raise
-            found = np.empty(0, dtype=np.int64)  # there is no such campaign or call
+            # A filter that names an unknown campaign or call matches nothing, as any other value
+            # does.
+            found = np.empty(0, dtype=np.int64)
         return page_of(query.page, len(found), webhooks=table.rows(found[query.page.rows]))
 
     @operation(
@@ -347,7 +330,9 @@ class TrafficOperations(Operations):
         try:
             while not delivery.over and core.epoch == epoch:
                 await core.sender.progress()
-        except CancelledError:  # the sandbox stops: it is kept, and leaves when it goes on
+        # The sandbox stops. The journal has the command, so the POST leaves when the sandbox
+        # continues.
+        except CancelledError:
             if delivery.row < 0:
                 raise
         if core.epoch != epoch:
@@ -357,22 +342,19 @@ class TrafficOperations(Operations):
 
     def _whose(self, query: WebhookQuery) -> tuple[Position | None, tuple[int, int] | None]:
         """The campaign, by positions, and the call by recipient and number; None for all."""
-        place = call = None
+        campaign = call = None
         for name, identifier in (("campaign", query.campaign), ("call", query.call)):
             if identifier is not None:
                 require_uuid(name, identifier)
         if query.campaign is not None:
-            _, view = self.core.campaign(query.campaign)
-            place = view.position
+            campaign = self.core.campaign(query.campaign)[1].position
         if query.call is not None:
-            view, position = self.core.call(query.call)
-            entry = view.calls[position]
-            call = entry.recipient, entry.call
-            own = view.position
-            if place not in (None, own):
+            view, index = self.core.call(query.call)
+            if campaign not in (None, view.position):
                 raise fail.NO_CALL.refused()
-            place = own
-        return place, call
+            entry, campaign = view.calls[index], view.position
+            call = entry.recipient, entry.call
+        return campaign, call
 
     @operation("POST", f"{PREFIX}/trigger", fail.NO_WEBHOOK_URL)
     async def trigger_result(self, body: TriggerOrder) -> TriggeredResult:
@@ -389,6 +371,7 @@ class TrafficOperations(Operations):
         url = body.url or core.url_to_send_to(position)
         core.carry_out(TriggerResult(organization=position, order=body))
         made = core.triggers.newest()
+        # `resent`: it is tried once, and counts for no result of the simulation.
         delivery = Delivery(
             made.key, url, made.body, core.simulation.log.turn, made.at, resent=True
         )
@@ -426,15 +409,10 @@ class TrafficOperations(Operations):
             path=query.path,
             status=query.status,
             organization=owner,
-            after=query.after,
         )
         rows = [RequestRow.of(one) for one in found[query.page.rows]]
-        return page_of(
-            query.page,
-            len(found),
-            forgotten=core.requests.forgotten,
-            requests=[row.model_dump(mode="json", by_alias=True) for row in rows],
-        )
+        shown = [row.model_dump(mode="json", by_alias=True) for row in rows]
+        return page_of(query.page, len(found), requests=shown)
 
     @operation("DELETE", f"{PREFIX}/requests", kept=False)
     def clear_requests(self) -> ClearedRequests:

@@ -59,6 +59,7 @@ def failure(refused: Refused, headers: Mapping[str, str] | None = None) -> Respo
 async def read_bytes(request: Request, most: int = MOST_BYTES) -> bytes:
     """Return the whole body; 413 as soon as it exceeds `most` bytes."""
     declared = request.headers.get("content-length", "")
+    # The declared length is refused at once; a length that is not declared is found out by reading.
     if declared.isdecimal() and int(declared[:18]) > most:
         raise _too_large(most)
     body = bytearray()

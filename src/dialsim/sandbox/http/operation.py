@@ -219,17 +219,22 @@ class Operation:
                     raise fail.invalid_id(wire).refused()
                 given[name] = self.in_path[wire].read(core, wire, text)
         if self.has_key and self.method == "POST" and self.body is None:
-            await read_bytes(request)  # reads an unexpected body only to enforce the size limit
+            # The interface ignores a body where it expects none, but its limit of size holds for
+            # any body.
+            await read_bytes(request)
         return given
 
     def _read_query(self, request: Request, strict: bool) -> WireModel:
         assert self.query is not None
         query = query_of(request)
         if strict:
-            query.pop("limit", None)  # ignored by the text of section 4.3
+            # Section 4.3 of the interface says in words that `limit` is ignored, so a strict
+            # service ignores it, too.
+            query.pop("limit", None)
             if query.get("page", "1").startswith("0"):
                 raise fail.INVALID_PAGE.refused()
-        elif not self.is_control:  # the interface has nothing against further parameters
+        # The interface does not refuse unknown parameters, other than the control plane.
+        elif not self.is_control:
             known = {one.alias for one in self.query.model_fields.values()}
             query = {name: text for name, text in query.items() if name in known}
         return read_model(self.query, query)
@@ -304,9 +309,9 @@ class Operations:
         return Route(path, serve, methods=[*methods])
 
 
-def link(name: str, parameter: str, place: str) -> dict[str, Any]:
+def link(name: str, parameter: str, path: str) -> dict[str, Any]:
     """An OpenAPI link: where in the answer's body a parameter of an operation is found."""
-    return {"operationId": name, "parameters": {parameter: f"$response.body#/{place}"}}
+    return {"operationId": name, "parameters": {parameter: f"$response.body#/{path}"}}
 
 
 # -- what many operations take --------------------------------------------------------------------
@@ -366,7 +371,7 @@ class PageQuery(WireModel):
 # -- the OpenAPI 3.1 description -------------------------------------------------------------------
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_PLACE = "#/components/schemas/{model}"
+_REFERENCE = "#/components/schemas/{model}"
 _ABOUT = (
     "Outbound calls by voice agents, simulated by dialsim on a virtual clock. What clients may "
     "rely on at the real service is tagged `interface`; what is tagged `sandbox` steers and shows "
@@ -454,7 +459,7 @@ def _schemas(models: Iterable[tuple[Any, Any]]) -> tuple[Schemas, dict[str, Any]
     """The schema of each model, and the components that they refer to."""
     adapters = [(model, mode, TypeAdapter(model)) for model, mode in models]
     found, definitions = TypeAdapter.json_schemas(
-        adapters, ref_template=_PLACE, schema_generator=_Schemas
+        adapters, ref_template=_REFERENCE, schema_generator=_Schemas
     )
     return tidied(found), tidied(definitions["$defs"])
 
@@ -477,10 +482,10 @@ def _bare(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of a property, null left out, which no query can carry."""
     if "anyOf" in schema and {"type": "null"} in schema["anyOf"]:
         schema = schema["anyOf"][0]
-    return {key: value for key, value in schema.items() if key not in _SAID}
+    return {key: value for key, value in schema.items() if key not in _BESIDE_THE_SCHEMA}
 
 
-_SAID = ("title", "description", "examples")  # beside the schema
+_BESIDE_THE_SCHEMA = ("title", "description", "examples")  # beside the schema
 
 Parameters = Mapping[type[WireModel], list[dict[str, Any]]]
 
@@ -541,7 +546,8 @@ def _security(operation: Operation) -> list[dict[str, list[str]]]:
 
 def _success(operation: Operation, schemas: Schemas) -> dict[str, Any]:
     success: dict[str, Any] = {"description": "Done as asked."}
-    if operation.answer is None:  # generators of clients know no other types than JSON
+    # Generators of clients know no other media types than JSON, and leave out what has one.
+    if operation.answer is None:
         return {"description": f"A file, {operation.media}."}
     schema = schemas[operation.answer, "serialization"]
     if operation.messages:

@@ -156,6 +156,7 @@ class InterfaceOperations(Operations):
         campaign is DRAFT, days exist and spans end after they begin, voices, caller ids and SIP
         accounts are known, the organization may call, and duplicates can be removed.
         """
+        # The strict checks come first, as they concern the shape alone (C9).
         if self.core.scenario.service.strict:
             check_strictly(sent, body)
         # C9: the body's shape comes before the campaign's id

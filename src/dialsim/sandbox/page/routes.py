@@ -25,9 +25,9 @@ from dialsim.sandbox.commands import (
     ScheduleCampaign,
     SteerCampaign,
 )
-from dialsim.sandbox.control.campaigns import CampaignOperations
 from dialsim.sandbox.control.clock import Mode, MoveJson
 from dialsim.sandbox.control.organizations import (
+    CampaignOperations,
     OrganizationOperations,
     ScriptedNumber,
 )
@@ -37,7 +37,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import MOST_BYTES, read_bytes
 from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES, number_in
 from dialsim.sandbox.page.sections import OPTION_LABELS, OWN, Sections, render
-from dialsim.sandbox.page.view import PATH, PagePlace, View, find_webhook, view_at
+from dialsim.sandbox.page.view import PATH, PagePosition, View, find_webhook, view_at
 from dialsim.scenario.faults import FaultOrder
 
 _ASSETS = {
@@ -152,9 +152,9 @@ class PageRoutes:
             _part("agents", self._add_agent, "POST"),
             _part("scripts", self._script, "POST"),
             _part("scripts/end", self._end_script, "POST"),
-            _part("calls/{place}", self._call),
-            _part("webhooks/{place}", self._webhook),
-            _part("webhooks/{place}/again", self._send_again, "POST"),
+            _part("calls/{position}", self._call),
+            _part("webhooks/{position}", self._webhook),
+            _part("webhooks/{position}/again", self._send_again, "POST"),
             _part("requests/{n}", self._request),
             _part("faults", self._add_fault, "POST"),
             _part("faults/{id}/clear", self._clear_fault, "POST"),
@@ -244,6 +244,7 @@ class PageRoutes:
         form = await _form(request, MOST_CONTROL_BYTES)
         people = form.pop("recipients", "").strip()
         block, csv = _block(form | dict(parse_qsl(form.pop("calls", "")))), None
+        # JSON in place of a CSV, whose first line is a head and begins with neither.
         if people.startswith(("{", "[")):
             block["recipients"] = _json("recipients", people)
         elif people:
@@ -285,26 +286,26 @@ class PageRoutes:
         return ""
 
     async def _call(self, request: Request) -> str:
-        place = PagePlace.read(request.path_params["place"], 3)
-        view = None if place is None else view_at(self._core, place)
+        position = PagePosition.read(request.path_params["position"], 3)
+        view = None if position is None else view_at(self._core, position)
         if view is not None:
             view.catch_up()
-        if place is None or view is None or place.number >= len(view.calls):
+        if position is None or view is None or position.number >= len(view.calls):
             raise fail.NO_CALL.refused()
         return render(
             "call",
-            json=_indented(view.call(place.number, self._core.simulation.at)),
-            person=place._replace(number=view.calls[place.number].recipient),
+            json=_indented(view.call(position.number, self._core.simulation.at)),
+            person=position._replace(number=view.calls[position.number].recipient),
             view=View.read(request.query_params),
         )
 
     async def _webhook(self, request: Request) -> str:
-        place = request.path_params["place"]
-        row = find_webhook(self._core, place)
-        return render("webhook", row=row, place=place, json=_indented(row["body"]))
+        position = request.path_params["position"]
+        row = find_webhook(self._core, position)
+        return render("webhook", row=row, position=position, json=_indented(row["body"]))
 
     async def _send_again(self, request: Request) -> str:
-        row = find_webhook(self._core, request.path_params["place"])
+        row = find_webhook(self._core, request.path_params["position"])
         self._core.send_again(row["n"])
         return render("sent_again")
 

@@ -41,7 +41,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.page.view import (
     MOST_FOUND,
     MOST_REQUESTS,
-    PagePlace,
+    PagePosition,
     View,
     find_people,
     latest_calls,
@@ -144,7 +144,8 @@ class LineChart:
         """Draw lines in use, and their limit, up to an instant (ms)."""
         begins = (now // COLUMN - COLUMNS + 1) * COLUMN
         edges = begins + np.arange(COLUMNS + 1, dtype=np.int64) * COLUMN
-        means = in_use.means(np.minimum(edges, now + 1))  # the last column has just begun
+        # The last column has just begun: its mean is taken up to now, and an empty span has none.
+        means = in_use.means(np.minimum(edges, now + 1))
         # The value at the start of a column, and all values after it, lie between two starts.
         starts = edges[:-1]
         changed = in_use.at > begins
@@ -243,12 +244,12 @@ def _talk_text(seconds: str) -> str:
     return duration_text(round(float(seconds) * 1000))
 
 
-def _dotted(place: tuple[int, ...]) -> str:
-    return ".".join(map(str, place))
+def _dotted(position: tuple[int, ...]) -> str:
+    return ".".join(map(str, position))
 
 
-def _dashed(place: tuple[int, ...]) -> str:
-    return "-".join(map(str, place))
+def _dashed(position: tuple[int, ...]) -> str:
+    return "-".join(map(str, position))
 
 
 INTERVAL = 0.25
@@ -286,7 +287,7 @@ class Sections:
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
         self._board, self._epoch = Board(), core.epoch
-        self._found: dict[str, list[PagePlace]] = {}
+        self._found: dict[str, list[PagePosition]] = {}
 
     async def events(self, view: View) -> AsyncIterator[bytes]:
         """The sections of a view as server-sent events: all of them, then each that changes.
@@ -303,6 +304,8 @@ class Sections:
             sections = self.render(view) if stamp != seen else {}
             seen, took = stamp, monotonic() - began
             for name, html in sections.items():
+                # A section is compared as a whole: a tab gets only what differs, and a slow tab
+                # gets less often.
                 if sent.get(name) != html:
                     sent[name] = html
                     spoke = monotonic()
@@ -310,11 +313,14 @@ class Sections:
             if monotonic() - spoke > _HEARTBEAT:
                 spoke = monotonic()
                 yield b": alive\n\n"
+            # A tab that is expensive to render waits longer, so that it takes a fifth of the time
+            # at most.
             await asyncio.sleep(min(max(INTERVAL, _SHARE * took), _LONGEST))
 
     def render(self, view: View) -> dict[str, str]:
         """All sections of a view, by their names."""
-        if self._epoch != self._core.epoch:  # another run: the counts belong to the old run
+        # After a reset or a restore the logs are others, and their rows are counted from the start.
+        if self._epoch != self._core.epoch:
             self._board, self._epoch = Board(), self._core.epoch
         core = self._core
         return {
@@ -348,7 +354,7 @@ class Sections:
         block = view.campaign.block
         return f"{View(campaigns=page).url()}#campaign-{block.organization}-{block.position}-title"
 
-    def look_up(self, text: str) -> list[PagePlace]:
+    def look_up(self, text: str) -> list[PagePosition]:
         """Return the people that match a search, and keep them for tabs that list them."""
         if len(self._found) >= _MOST_SEARCHES:
             del self._found[next(iter(self._found))]
@@ -372,8 +378,8 @@ class Sections:
     def _news(self) -> str:
         changes, name = self._core.simulation.log.campaigns, ""
         if changes:
-            place = changes[-1].organization, changes[-1].campaign
-            name = self._core.simulation.campaign(*place).block.name
+            position = changes[-1].organization, changes[-1].campaign
+            name = self._core.simulation.campaign(*position).block.name
         return render("news", change=changes[-1] if changes else None, name=name)
 
     def _organizations(self) -> str:
@@ -435,11 +441,11 @@ class Sections:
         ]
         campaigns = (
             (
-                f"{account.block.position}.{place}",
+                f"{account.block.position}.{index}",
                 f"{one.campaign.block.name} ({account.block.name})",
             )
             for account in self._core.accounts
-            for place, one in enumerate(account.views)
+            for index, one in enumerate(account.views)
         )
         return {
             "organization-options": render("options", options=organizations, chosen=None),
@@ -450,12 +456,12 @@ class Sections:
         }
 
     def _person(self, view: View) -> str:
-        place, found = PagePlace.read(view.person, 3), list[PagePlace]()
-        if place is None and view.find:
+        position, found = PagePosition.read(view.person, 3), list[PagePosition]()
+        if position is None and view.find:
             found = self._found.get(view.find) or self.look_up(view.find)
         return render(
             "person",
-            person=None if place is None else person(self._core, place),
+            person=None if position is None else person(self._core, position),
             found=[recipient_line(self._core, one) for one in found],
             most_found=MOST_FOUND,
             view=view,

@@ -35,7 +35,7 @@ from dialsim.webhooks.messages import sequence
 PATH = f"{PREFIX}/"
 
 
-class PagePlace(NamedTuple):
+class PagePosition(NamedTuple):
     """A campaign by positions from 0, and one of its recipients or calls."""
 
     organization: int
@@ -43,7 +43,7 @@ class PagePlace(NamedTuple):
     number: int = 0
 
     @classmethod
-    def read(cls, text: str, parts: int) -> PagePlace | None:
+    def read(cls, text: str, parts: int) -> PagePosition | None:
         """`0.2` or `0.2.17`, of so many parts; None if it isn't that."""
         numbers = text.split(".")
         if len(numbers) != parts or not all(is_number(number) for number in numbers):
@@ -71,8 +71,8 @@ class View:
         campaign, person = query.get("campaign", ""), query.get("person", "")
         return cls(
             campaigns=int(page) if is_number(page) and int(page) else 1,
-            campaign=campaign if PagePlace.read(campaign, 2) else "",
-            person=person if PagePlace.read(person, 3) else "",
+            campaign=campaign if PagePosition.read(campaign, 2) else "",
+            person=person if PagePosition.read(person, 3) else "",
             find=query.get("find", "").strip()[:100],
         )
 
@@ -106,8 +106,8 @@ def call_line(campaign_view: CampaignView, call: int, at: int) -> dict[str, Any]
     """
     entry, shown = campaign_view.calls[call], campaign_view.call(call, at)
     return {
-        "place": PagePlace(*campaign_view.position, call),
-        "person": PagePlace(*campaign_view.position, entry.recipient),
+        "position": PagePosition(*campaign_view.position, call),
+        "person": PagePosition(*campaign_view.position, entry.recipient),
         "campaign": campaign_view.campaign.block.name,
         "changed_at": entry.changed_at,
         "attempt": entry.attempt if ENDS[entry.last_kind] else 0,
@@ -118,7 +118,7 @@ def call_line(campaign_view: CampaignView, call: int, at: int) -> dict[str, Any]
 
 def latest_calls(core: SandboxCore, view: View) -> list[dict[str, Any]]:
     """The calls that changed last, newest first, of the campaign that is chosen."""
-    chosen = PagePlace.read(view.campaign, 2)
+    chosen = PagePosition.read(view.campaign, 2)
     found = []
     for account in core.accounts:
         for campaign_view in account.views:
@@ -131,23 +131,24 @@ def latest_calls(core: SandboxCore, view: View) -> list[dict[str, Any]]:
     return [call_line(campaign_view, call, now) for _, campaign_view, call in found[:MOST_CALLS]]
 
 
-def view_at(core: SandboxCore, place: PagePlace) -> CampaignView | None:
-    """The campaign_view of a campaign by its place; None if there is none."""
-    if place.organization < len(core.accounts):
-        campaign_views = core.accounts[place.organization].views
-        if place.campaign < len(campaign_views):
-            return campaign_views[place.campaign]
+def view_at(core: SandboxCore, position: PagePosition) -> CampaignView | None:
+    """The campaign_view of a campaign by its position; None if there is none."""
+    if position.organization < len(core.accounts):
+        campaign_views = core.accounts[position.organization].views
+        if position.campaign < len(campaign_views):
+            return campaign_views[position.campaign]
     return None
 
 
 MOST_WEBHOOKS = 50
 """Number of latest webhooks listed."""
 
-_PARTS = 6  # of a webhook's place: its key's five and its number
+_PARTS = 6  # of a webhook's position: its key's five and its number
 _ENDS_BACK = (
     4 * MOST_WEBHOOKS
 )  # calls that ended last: their results leave in nearly the same order
-_MOST_LOOKED_AT = 5_000  # POSTs: what is chosen is looked for among so many of the latest
+# The POSTs of a campaign are looked for among so many: a page must not read a log of millions.
+_MOST_LOOKED_AT = 5_000
 
 
 def webhook_line(
@@ -156,14 +157,14 @@ def webhook_line(
     """Return a listed POST of a result that left at an instant (ms), or a kept result.
 
     `number` is the POST's of its result, from 1, and 0 for a kept result. `response` is an HTTP
-    status or a code of `interface.payload`. `place` is the position for `find_webhook`.
+    status or a code of `interface.payload`. `position` is the position for `find_webhook`.
     """
     campaign_view = core.accounts[key.organization].views[key.campaign]
     campaign_view.catch_up()
     call = campaign_view.calls.of(key.recipient)[key.call - 1]
     words = {NOT_SENT: "kept", UNDER_WAY: "under way"} | WORDS
     return {
-        "place": (*key, number),
+        "position": (*key, number),
         "call": call_line(campaign_view, call, core.at),
         "at": at,
         "number": number,
@@ -181,10 +182,10 @@ def find_webhook(core: SandboxCore, text: str) -> Row:
     Reads the whole list. Raises Refused with 404 for an unknown position.
     """
     numbers = [int(part) for part in text.split(".") if is_number(part)]
-    if len(numbers) == _PARTS and view_at(core, PagePlace(*numbers[:2])) is not None:
+    if len(numbers) == _PARTS and view_at(core, PagePosition(*numbers[:2])) is not None:
         organization, campaign, recipient, call, result, number = numbers
         table = core.webhooks
-        rows = table.find(place=(organization, campaign), call=(recipient, call))
+        rows = table.find(campaign=(organization, campaign), call=(recipient, call))
         for row in table.rows(rows):
             if (row["result"], row["attempt"] or 0) == (result, number):
                 return row
@@ -203,7 +204,7 @@ _Found = tuple[PostKey, int, int, bool, int]
 
 def _sent(core: SandboxCore, view: View) -> Iterator[_Found]:
     """POSTs, newest first."""
-    log, chosen = core.outbox.log, PagePlace.read(view.campaign, 2)
+    log, chosen = core.outbox.log, PagePosition.read(view.campaign, 2)
     for row in range(len(log) - 1, max(len(log) - _MOST_LOOKED_AT, 0) - 1, -1):
         key, number, at, _, resent, response = log.row(row)
         if chosen is None or chosen[:2] == key[:2]:
@@ -212,7 +213,7 @@ def _sent(core: SandboxCore, view: View) -> Iterator[_Found]:
 
 def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
     """First results that had no URL to go to (W6), of the calls that ended last."""
-    trace, now, chosen = core.simulation.log, core.at, PagePlace.read(view.campaign, 2)
+    trace, now, chosen = core.simulation.log, core.at, PagePosition.read(view.campaign, 2)
     without = {change.organization for change in trace.urls if change.url is None}
     campaign_views = (
         campaign_view for position in without for campaign_view in core.accounts[position].views
@@ -240,30 +241,30 @@ MOST_REQUESTS = 50
 MOST_FOUND = 20
 
 
-def recipient_line(core: SandboxCore, place: PagePlace) -> dict[str, Any] | None:
+def recipient_line(core: SandboxCore, position: PagePosition) -> dict[str, Any] | None:
     """Return a recipient as things stand now; None for an unknown one.
 
     `shown` is the recipient in the interface (section 2.4).
     """
-    campaign_view = view_at(core, place)
-    if campaign_view is None or place.number >= campaign_view.campaign.block.people.count:
+    campaign_view = view_at(core, position)
+    if campaign_view is None or position.number >= campaign_view.campaign.block.people.count:
         return None
     campaign_view.catch_up()
     return {
-        "place": place,
-        "organization": core.accounts[place.organization].block.name,
+        "position": position,
+        "organization": core.accounts[position.organization].block.name,
         "campaign": campaign_view.campaign.block.name,
-        "shown": campaign_view.recipient(place.number, core.at),
+        "shown": campaign_view.recipient(position.number, core.at),
     }
 
 
-def person(core: SandboxCore, place: PagePlace) -> dict[str, Any] | None:
+def person(core: SandboxCore, position: PagePosition) -> dict[str, Any] | None:
     """Return a recipient with their calls, the newest first, and events by Thai dates."""
-    found, campaign_view = recipient_line(core, place), view_at(core, place)
+    found, campaign_view = recipient_line(core, position), view_at(core, position)
     if found is None or campaign_view is None:
         return None
-    calls = campaign_view.calls.of(place.number)
-    events = _events(core, campaign_view, place.number, calls)
+    calls = campaign_view.calls.of(position.number)
+    events = _events(core, campaign_view, position.number, calls)
     return found | {
         "calls": [call_line(campaign_view, call, core.at) for call in reversed(calls)],
         "days": [(day, [*own]) for day, own in groupby(events, lambda e: date_text(e.at))],
@@ -290,7 +291,7 @@ def _events(
     )
 
 
-def find_people(core: SandboxCore, text: str) -> list[PagePlace]:
+def find_people(core: SandboxCore, text: str) -> list[PagePosition]:
     """Return the recipients with a phone number or an id, or the recipient of a call id.
 
     Searches all recipients and returns at most MOST_FOUND. A number whose owner's personal data
@@ -305,13 +306,14 @@ def find_people(core: SandboxCore, text: str) -> list[PagePlace]:
         for campaign_view in account.views
         for recipient in campaign_view.who_has(wanted).tolist()
         if campaign_view.is_listed(recipient)
-        and (line := recipient_line(core, PagePlace(*campaign_view.position, recipient)))
+        and (line := recipient_line(core, PagePosition(*campaign_view.position, recipient)))
     )
-    visible = (line["place"] for line in found if not line["shown"]["personalDataMasked"])
+    # D1: who is masked is not found by the number that was removed.
+    visible = (line["position"] for line in found if not line["shown"]["personalDataMasked"])
     return [*islice(visible, MOST_FOUND)]
 
 
-def _by_id(core: SandboxCore, identifier: str) -> list[PagePlace]:
+def _by_id(core: SandboxCore, identifier: str) -> list[PagePosition]:
     for account in core.accounts:
         if (hit := account.recipient(identifier)) is not None:
             campaign_view, who = hit
@@ -319,5 +321,5 @@ def _by_id(core: SandboxCore, identifier: str) -> list[PagePlace]:
             campaign_view, who = hit[0], hit[0].calls[hit[1]].recipient
         else:
             continue
-        return [PagePlace(*campaign_view.position, who)]
+        return [PagePosition(*campaign_view.position, who)]
     return []

@@ -15,18 +15,16 @@ import orjson
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
-from dialsim.sandbox.access import PREFIX, require_extra, with_webhook_url
-from dialsim.sandbox.destinations import KEEP, Destinations
+from dialsim.sandbox.access import KEEP, PREFIX, Destinations, require_extra, with_webhook_url
 from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Scenario, override_texts
 
 if TYPE_CHECKING:
     from dialsim.experiments.forecast import Forecast
-    from dialsim.sandbox.client.session import RemoteClock, RemoteFaults, RemoteRequests, Session
-    from dialsim.sandbox.control.campaigns import CampaignState
-    from dialsim.sandbox.control.organizations import CreatedOrganization
+    from dialsim.sandbox.control.organizations import CampaignState, CreatedOrganization
     from dialsim.sandbox.control.traffic import TriggeredResult
     from dialsim.sandbox.core import Snapshot
+    from dialsim.sandbox.session import RemoteClock, RemoteFaults, RemoteRequests, Session
     from dialsim.sandbox.tables import WebhookRow
 
 
@@ -96,7 +94,7 @@ class Sandbox:
 
         Raises DialsimError if the port is not available or the sandbox has been started before.
         """
-        from dialsim.sandbox.client.session import Session
+        from dialsim.sandbox.session import Session
 
         if self._session is not None or self._over:
             raise DialsimError("a sandbox is started once: make another one")
@@ -125,7 +123,9 @@ class Sandbox:
         except DialsimError as fault:
             if error is None:
                 raise
-            error.add_note(str(fault))  # keeps an exception of the block visible
+            # The exception of the block is the one to be seen: a fault of the server is often its
+            # consequence.
+            error.add_note(str(fault))
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -162,13 +162,13 @@ class Sandbox:
     @property
     def campaigns(self) -> list[CampaignState]:
         """Return the state of every campaign, also deleted ones, in the order of the scenario."""
-        from dialsim.sandbox.control.campaigns import CampaignState
+        from dialsim.sandbox.control.organizations import CampaignState
 
         return [CampaignState.model_validate(state) for state in self._ask("GET", _CAMPAIGNS)]
 
     def campaign(self, name: str) -> CampaignState:
         """Return the state of a campaign; raises DialsimError unless exactly one has the name."""
-        from dialsim.sandbox.client.session import find
+        from dialsim.sandbox.session import find
 
         return find(self.campaigns, name)
 
@@ -187,7 +187,7 @@ class Sandbox:
         Only the required pages of a long list are requested: its length, `webhooks[-1]` and
         `webhooks[:10]` take as long as for a short list.
         """
-        from dialsim.sandbox.client.session import RemoteWebhooks
+        from dialsim.sandbox.session import RemoteWebhooks
 
         return RemoteWebhooks(self._running.client)
 
@@ -211,13 +211,11 @@ class Sandbox:
     ) -> None:
         """Raise AssertionError unless clients asked for that, `times` times or at least once.
 
-        What a request must be is as for `requests.filter`. The error shows the nearest misses, and
-        what is otherwise about them.
+        What a request must be is as for `requests.filter`. The error lists the requests that were
+        made, and what is otherwise about the body of those that match but for it.
         """
-        from dialsim.sandbox.client.session import Wanted
-
-        wanted = Wanted(method, path, body, status, organization)
-        self._running.requests.assert_called(wanted, times)
+        filters = {"status": status, "organization": organization}
+        self._running.requests.assert_called(method, path, filters, body, times)
 
     def result(self) -> Result:
         """Return the result of the run so far, which later events do not change."""
@@ -229,19 +227,19 @@ class Sandbox:
         Masks API keys given in the scenario unless `api_keys` is true. Raises DialsimError if the
         file exists or cannot be written.
         """
-        place = Path(file)
-        draft = place.with_name(f".{place.name}.part")
-        if place.exists():
-            raise DialsimError(f"{place} is there already: name another file, or remove it")
+        path = Path(file)
+        draft = path.with_name(f".{path.name}.part")
+        if path.exists():
+            raise DialsimError(f"{path} is there already: name another file, or remove it")
         query = "?apiKeys=true" if api_keys else ""
         packed = self._running.client.download(f"{PREFIX}/export{query}")
         try:
             draft.write_bytes(packed)
-            draft.replace(place)
+            draft.replace(path)
         except OSError as error:
             draft.unlink(missing_ok=True)
-            raise DialsimError(f"{place} can't be written: {error.strerror}") from None
-        return place
+            raise DialsimError(f"{path} can't be written: {error.strerror}") from None
+        return path
 
     # -- commands ---------------------------------------------------------------------------------
 

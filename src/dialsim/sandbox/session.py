@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from difflib import SequenceMatcher
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, overload
 from urllib.parse import urlencode, urlsplit
 
 import httpx
@@ -16,13 +14,11 @@ from dialsim.engine.clock import Instant, Move, Until
 from dialsim.engine.trace import Trace
 from dialsim.errors import DialsimError, Refused
 from dialsim.interface.instants import format_instant, parse_instant, utc
-from dialsim.sandbox.access import PREFIX, hostname, is_loopback, with_public_url
-from dialsim.sandbox.control.campaigns import CampaignState
-from dialsim.sandbox.control.traffic import RequestRow
+from dialsim.sandbox.access import PREFIX, Destinations, hostname, is_loopback, with_public_url
+from dialsim.sandbox.control.organizations import CampaignState
+from dialsim.sandbox.control.traffic import FaultState, RequestRow
 from dialsim.sandbox.core import SandboxCore, Snapshot
-from dialsim.sandbox.destinations import Destinations
 from dialsim.sandbox.live_engine import remaining_run
-from dialsim.sandbox.request_log import has_status, path_pattern
 from dialsim.sandbox.server import ServerThread, address, listening
 from dialsim.sandbox.tables import WebhookRow
 from dialsim.scenario.faults import ApiFault, ErrorStatus, WebhookFault
@@ -39,6 +35,8 @@ class ControlClient:
         self._webhook_urls = webhook_urls
         # the next request may be long after this one: no connection is kept for it
         limits = httpx.Limits(max_keepalive_connections=0)
+        # No timeout, because an advance may take minutes, and no proxy of the environment: the
+        # server is in this process.
         self._http = httpx.Client(
             base_url=url, timeout=None, limits=limits, trust_env=False, verify=False
         )
@@ -231,25 +229,6 @@ def _datetime(text: str) -> datetime:
     return utc(parse_instant(text))
 
 
-@dataclass(frozen=True, slots=True)
-class FaultRecord:
-    """State of a fault at the moment of its request."""
-
-    id: int
-    asked: Mapping[str, object]
-    met: int
-    struck: int
-    left: int | None
-    until: datetime | None
-
-    @classmethod
-    def read(cls, state: dict[str, Any]) -> Self:
-        """Read the state of a fault as it is on the wire."""
-        asked = {name: value for name, value in state["asked"].items() if value is not None}
-        until = None if state["until"] is None else _datetime(state["until"])
-        return cls(state["id"], asked, state["met"], state["struck"], state["left"], until)
-
-
 class RemoteFaults:
     """Collection of injected faults: add faults here and read how often they struck.
 
@@ -270,7 +249,7 @@ class RemoteFaults:
         share: float = 1,
         organization: str | None = None,
         campaign: str | None = None,
-    ) -> FaultRecord:
+    ) -> FaultState:
         """Inject a fault into the next POSTs of the webhook, `times` of them.
 
         `timeout`: nothing arrives, and the service waits 10 s; `refuse`: the connection is refused;
@@ -306,7 +285,7 @@ class RemoteFaults:
         path: str | None = None,
         requests_per_second: float | None = None,
         burst: int | None = None,
-    ) -> FaultRecord:
+    ) -> FaultState:
         """Inject a fault into the answers to the next requests, `times` of them.
 
         `error`: the answer is an error, with `status` 503 by default, and with a `Retry-After` on
@@ -331,25 +310,25 @@ class RemoteFaults:
             burst=burst,
         )
 
-    def clear(self, fault: FaultRecord | int | None = None) -> None:
+    def clear(self, fault: FaultState | int | None = None) -> None:
         """Clear a fault, given as record or id; without an argument, clear all."""
         if fault is None:
             self._client.ask("DELETE", _FAULTS)
         else:
-            number = fault.id if isinstance(fault, FaultRecord) else fault
+            number = fault.id if isinstance(fault, FaultState) else fault
             self._client.ask("DELETE", f"{_FAULTS}/{number}")
 
-    def __iter__(self) -> Iterator[FaultRecord]:
-        return iter([FaultRecord.read(state) for state in self._client.ask("GET", _FAULTS)])
+    def __iter__(self) -> Iterator[FaultState]:
+        return map(FaultState.model_validate, self._client.ask("GET", _FAULTS))
 
-    def __getitem__(self, number: int) -> FaultRecord:
-        return FaultRecord.read(self._client.ask("GET", f"{_FAULTS}/{number}"))
+    def __getitem__(self, number: int) -> FaultState:
+        return FaultState.model_validate(self._client.ask("GET", f"{_FAULTS}/{number}"))
 
     def __repr__(self) -> str:
         return f"<dialsim faults: {[*self]}>"
 
-    def _add(self, **order: object) -> FaultRecord:
-        return FaultRecord.read(self._client.ask("POST", _FAULTS, order))
+    def _add(self, **order: object) -> FaultState:
+        return FaultState.model_validate(self._client.ask("POST", _FAULTS, order))
 
     def _campaign(self, name: str) -> str:
         listed = self._client.ask("GET", f"{PREFIX}/campaigns")
@@ -362,7 +341,7 @@ def _times(times: int | None, lasts: str | None) -> int | None:
 
 
 _REQUESTS = f"{PREFIX}/requests"
-_NEAREST = 3  # near misses in an error message
+_SHOWN = 10  # requests in an error message where none matches
 
 
 class RemoteRequests(Sequence[RequestRow]):
@@ -379,7 +358,6 @@ class RemoteRequests(Sequence[RequestRow]):
         status: int | str | None = None,
         organization: str | None = None,
         body: object = None,
-        after: int = 0,
     ) -> list[RequestRow]:
         """Return the requests that match; an omitted argument matches everything."""
         wanted = {
@@ -387,7 +365,6 @@ class RemoteRequests(Sequence[RequestRow]):
             "path": path,
             "status": status,
             "organization": organization,
-            "after": after or None,
         }
         found = self._read({name: value for name, value in wanted.items() if value is not None})
         return [one for one in found if body is None or not [*differences(body, one.body)]]
@@ -412,12 +389,31 @@ class RemoteRequests(Sequence[RequestRow]):
     def __repr__(self) -> str:
         return f"<dialsim requests: {[str(one) for one in self]}>"
 
-    def assert_called(self, wanted: Wanted, times: int | None) -> None:
-        """Raise AssertionError, with the nearest misses, unless that was asked for so often."""
-        everything = [*self]
-        found = [one for one in everything if not [*wanted.misses(one)]]
-        if (times is None and not found) or (times is not None and len(found) != times):
-            raise AssertionError(_failure(wanted, times, found, everything))
+    def assert_called(
+        self,
+        method: str,
+        path: str,
+        filters: Mapping[str, int | str | None],
+        body: object,
+        times: int | None,
+    ) -> None:
+        """Raise AssertionError, with the requests there are, unless that was asked for so often."""
+        wanted = {"method": method.upper(), "path": path, **filters}
+        asked = self._read({name: value for name, value in wanted.items() if value is not None})
+        misses = {one.n: [] if body is None else [*differences(body, one.body)] for one in asked}
+        found = [one for one in asked if not misses[one.n]]
+        if len(found) == times or (times is None and found):
+            return
+        named = {**wanted, "body": body}
+        expected = ", ".join(f"{name}: {value}" for name, value in named.items() if value)
+        number = "requests" if times is None else times
+        lines = [f"expected {number}, found {len(found)} of {expected}"]
+        for one in asked or [*self][-_SHOWN:]:
+            cut = " (only its beginning is kept)" if one.body_cut else ""
+            lines += [f"    {one}", *(f"        {miss}{cut}" for miss in misses.get(one.n, ()))]
+        if len(lines) == 1:
+            lines.append("There are no requests in the log.")
+        raise AssertionError("\n".join(lines))
 
     def _read(self, query: Mapping[str, object]) -> list[RequestRow]:
         rows: list[RequestRow] = []
@@ -430,94 +426,34 @@ class RemoteRequests(Sequence[RequestRow]):
         return rows
 
 
-class Wanted(NamedTuple):
-    """Required properties of a request; None accepts any value (see `RemoteRequests.filter`)."""
-
-    method: str
-    path: str
-    body: object = None
-    status: int | str | None = None
-    organization: str | None = None
-
-    def __str__(self) -> str:
-        lines = [f"{self.method.upper()} {self.path}"]
-        if self.body is not None:
-            lines.append(f"body: {self.body!r}")
-        if self.status is not None:
-            lines.append(f"status: {self.status}")
-        if self.organization is not None:
-            lines.append(f"organization: {self.organization}")
-        return "\n".join(f"  {line}" for line in lines)
-
-    def misses(self, request: RequestRow) -> Iterator[str]:
-        """Yield the differences of a request from the requirement, as texts."""
-        if request.method != self.method.upper():
-            yield f"method is {request.method}, not {self.method.upper()}"
-        if not path_pattern(self.path).fullmatch(request.path):
-            yield f"path is {request.path}, not {self.path}"
-        if self.organization not in (None, request.organization):
-            yield f"organization is {request.organization}, not {self.organization}"
-        if self.status is not None and not has_status(request.status, str(self.status)):
-            yield f"status is {request.status}, not {self.status}"
-        if self.body is not None:
-            cut = " (only its beginning is kept)" if request.body_cut else ""
-            yield from (f"{one}{cut}" for one in differences(self.body, request.body))
-
-    def distance(self, request: RequestRow) -> float:
-        """Return the distance of a request from the requirement; a wrong path weighs most."""
-        likeness = SequenceMatcher(None, self.path, request.path).ratio()
-        path = 0 if path_pattern(self.path).fullmatch(request.path) else 2 + 6 * (1 - likeness)
-        others = [miss for miss in self.misses(request) if not miss.startswith("path ")]
-        return path + len(others)
-
-
 _MISSING = object()
 
 
-def differences(wanted: object, found: object, place: str = "body") -> Iterator[str]:
+def differences(wanted: object, found: object, path: str = "body") -> Iterator[str]:
     """Yield the differences of a value, as texts; a required mapping may be a subset."""
     if isinstance(wanted, Mapping):
         if not isinstance(found, Mapping):
-            yield f"{place} is {_shown(found)}, not an object"
+            yield f"{path} is {_shown(found)}, not an object"
             return
         for name, value in wanted.items():
             own = found.get(name, _MISSING)
             if own is _MISSING:
-                yield f"{place}.{name} is missing"
+                yield f"{path}.{name} is missing"
             else:
-                yield from differences(value, own, f"{place}.{name}")
+                yield from differences(value, own, f"{path}.{name}")
     elif isinstance(wanted, list | tuple) and isinstance(found, list):
         if len(wanted) != len(found):
-            yield f"{place} has {len(found)} items, not {len(wanted)}"
+            yield f"{path} has {len(found)} items, not {len(wanted)}"
         for number, (value, own) in enumerate(zip(wanted, found, strict=False)):
-            yield from differences(value, own, f"{place}.{number}")
+            yield from differences(value, own, f"{path}.{number}")
     # in JSON true is no number
     elif wanted != found or isinstance(wanted, bool) is not isinstance(found, bool):
-        yield f"{place} is {_shown(found)}, not {wanted!r}"
+        yield f"{path} is {_shown(found)}, not {wanted!r}"
 
 
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
-
-
-def _failure(
-    wanted: Wanted, times: int | None, found: list[RequestRow], everything: list[RequestRow]
-) -> str:
-    """Return the text of a failed assertion: the requirement, the requests, and near misses."""
-    expected = "at least 1" if times is None else str(times)
-    lines = [f"expected {expected}, found {len(found)} of:", str(wanted)]
-    lines += [f"    {one}" for one in found]
-    if times is not None and len(found) > times:
-        return "\n".join(lines)
-    others = sorted((one for one in everything if one not in found), key=wanted.distance)
-    if not everything:
-        lines.append("There are no requests in the log.")
-    elif others:
-        lines.append(f"Near misses, of {len(others)} other requests:")
-    for one in others[:_NEAREST]:
-        lines += [f"    {one}", *(f"        {miss}" for miss in wanted.misses(one))]
-    return "\n".join(lines)
 
 
 def find(campaigns: Sequence[CampaignState], name: str) -> CampaignState:
@@ -551,7 +487,8 @@ class RemoteWebhooks(Sequence[WebhookRow]):
         if isinstance(index, slice):
             return [self[row] for row in range(*index.indices(self._total))]
         row = range(self._total)[index]
-        page = row // len(self._pages[1]) + 1  # the first page is full where there is a second
+        # Page 1 is full wherever there is a page 2, so its length is the size of a page.
+        page = row // len(self._pages[1]) + 1
         if page not in self._pages:
             self._read(page)
         return self._pages[page][row % len(self._pages[1])]
@@ -627,7 +564,7 @@ class Session:
 
     def remaining(self) -> Scenario:
         """Return the rest of the run, as a scenario that begins now."""
-        return self._thread.ask(lambda: remaining_run(self._core.simulation))().scenario
+        return self._thread.ask(lambda: remaining_run(self._core.simulation))()
 
     def snapshot(self) -> Trace:
         """Return a permanent copy of the trace so far."""
