@@ -263,6 +263,7 @@ class Destinations:
     def permits(self, host: str, address: str) -> bool:
         """Return whether a host may be called at an address that its name was resolved to."""
         found = ip_address(address.partition("%")[0])
+        # An IPv4 address may be written as ::ffff:10.0.0.1, which no network of IPv4 contains.
         if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
             found = found.ipv4_mapped
         if any(found in network for network in self._networks):

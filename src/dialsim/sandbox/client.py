@@ -19,6 +19,8 @@ from dialsim.sandbox.access import KEEP, PREFIX, Destinations, require_extra, wi
 from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Scenario, override_texts
 
+# These need the packages of the sandbox, which `import dialsim` must do without: methods import
+# them.
 if TYPE_CHECKING:
     from dialsim.experiments.forecast import Forecast
     from dialsim.sandbox.control.organizations import CampaignState, CreatedOrganization
@@ -235,6 +237,7 @@ class Sandbox:
         packed = self._running.client.download(f"{PREFIX}/export{query}")
         try:
             draft.write_bytes(packed)
+            # Renamed when it is whole, so that no reader finds half of it under its name.
             draft.replace(path)
         except OSError as error:
             draft.unlink(missing_ok=True)
@@ -435,6 +438,7 @@ class Sandbox:
         The new sandbox has a separate port, and links to its files lead there. Its webhooks are not
         sent: each counts as answered with 200. It has no snapshots, and its clock stands still.
         """
+        # Destinations are not passed on, as a fork sends nothing.
         other = Sandbox(self._scenario, seed=self._seed)
         other._state = self._running.state()
         return other

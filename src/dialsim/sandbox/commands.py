@@ -276,6 +276,8 @@ class ScriptNumber(_Command):
 class _FaultCommand(_Command):
     """Command that changes the injected faults, which the engine does not use."""
 
+    # The engine does not use faults, so counting them takes no turn (T4): a client that polls would
+    # otherwise make a turn with every request.
     concerns_calling: ClassVar[bool] = False
 
 
@@ -299,6 +301,8 @@ class CountFaults(_FaultCommand):
     organization that sent the request.
     """
 
+    # A command of its own: a replay meets the same faults, although it has no requests and no
+    # POSTs.
     kind: Literal["countFaults"] = "countFaults"
     met: tuple[int, ...]
     struck: int | None = None

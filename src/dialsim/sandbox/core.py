@@ -296,6 +296,8 @@ class SandboxCore:
             number = None if struck is None else struck.number
             try:
                 self.carry_out(CountFaults(met=met, struck=number, caller=caller))
+            # A strike that is not in the journal could not be repeated: while it cannot be written,
+            # none strikes.
             except NotKept:
                 return None
         return struck

@@ -41,6 +41,7 @@ class FailureKind(NamedTuple):
         return Refused(self.status, self.code, [text or self.text])
 
 
+# The texts are examples for the description. A refusal may have a text of its own case.
 NO_KEY = FailureKind(401, "API_KEY_REQUIRED", "API key is required")
 WRONG_KEY = FailureKind(401, "INVALID_API_KEY", "Invalid API key")
 INVALID_PAGE = FailureKind(400, "VALIDATION_FAILED", "page must be an integer of 1 or more")

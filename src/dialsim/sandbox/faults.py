@@ -72,6 +72,8 @@ class InjectedFault:
 
     def take_token(self, organization: int, at: int) -> None:
         """Take a token out of the bucket of a limit at an instant (ms)."""
+        # The instant at which the bucket is full stands for its content: it needs no update as time
+        # passes.
         self.buckets[organization] = max(self.buckets.get(organization, at), at) + self._token
 
     @property
@@ -217,6 +219,8 @@ class InjectedFaults:
         order = fault.order
         if order.delay is None:
             return 0
+        # The first uniform decided whether the fault strikes, the second decides how long it
+        # delays.
         delays = durations(order.delay, self._draws(fault, fault.met - 1)[1:])
         return min(int(delays[0]), order.longest_delay)
 

@@ -145,6 +145,7 @@ def _organization(trace: Trace, position: int, allowed: bool) -> Organization:
     )
     changes = {
         "max_concurrent_calls": trace.limits_of(position)[-1].limit,
+        # An action of this instant forbids calling again, behind the schedule requests.
         "calling_allowed": True,
         "agents": tuple(
             agent.model_copy(update={"behaviour": _behaviour(settings, agent.name, now)})

@@ -210,6 +210,7 @@ class Outbox:
         self._numbers = count()
         self._asked_for: list[Delivery] = []
         self._sent_again: set[PostKey] = set()
+        # The present URLs: looking through all changes would take longer with every change.
         self._urls: list[str | None] = [None] * len(accounts)
         self._urls_read = 0
         timelines = (account.block.settings.timeline for account in accounts)

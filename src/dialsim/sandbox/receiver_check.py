@@ -127,6 +127,7 @@ def check_receiver(url: str) -> list[Check]:
     firsts = [body for body in bodies if not body["payload"]["isReAnalysis"]]
     results = {body["payload"]["call"]["callStatus"]: body for body in firsts}
     done, busy = results["COMPLETED"], results["BUSY"]
+    # The second re-analysis comes a week later, when retention has removed the personal data (D1).
     masked = next(body for body in again if body["payload"]["dataExpired"]["personalData"])
     new_analysis = deepcopy(again[0])
     new_analysis["payload"]["callResult"]["fixedAttr"]["callSummary"] = "Another summary"

@@ -69,6 +69,7 @@ def check_same(path: Path, scenario: Scenario, seed: int | None) -> None:
     journal = Journal.read(path)
     subject = journal.subject
     journal.close()
+    # Links lead to the address of the first start, which is part of the scenario in the journal.
     served = with_public_url(scenario, _scenario(path, subject).service.public_url)
     if (subject.digest, subject.seed) != (served.digest, scenario.seed if seed is None else seed):
         raise JournalError(

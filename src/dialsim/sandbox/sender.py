@@ -50,6 +50,7 @@ class Sender:
         self._destinations = destinations
         self._lookups = Lookups()
         self._report = report
+        # The headers of the service (interface, section 6.2); its client is named after it.
         self._headers = {
             "Accept": "*/*",
             "Accept-Encoding": "gzip, deflate",

@@ -522,6 +522,7 @@ class Session:
 
         With a `state` of another sandbox it is a fork of that: it begins there, and sends nothing.
         """
+        # The socket comes before the core: its port is part of the links to files.
         listener = listening("127.0.0.1", port)
         try:
             self.url = address(listener)

@@ -342,6 +342,7 @@ class WebhookTable:
     def row_of(self, post: Post) -> int:
         """The row (from 0) of a POST that has left."""
         _, positions, stream = self._list()
+        # Looked for by number and instant first: keys are built row by row.
         chosen = (stream.posts.number == post.number) & (stream.posts.at == post.at)
         rows = np.flatnonzero(
             chosen & (stream.part_index == positions.index(post.key[:2]))

@@ -176,6 +176,8 @@ class CampaignStream:
         if self._trace.posts is not None:
             made = Posts.joined([*rounds, self._made(self._trace.posts)])
             return made[np.lexsort((made.number, made.message))]
+        # Round by round: all first POSTs, then all second ones. There are three rounds, but
+        # millions of results.
         due, at, number = np.flatnonzero(sent), sent_at[sent], 1
         while len(due):
             tried, latency = self._post(due, at, number)

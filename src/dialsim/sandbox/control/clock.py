@@ -187,6 +187,7 @@ class CampaignStands(Condition):
 
     def is_met(self) -> bool:
         """True if the status holds now, or has held since the last check."""
+        # A status may hold for no time at all, so the changes since the last check count as well.
         since = self._seen
         self._seen = len(self._changes)
         return self._view.campaign.status is self._status or any(

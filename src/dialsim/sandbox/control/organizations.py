@@ -275,6 +275,8 @@ class CampaignOperations(Operations):
         account = organization_of(block.get("organization"), self.core)
         position = account.block.position
         named = {"agent": _agent_name(block.get("agent"), account)}
+        # A scenario file has no such key: there, a campaign stands in the block of its
+        # organization.
         block = {name: value for name, value in block.items() if name != "organization"} | named
         command = AddCampaign(organization=position, block=block, csv=csv)
         around = self.core.simulation.surroundings(position)

@@ -13,6 +13,8 @@ from dialsim.interface.model import InstantText, UuidText
 from dialsim.interface.schedule import DayWindows
 from dialsim.interface.status import CallStatus, CampaignStatus
 
+# Answers are plain dicts, which these types describe: to validate each with a model would take
+# longer than to answer the request.
 closed = with_config(
     extra="forbid",
     alias_generator=to_camel,

@@ -200,6 +200,7 @@ class Operation:
                 await refuse_body(request)
         given: dict[str, Any] = {}
         body: object = None
+        # In the order of the signature, because the first wrong part is reported (C9).
         for name in names:
             if name == "caller":
                 given[name] = request.scope["organization"]

@@ -49,6 +49,7 @@ _ASSETS = {
     "icon.svg": "image/svg+xml",
     "LICENSES.txt": "text/plain",
 }
+# The page loads nothing from elsewhere, and no text of a scenario can become a script.
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -165,6 +166,7 @@ class PageRoutes:
         view = View.read(request.query_params)
         if view.find and not view.person:
             found = self._sections.look_up(view.find)
+            # A single person is opened at once, under an address that can be kept.
             if len(found) == 1:
                 person = ".".join(map(str, found[0]))
                 return RedirectResponse(f"{view.url(find='', person=person)}#person-title", 303)

@@ -214,6 +214,7 @@ def _sent(core: SandboxCore, view: View) -> Iterator[_Found]:
 def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
     """First results that had no URL to go to (W6), of the calls that ended last."""
     trace, now, chosen = core.simulation.log, core.at, PagePosition.read(view.campaign, 2)
+    # Results without a URL are in no log of POSTs, so they are made anew from the calls that ended.
     without = {change.organization for change in trace.urls if change.url is None}
     campaign_views = (
         campaign_view for position in without for campaign_view in core.accounts[position].views
@@ -299,6 +300,7 @@ def find_people(core: SandboxCore, text: str) -> list[PagePosition]:
     """
     if is_uuid(text):
         return _by_id(core, text)
+    # Numbers are often written in groups of digits.
     wanted = "".join(text.split()).replace("-", "")
     found = (
         line
