@@ -39,21 +39,18 @@ if TYPE_CHECKING:
 
 
 _NAME_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
-_NAME_TEXT = "must be 1 to 64 letters, digits, or . _ -"
+SnapshotName = Annotated[
+    str,
+    patterned(_NAME_PATTERN, "must be 1 to 64 letters, digits, or . _ -"),
+    Field(json_schema_extra={"pattern": _NAME_PATTERN}),
+]
 _PREFIX = "snapshot-"
 
 
 class NewSnapshot(WireModel):
     """A snapshot to be taken."""
 
-    name: (
-        Annotated[
-            str,
-            patterned(_NAME_PATTERN, _NAME_TEXT),
-            WithJsonSchema({"type": "string", "pattern": _NAME_PATTERN}),
-        ]
-        | None
-    ) = Field(
+    name: SnapshotName | None = Field(
         default=None,
         description="Its name. Left out: snapshot-1, snapshot-2 and so on.",
         examples=["before"],

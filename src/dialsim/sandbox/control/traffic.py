@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import orjson
-from pydantic import Field, JsonValue, WithJsonSchema
+from pydantic import Field, JsonValue
 
 from dialsim.errors import Refused
 from dialsim.interface.instants import utc
@@ -35,8 +35,12 @@ from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.faults import FaultOrder, StandingFault
 from dialsim.scenario.fields import Text, patterned
 
-_REQUEST_STATUS_PATTERN = r"^(none|[1-5]xx|[1-5][0-9]{2})$"
-_REQUEST_STATUS_TEXT = "must be an HTTP status, or 1xx to 5xx, or none"
+_PATTERN = r"^(none|[1-5]xx|[1-5][0-9]{2})$"
+RequestStatus = Annotated[
+    str,
+    patterned(_PATTERN, "must be an HTTP status, or 1xx to 5xx, or none"),
+    Field(json_schema_extra={"pattern": _PATTERN}),
+]
 
 
 class RequestRow(WireModel):
@@ -100,14 +104,7 @@ class RequestQuery(PageQuery):
         "any text without a slash, ** for any text.",
         examples=["/api/campaign/{id}/schedule"],
     )
-    status: (
-        Annotated[
-            str,
-            patterned(_REQUEST_STATUS_PATTERN, _REQUEST_STATUS_TEXT),
-            WithJsonSchema({"type": "string", "pattern": _REQUEST_STATUS_PATTERN}),
-        ]
-        | None
-    ) = Field(
+    status: RequestStatus | None = Field(
         default=None,
         description="Only those answered with a status, with one of a class, or not at all.",
         examples=["4xx"],
@@ -131,12 +128,15 @@ class ClearedRequests(WireModel):
     cleared: int = Field(description="How many requests were in it.")
 
 
-_WEBHOOK_STATUS_PATTERN = r"^(delivered|failed|kept|underWay|timeout|refused|broken|[1-9][0-9]{2})$"
-_WEBHOOK_STATUS_TEXT = (
-    "must be delivered, failed, kept, underWay, timeout, refused, broken or an HTTP status"
-)
-
-
+_WEBHOOK_PATTERN = r"^(delivered|failed|kept|underWay|timeout|refused|broken|[1-9][0-9]{2})$"
+WebhookStatus = Annotated[
+    str,
+    patterned(
+        _WEBHOOK_PATTERN,
+        "must be delivered, failed, kept, underWay, timeout, refused, broken or an HTTP status",
+    ),
+    Field(json_schema_extra={"pattern": _WEBHOOK_PATTERN}),
+]
 _ID_EXAMPLE = "cccccccc-0000-4000-8000-000000000003"
 
 
@@ -149,14 +149,7 @@ class WebhookQuery(PageQuery):
     campaign: UuidText | None = Field(
         default=None, description="Only those of a campaign, by its id.", examples=[_ID_EXAMPLE]
     )
-    status: (
-        Annotated[
-            str,
-            patterned(_WEBHOOK_STATUS_PATTERN, _WEBHOOK_STATUS_TEXT),
-            WithJsonSchema({"type": "string", "pattern": _WEBHOOK_STATUS_PATTERN}),
-        ]
-        | None
-    ) = Field(
+    status: WebhookStatus | None = Field(
         default=None,
         description="Only those of which this came, or with this response.",
         examples=["failed"],
