@@ -111,7 +111,7 @@ class Encounter(NamedTuple):
 
 
 class InjectedFaults:
-    """All faults not cleared, including used-up faults: those of the scenario, then by age."""
+    """Faults that were not cleared, used-up ones included: first the scenario's, then by age."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -215,7 +215,7 @@ class InjectedFaults:
                 self._held[post] = at + self.delay(striker)
 
     def delay(self, fault: InjectedFault) -> int:
-        """Return the delay (ms) of what a fault has just struck."""
+        """Return the delay (ms) of the request or webhook that a fault has just struck."""
         order = fault.order
         if order.delay is None:
             return 0

@@ -392,7 +392,7 @@ class Journal:
                 database.execute(*statement)
             database.execute("COMMIT")
         except BaseException:
-            # SQLite rolls back by itself after some errors, such as a full disk; a second rollback
+            # SQLite rolls back on some errors, such as a full disk; a second rollback
             # is an error.
             with suppress(sqlite3.Error):
                 database.execute("ROLLBACK")

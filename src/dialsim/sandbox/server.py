@@ -335,7 +335,7 @@ class Server(uvicorn.Server):
         await asyncio.sleep(_MOMENT)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let clients read their last answers: uvicorn itself waits at least a tenth of a second.
+        """Let clients read their last answers, without the tenth of a second that uvicorn waits.
 
         Clients that are not done in time are disconnected.
         """
@@ -492,8 +492,8 @@ class ServerThread:
     def _serve(self) -> None:
         try:
             asyncio.run(self._serve_until_stopped())
-        # Raised later in the thread that uses the sandbox: a traceback of a daemon thread helps
-        # nobody.
+        # Kept for the thread that uses the sandbox: a traceback of a daemon thread is easily
+        # missed.
         except BaseException as error:
             self.failure = error
         finally:

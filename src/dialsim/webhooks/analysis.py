@@ -174,7 +174,7 @@ def _by_bounds(drawn: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArr
 
 
 def _scripted(people: People, calls: Conversations, drawn: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Replace drawn outcomes by those of scripts, of recipients or of numbers."""
+    """Replace drawn outcomes by the outcomes that scripts of recipients or numbers set."""
     if people.script is not None:
         codes = people.script[calls.recipient]
         scripted = np.flatnonzero(codes >= 0)

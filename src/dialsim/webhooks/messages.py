@@ -188,7 +188,7 @@ class MessageBuilder:
         again = [
             self._reanalysis(first, action, number) for number, action in enumerate(actions, 1)
         ]
-        # The instant from which each call has a good result, by any analysis, first or repeated.
+        # Each call has a good result from this instant on, by its first analysis or a repeated one.
         good_since = np.full(len(self._calls.call), FOREVER, dtype=np.int64)
         for part in (first, *again):
             good = part[part.content == Content.SOUND]
