@@ -203,7 +203,7 @@ def _reader(request: pytest.FixtureRequest) -> ScenarioReader:
 
 
 def _seed_asked_for(item: pytest.Item) -> int | None:
-    """Return the seed with which the options repeat a test, or None."""
+    """Return the seed that the options give to a test, or None."""
     callspec = getattr(item, "callspec", None)
     return None if callspec is None else callspec.params.get("dialsim_seed")
 

@@ -1,6 +1,6 @@
-"""Receiver of webhooks on a local port, which records requests and gives prepared answers.
+"""Webhook receiver on a local port that records requests and returns prepared answers.
 
-python -m dialsim.testing.receiver --port 8500    # in a process of its own
+python -m dialsim.testing.receiver --port 8500    # as a separate process
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    """Receive until interrupted, in a process of its own; the first printed line is the URL."""
+    """Run a receiver until interrupted; the first printed line is the URL."""
     parser = argparse.ArgumentParser(
         prog="python -m dialsim.testing.receiver",
         description="Receive webhooks. What came in is at GET /-/requests; PUT /-/answers takes "

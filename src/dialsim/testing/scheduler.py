@@ -34,11 +34,11 @@ Kind = Literal[
     "campaign_scheduled", "paused", "resumed", "cancelled", "expired", "window_closed",
     "dial_withdrawn", "call_ended", "line_free", "window_opened", "woken",
 ]  # fmt: skip
-# Steps of T4: the order of what happens in one instant
+# Steps of T4: order of the changes of one instant
 _COMMAND, _END_DATE, _CLOSING, _CALLS, _OPENING = 1, 2, 3, 4, 6
 _COMMANDS: dict[str, Kind] = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 _RULE_OF = {"paused": "C4", "cancelled": "C6", "expired": "C7"}
-_FAILED = "failed"  # in place of a rule: the scheduler raised an error of its own
+_FAILED = "failed"  # in place of a rule: the scheduler raised an error
 _LONGEST = 35 * DAY  # windows may be open once a week
 _MOST_DIALS = 1_000  # calls of a scenario, some 15 in the longest
 
@@ -150,7 +150,7 @@ RULES = {
 
 
 def conformance(scheduler: Callable[[], Scheduler], *sketches: Sketch, examples: int = 100) -> int:
-    """Run a scheduler through scenarios and check its dials; return the number of scenarios.
+    """Check the dials of a scheduler in scenarios, and return the number of scenarios.
 
     `scheduler` makes a new scheduler for each scenario, such as its class. Without `sketches` the
     scenarios are those worked out on paper for the oracle, and `examples` random ones of at most
@@ -183,8 +183,7 @@ def conformance(scheduler: Callable[[], Scheduler], *sketches: Sketch, examples:
             except DialsimError:
                 raise
             except Exception as error:
-                # A finding like others, because a rule broken elsewhere says more than the place
-                # where the scheduler fails in the end
+                # Kept as a finding: a rule broken in another scenario is the better explanation
                 failures[sketch.text] = error
                 judged[sketch.text] = Breach(_FAILED, 0, 0, repr(error), sketch)
         return judged[sketch.text]
@@ -312,7 +311,7 @@ class _Campaign:
     hours: OpeningHours
     setup: int
     ended_by: str = ""
-    """Event after which nobody is dialled; a pause until it is resumed."""
+    """Event that ended or paused the campaign; empty while it may dial."""
 
 
 @dataclass(eq=False)
@@ -386,7 +385,7 @@ class _Bench:
             self._plan(opens, _OPENING, partial(self._open, campaign))
 
     def breach(self) -> Breach | None:
-        """Let the scheduler dial to the end; return the first breach, None without one."""
+        """Run the scheduler to the end; return the first breach, None without one."""
         # Bounded, because a faulty scheduler may call the same people again and again
         while self._heap and len(self._calls) < _MOST_DIALS:
             at, events = self._heap[0][0], list[Event]()
@@ -400,7 +399,7 @@ class _Bench:
         # Dials that agree with the engine keep all rules but the one on caller IDs
         if differences or not alone or self._chooses_numbers:
             self._breaches += self._against_rules()
-        # Of equal instants the first counts: a rule that is broken says more than a difference
+        # min() takes the first of equal instants: a broken rule explains more than a difference
         breaches = [*self._breaches, *differences]
         first = min(breaches, key=lambda breach: breach.at, default=None)
         return None if first is None else replace(first, dialled=tuple(self._dialled()))
