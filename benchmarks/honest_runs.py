@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dialsim.engine.engines import prepare
 from dialsim.engine.world import World
-from dialsim.experiments.comparison import compare
 from dialsim.experiments.expression import read_expression
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.intervals import mean_interval, paired_difference
@@ -26,7 +25,9 @@ from dialsim.experiments.optimum import optimize
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.search import Search
-from dialsim.experiments.variants import make_axis
+from dialsim.experiments.sweep import compare
+from dialsim.experiments.trials import Effort
+from dialsim.experiments.variants import value_range
 from dialsim.interface.instants import DAY, midnight
 from dialsim.results.figures import COST_PARTS
 from dialsim.results.result import result_of
@@ -293,12 +294,13 @@ def verdicts(
 
 def verdict(statement: str, pool: Pool, goal: str, met: bool, experiments: int) -> Row:
     """Count verdicts on a goal that are sure and wrong, of all; `met` is the truth."""
-    wanted, axis = read_goal(goal, pool.base), make_axis("1", "1")
+    wanted, axis = read_goal(goal, pool.base), value_range("1", "1")
+    effort = Effort(FIRST, MOST)
     chance = np.random.default_rng(len(goal))
     row = Row(f"sure of {statement}", "≤ 5 %", MOST, experiments)
     for _ in range(experiments):
         place = FromPool(pool, chance.permutation(POOL))
-        search = Search(place, pool.base, None, "seed", axis, wanted, FIRST, MOST, 0.95)
+        search = Search(place, pool.base, "seed", axis, wanted, effort)
         search.settle([0])
         estimate = search.at(0)
         row.printed += estimate.sure

@@ -37,9 +37,10 @@ from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.known_bounds import known_bounds_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.search import Search, doubtful, smallest
+from dialsim.experiments.search import Search, doubtful, preferred
 from dialsim.experiments.sweep import Deciding
-from dialsim.experiments.variants import make_axis
+from dialsim.experiments.trials import Effort
+from dialsim.experiments.variants import value_range
 from dialsim.scenario.loading import loads
 
 Chance = np.random.Generator
@@ -262,14 +263,14 @@ FIRST, MOST = 8, 400
 
 
 def verdicts(experiments: int, seed: int = 1) -> Iterator[Judged]:
-    axis = make_axis("1", "1")
+    axis, effort = value_range("1", "1"), Effort(FIRST, MOST)
     for number, claim in enumerate(CASES):
         goal = read_goal(claim.goal, SCENARIO)
         chance = np.random.default_rng((seed, 1000 + number))
         found = Judged(claim.goal, claim.drawn, claim.true, experiments)
         for _ in range(experiments):
             place = Drawn(claim, chance, MOST)
-            search = Search(place, SCENARIO, None, "seed", axis, goal, FIRST, MOST, 0.95)
+            search = Search(place, SCENARIO, "seed", axis, goal, effort)
             search.settle([0])
             estimate = search.at(0)
             found.sure += estimate.sure
@@ -406,16 +407,16 @@ def searches(among: Sequence[Steps], experiments: int, seed: int = 1) -> Iterato
     for number, steps in enumerate(among):
         chance = np.random.default_rng((seed, 2000 + number))
         found = Searched(steps.name, steps.truth, experiments)
-        axis, order = make_axis("1", str(steps.values)), range(steps.values)
+        axis, effort = value_range("1", str(steps.values)), Effort(FIRST, MOST)
         goal = read_goal(steps.goal, SCENARIO)
         for _ in range(experiments):
             place = DrawnSteps(steps, chance)
-            search = Search(place, SCENARIO, None, LIMIT, axis, goal, FIRST, MOST, 0.95)
-            index = smallest(search, order)
+            search = Search(place, SCENARIO, LIMIT, axis, goal, effort)
+            index = preferred(search)
             found.runs += place.runs / experiments
             if index is None:  # which happens only where the last value is in doubt itself
                 found.without += 1
-            elif doubtful(search, order, index) or not search.at(index).sure:
+            elif doubtful(search, index) or not search.at(index).sure:
                 found.in_doubt += 1
                 found.too_small += index + 1 < steps.truth
             else:

@@ -37,12 +37,11 @@ from dialsim.errors import (
 
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
-    from dialsim.experiments.comparison import Comparison, compare
     from dialsim.experiments.forecast import Forecast, forecast
     from dialsim.experiments.optimum import Optimum, optimize
     from dialsim.experiments.plan import Plan, plan
     from dialsim.experiments.replications import Replications, replicate
-    from dialsim.experiments.sweep import Sweep, sweep
+    from dialsim.experiments.sweep import Comparison, Sweep, compare, sweep
     from dialsim.logs.calibrate import Calibration, calibrate
     from dialsim.logs.log import Log, read_log
     from dialsim.logs.log_comparison import LogComparison, compare_log
@@ -63,7 +62,7 @@ __version__ = "0.1.0"
 # Names are imported when first used, so that `import dialsim` and `dialsim --help` stay quick.
 _HOMES = {
     "Calibration": "dialsim.logs.calibrate",
-    "Comparison": "dialsim.experiments.comparison",
+    "Comparison": "dialsim.experiments.sweep",
     "Forecast": "dialsim.experiments.forecast",
     "Log": "dialsim.logs.log",
     "LogComparison": "dialsim.logs.log_comparison",
@@ -82,7 +81,7 @@ _HOMES = {
     "behaviour": "dialsim.scenario.behaviour",
     "calibrate": "dialsim.logs.calibrate",
     "check": "dialsim.logs.verify",
-    "compare": "dialsim.experiments.comparison",
+    "compare": "dialsim.experiments.sweep",
     "compare_log": "dialsim.logs.log_comparison",
     "explore": "dialsim.studio",
     "for_excel": "dialsim.results.excel",

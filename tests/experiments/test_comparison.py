@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dialsim
 from dialsim.errors import ExperimentError
-from dialsim.experiments.comparison import FileDifference, file_differences, names_of
+from dialsim.experiments.sweep import FileDifference, file_differences, names_of
 from dialsim.testing import Sketch
 
 JANUARY = Sketch(lines=3).campaign("January", recipients={"count": 30}, max_attempts=2)

@@ -194,7 +194,7 @@ def test_one_figure_may_be_a_text() -> None:
         ),
         (
             lambda: dialsim.plan(SCENARIO, {"lines": [1, 2]}, (1, 2), GOAL),
-            "vary has the values already: leave out between and step",
+            "vary has the values already: leave out between",
         ),
         (
             lambda: dialsim.plan(SCENARIO, {"retryInterval": ["1h", 5]}, GOAL),
@@ -248,8 +248,7 @@ def test_a_plan_takes_the_values_of_a_setting_as_a_sweep_does() -> None:
 def test_plans_take_values_as_well_as_texts() -> None:
     waits = (timedelta(minutes=30), timedelta(hours=2))
     answer = dialsim.plan(
-        SCENARIO, "retryInterval", waits, "mean(people_reached) >= 1",
-        step=timedelta(minutes=30), jobs=1,
+        SCENARIO, "retryInterval", waits, "mean(people_reached) >= 1", jobs=1,
     )  # fmt: skip
     assert answer.value == "30m"
     assert answer.paths == ("retryInterval",)

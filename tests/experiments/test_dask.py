@@ -1,4 +1,4 @@
-"""A real Dask cluster: a scheduler and two worker processes, one of which is killed."""
+"""A real Dask cluster: a scheduler and two worker processes; one is killed."""
 
 from __future__ import annotations
 

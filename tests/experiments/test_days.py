@@ -54,7 +54,7 @@ def test_the_median_difference_and_a_more_probable_monday_are_reported(
     finish = found.runs.pivot(index="replication", columns="variant", values="finish_seconds")
     two, three = (finish[variant.name].to_numpy() for variant in found.variants)
     assert (two < 3600 * 24).all()  # no run has shown that it may go on on Tuesday
-    print_experiment("", *sweep_content(found, found.differences(), found.baseline))
+    print_experiment("", *sweep_content(found))
     said = capsys.readouterr().out
     median = -np.median(three - two)
     assert f"-{int(median // 60)} min {round(median % 60)} s (-" in said

@@ -106,7 +106,7 @@ def test_many_forecasts_in_one_folder_say_what_has_changed(tmp_path: Path) -> No
     first = said(forecast(monday, "--out", out))
     assert "Since the forecast" not in first
     nine = written(tmp_path / "nine", "2026-01-05T02:00:01Z", 0)
-    assert "nobody more is reached" in said(forecast(nine, "--since", out))
+    assert "0 more people are reached" in said(forecast(nine, "--since", out))
     again = said(forecast(monday, "--out", out))
     assert "Since the forecast" not in again
     noon = written(tmp_path / "noon", "2026-01-05T05:00:00Z", 5)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from dialsim.experiments.estimates import holm
 from dialsim.experiments.intervals import (
     Interval,
     Jump,
@@ -150,22 +149,6 @@ def test_differences_that_are_alike_have_no_interval_unless_there_is_no_chance()
     assert isnan(two.low)
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_rejects_what_bonferroni_rejects_and_adjusts_in_order(p_values: list[float]) -> None:
-    given_values = np.array(p_values)
-    adjusted = holm(given_values)
-    assert (adjusted >= given_values).all()
-    assert (adjusted <= np.minimum(1.0, given_values * len(p_values)) + 1e-12).all()
-    order = np.argsort(given_values, kind="stable")
-    assert (np.diff(adjusted[order]) >= 0).all()
-
-
-def test_holm_agrees_with_a_worked_example() -> None:
-    adjusted = holm(np.array([0.01, 0.04, 0.03, np.nan]))
-    assert adjusted[:3].tolist() == pytest.approx([0.03, 0.06, 0.06])
-    assert isnan(adjusted[3])
-
-
 @given(st.integers(1, 2000), st.integers(1, 99))
 def test_a_quantile_is_the_least_value_that_so_many_runs_do_not_exceed(n: int, p: int) -> None:
     assert rank(n, p / 100) == max(1, -(-n * p // 100))
@@ -241,7 +224,7 @@ def test_a_jump_that_no_run_shows_is_as_rare_as_so_many_runs_tell() -> None:
     near = np.random.default_rng(1).normal(400.0, 180.0, 20)
     assert 0.01 < Jump(1.0, distances=near).probability(20, 0.025) <= UNSEEN
     assert Jump(1.0, distances=near - near.min()).probability(20, 0.025) == pytest.approx(UNSEEN)
-    # each of 20 runs had 3 incidents, any one of which rules the event out
+    # each of 20 runs had 3 incidents, and one of them rules the event out
     some = Jump(1.0, counts=np.full(20, 3.0)).probability(20, 0.025)
     assert np.exp(-3.0) < some < UNSEEN
 

@@ -159,7 +159,7 @@ def test_a_calendar_tells_calling_time_from_nights() -> None:
     only = calendar.finishes(np.array([tuesday + half * 1.0]))
     assert (only.since.tolist(), only.before) == ([half], DAY - HOUR)
     assert calendar.longest_night == 6 * DAY - HOUR
-    # 10 min until the only retry, 1 s and 20 s; talk without an upper end tells nothing
+    # 10 min until the only retry, 1 s and 20 s; talk without an upper end gives no bound
     assert calendar.retries == 600_000 + 1_000 + 20_000
     assert calendar.is_light
 

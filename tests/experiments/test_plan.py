@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, inf, log
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +19,9 @@ from dialsim.experiments.plan_text import plan_headline, plan_sentences, plan_ta
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.search import Search, cheapest, doubtful, ruled_out, smallest, tied
-from dialsim.experiments.variants import make_axis, setting_text
+from dialsim.experiments.search import Search, cheapest, doubtful, preferred, ruled_out, tied
+from dialsim.experiments.trials import Effort
+from dialsim.experiments.variants import setting_text, value_range
 from dialsim.interface.instants import format_instant, parse_instant
 from experiments.scenarios import CHANCY, LIMIT, START, crowd
 
@@ -87,7 +88,7 @@ def test_nothing_that_meets_the_goal_is_an_answer_too() -> None:
     found = plan(crowd(40), LIMIT, (1, 3), "p95(finish) <= 2m", jobs=1)
     assert (found.value, found.met) == (None, False)
     assert found.estimate.value == 3
-    assert "3 come closest" in found._repr_html_()
+    assert "closest: 3 lines" in found._repr_html_()
 
 
 def test_c7_lines_that_lose_people_to_the_end_date_do_not_finish_by_then() -> None:
@@ -106,9 +107,8 @@ def test_the_largest_value_and_the_latest_start_are_found() -> None:
     late = plan(
         crowd(40, 4),
         "organizations.Acme.campaigns.January.schedule.startDateTime",
-        (START, "2026-01-04T23:00:00Z"),
+        f"{START}..2026-01-04T23:00:00Z:10m",
         "p95(finish) <= 2026-01-04T20:30:00Z",
-        step="10m",
         objective="largest",
         jobs=1,
     )
@@ -170,8 +170,8 @@ def test_values_whose_costs_can_not_be_told_apart_are_tied_and_a_line_has_no_pri
     assert {found.value, *found.tied} == meeting
     assert found.to_dict()["tied"] == list(found.tied)
     assert plan_headline(found) == (
-        "2 lines are among the cheapest if you are to be done within 15 min in half of the runs: "
-        "the cost can't be told from that of 3, 4, 5, 6 and 6 more."
+        "2 lines: among the cheapest to be done within 15 min in half of the runs; the "
+        "cost can't be told from that of 3, 4, 5, 6 and 6 more."
     )
     assert found.warnings[0] == (
         f"{LIMIT} has no price: costs counts dials and minutes, so a value is cheaper only for "
@@ -247,8 +247,8 @@ def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
     # all of n runs within the bound put the share above 99 % if n ≥ log(0.05 / 2 / 4) / log(0.99)
     assert log(0.05 / 2 / 4) / log(0.99) > 50 * 4
     assert found.warnings == (
-        "20 lines: the goal is met in 27 replications, which are too few to be sure of it, as they "
-        "are even if all are within the bound: --max-replications 800 may tell",
+        "20 lines: the goal is met in 27 replications, which are too few to be sure of it: "
+        "--max-replications 800 may tell, or take a value with more to spare",
     )
 
 
@@ -289,7 +289,7 @@ class Response:
         costs: list[float] | None = None,
         doubtful: frozenset[int] = frozenset(),
     ) -> None:
-        self.axis = make_axis("0", "40")
+        self.axis = value_range("0", "40")
         self.goal = SimpleNamespace(
             clauses=[SimpleNamespace(text=f"clause {number}") for number in range(len(meeting))]
         )
@@ -327,27 +327,32 @@ class Response:
         self.warnings.append(text)
 
 
+def descending(values: Iterable[int]) -> set[int]:
+    """Indices of values in a search for the largest one, whose axis descends from 40 to 0."""
+    return {40 - value for value in values}
+
+
 @pytest.mark.parametrize("first", range(41))
 def test_bisection_finds_the_first_of_all_that_meet_a_goal_with_few_tries(first: int) -> None:
     response = Response(set(range(first, 41)))
-    assert smallest(response, range(41)) == first
+    assert preferred(response) == first
     assert response.warnings == []
     assert len(response.indices) <= 18
 
 
 @pytest.mark.parametrize("last", range(41))
 def test_bisection_finds_the_last_of_all_that_meet_a_goal(last: int) -> None:
-    assert smallest(Response(set(range(last + 1))), range(40, -1, -1)) == last
+    assert preferred(Response(descending(range(last + 1)))) == 40 - last
 
 
 def test_a_response_that_goes_up_and_down_is_told() -> None:
     response = Response({*range(6, 16), *range(30, 41)})
-    found = smallest(response, range(41))
+    found = preferred(response)
     assert found == 6
     assert response.warnings
     assert "the response is not monotone" in response.warnings[0]
     middle = Response(set(range(8, 14)))
-    assert smallest(middle, range(41)) == 8
+    assert preferred(middle) == 8
     assert middle.warnings
 
 
@@ -356,9 +361,10 @@ def test_a_response_that_goes_up_and_down_is_told() -> None:
 def test_clauses_that_turn_in_opposite_ways_are_met_where_they_overlap(
     first: int, last: int
 ) -> None:
-    for order, wanted in ((range(41), first), (range(40, -1, -1), last)):
-        response = Response(set(range(first, 41)), set(range(last + 1)))
-        found = smallest(response, order)
+    met = set(range(first, 41)), set(range(last + 1))
+    for clauses, wanted in ((met, first), (map(descending, met), 40 - last)):
+        response = Response(*clauses)
+        found = preferred(response)
         assert found == (wanted if first <= last else None)
         assert response.warnings == []
         assert len(response.indices) <= 24
@@ -367,18 +373,18 @@ def test_clauses_that_turn_in_opposite_ways_are_met_where_they_overlap(
 
 
 def test_a_narrow_overlap_is_found_between_ends_that_miss_the_goal() -> None:
-    response = Response(set(range(8, 41)), set(range(11)), {*range(4, 10)})
-    assert smallest(response, range(41)) == 8
-    assert smallest(response, range(40, -1, -1)) == 9
+    met = set(range(8, 41)), set(range(11)), {*range(4, 10)}
+    assert preferred(Response(*met)) == 8
+    assert preferred(Response(*map(descending, met))) == 40 - 9
 
 
 def test_none_is_ruled_out_only_where_every_value_surely_misses_the_goal() -> None:
     apart = set(range(20, 41)), set(range(10))
-    assert smallest(sure := Response(*apart), range(41)) is None
+    assert preferred(sure := Response(*apart)) is None
     assert ruled_out(sure)
     # 15 misses both clauses, but so few runs are not sure of either
     doubtful = Response(*apart, doubtful=frozenset(range(5, 30)))
-    assert smallest(doubtful, range(41)) is None
+    assert preferred(doubtful) is None
     assert not ruled_out(doubtful)
     # each of two neighbours misses the clause that the other meets: between them may be an overlap
     far = Response({0, *range(21)}, set(range(20, 41)))
@@ -389,13 +395,13 @@ def test_none_is_ruled_out_only_where_every_value_surely_misses_the_goal() -> No
 def test_a_response_in_doubt_is_not_called_one_that_is_not_monotone() -> None:
     met = {*range(12, 41)} - {33}
     plain = Response(met)
-    assert smallest(plain, range(41)) == 12
+    assert preferred(plain) == 12
     assert plain.warnings == [
         "the response is not monotone: clause 0 is missed at 0, met at 12, missed at 33, "
         "met at 40; the values between those tried may differ as well"
     ]
     doubt = Response(met, doubtful=frozenset({33}))
-    assert smallest(doubt, range(41)) == 12
+    assert preferred(doubt) == 12
     assert doubt.warnings == []
 
 
@@ -488,9 +494,9 @@ class Shares:
 def searched(shares: dict[int, float], seed: int, goal: str) -> tuple[Search, int, int | None]:
     """The search for the smallest of values that have these shares, its runs, and what it finds."""
     scenario = crowd(10, **CHANCY)
-    place, axis = Shares(shares, seed), make_axis(str(min(shares)), str(max(shares)))
-    search = Search(place, scenario, None, LIMIT, axis, read_goal(goal, scenario), 8, 400, 0.95)
-    index = smallest(search, range(len(axis)))
+    place, axis = Shares(shares, seed), value_range(str(min(shares)), str(max(shares)))
+    search = Search(place, scenario, LIMIT, axis, read_goal(goal, scenario), Effort(8, 400))
+    index = preferred(search)
     return search, place.runs, index
 
 
@@ -522,7 +528,7 @@ def test_in_doubt_the_answer_is_sure_to_be_enough_and_smaller_ones_that_may_be_a
         assert index is not None
         assert search.at(index).met
         assert search.at(index).sure
-        unsure = doubtful(search, range(10), index)
+        unsure = doubtful(search, index)
         assert unsure == [*range(index - len(unsure), index)]
         too_few += index + 1 < 7
         untold += 7 not in [each + 1 for each in (*unsure, index)]

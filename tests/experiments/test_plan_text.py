@@ -57,8 +57,8 @@ HOUR, DAY = 3_600_000, 86_400_000
 def test_lines_are_enough_by_an_instant_and_the_neighbour_is_done_on_another_day() -> None:
     found = made("p95(finish) <= Tue 19:00", "finish", (8, TUESDAY - HOUR), (7, TUESDAY + DAY))
     assert plan_headline(found) == (
-        "8 lines are enough to be done by Tue 6 Jan 19:00 in 95 of 100 runs; 7 are done on "
-        "Wednesday."
+        "8 lines are enough to be done by Tue 6 Jan 19:00 in 95 of 100 runs; with 7 lines, "
+        "p95(finish) is Wed 7 Jan 19:00."
     )
     assert plan_question(found) == (
         f"Asked for: the fewest lines from 1 to 60 with p95(finish) <= Tue 19:00 ({LIMIT}); Tue "
@@ -69,9 +69,8 @@ def test_lines_are_enough_by_an_instant_and_the_neighbour_is_done_on_another_day
 @pytest.mark.parametrize(
     ("neighbour", "said"),
     [
-        (TUESDAY + 24 * 60_000, "; 7 are done 24 min later"),
-        (TUESDAY + 7 * DAY, "; 7 are done on Tue 13 Jan 2026"),
-        (float("inf"), "; 7 are never done"),
+        (TUESDAY + 24 * 60_000, "; with 7 lines, p95(finish) is Tue 6 Jan 19:24"),
+        (float("inf"), "; with 7 lines, p95(finish) is never"),
     ],
 )
 def test_what_the_neighbour_does_is_said_so_that_it_can_not_be_misread(
@@ -106,7 +105,7 @@ WISHES = {
 def test_a_goal_is_said_as_a_wish(goal: str) -> None:
     found = made(goal, "people_reached", (8, 0.0), (7, 0.0), between=(8, 9))
     found = replace(found, neighbour=None, estimate=replace(found.estimate, sure=True))
-    assert plan_headline(found) == f"8 lines are enough {WISHES[goal]}; fewer were not tried."
+    assert plan_headline(found) == f"8 lines are enough {WISHES[goal]}; no smaller value was tried."
 
 
 def test_other_settings_than_lines_are_named() -> None:
@@ -118,47 +117,44 @@ def test_other_settings_than_lines_are_named() -> None:
     ]
     heads += [plan_headline(made(goal, "finish", *pair, "engine.callsPerSecond"))]
     heads += [plan_headline(made(goal, "finish", *pair, "organizations.0.agents.0.x"))]
-    done = "be done within 3 d in 95 of 100 runs"
+    done, never = "be done within 3 d in 95 of 100 runs", "p95(finish) is never"
     assert heads == [
-        f"2 attempts are enough to {done}; 1 is never done.",
-        f"2 caller IDs are enough to {done}; 1 is never done.",
-        f"A retry interval of 0.002 s is the shortest if you are to {done}; with 0.001 s you are "
-        "never done.",
-        f"2 dials a second are enough to {done}; 1 is never done.",
-        f"x=2 is the smallest if you are to {done}; with 1 you are never done.",
+        f"2 attempts are enough to {done}; with 1 attempt, {never}.",
+        f"2 caller IDs are enough to {done}; with 1 caller ID, {never}.",
+        f"Retries after 0.002 s: the shortest to {done}; with retries after 0.001 s, {never}.",
+        f"2 dials a second are enough to {done}; with 1 dial a second, {never}.",
+        f"X=2: the smallest to {done}; with x=1, {never}.",
     ]
 
 
 def test_the_largest_and_the_cheapest_are_said_as_such() -> None:
     goal, pair = "p95(finish) <= 3d", ((5, 1.0), (6, float("inf")))
     asked = {"path": f"{SCHEDULE}.maxAttempts"}
-    done = "if you are to be done within 3 d in 95 of 100 runs"
+    done = "to be done within 3 d in 95 of 100 runs"
     assert plan_headline(made(goal, "finish", *pair, **asked, objective="largest")) == (
-        f"5 attempts are the most {done}; 6 are never done."
+        f"5 attempts: the most {done}; with 6 attempts, p95(finish) is never."
     )
     assert plan_headline(made(goal, "finish", *pair, **asked, objective="cheapest")) == (
-        f"5 attempts are the cheapest {done}."
+        f"5 attempts: the cheapest {done}."
     )
     latest = plan(CROWD, "January.start", "Mon 00:00..Mon 06:00", "p95(finish) <= Mon 05:00",
                   objective="largest", jobs=1)  # fmt: skip
     assert plan_headline(latest) == (
-        "A start at Mon 5 Jan 04:00 Thai time is the latest if you are to be done by Mon 5 Jan "
-        "05:00 in 95 of 100 runs; with Mon 5 Jan 05:00 Thai time you are done 3 min later."
+        "Starts Mon 5 Jan 04:00 Thai time: the latest to be done by Mon 5 Jan 05:00 in 95 of 100 "
+        "runs; with starts Mon 5 Jan 05:00 Thai time, p95(finish) is Mon 5 Jan 05:03."
     )
 
 
 def test_what_is_not_sure_is_said_not_to_be() -> None:
     goal, pair = "p95(finish) <= 3d", ((8, 1.0), (7, float("inf")))
     found = made(goal, "finish", *pair)
-    assert plan_headline(replace(found, in_doubt=(6, 7))).endswith(
-        "runs; 6 and 7 may be enough, too."
-    )
+    assert plan_headline(replace(found, in_doubt=(6, 7))).endswith("runs; 6 and 7 may do, too.")
     largest = made(goal, "finish", *pair, objective="largest", in_doubt=(9,))
     assert plan_headline(largest).endswith("runs; 9 may do, too.")
     unsure = replace(found, estimate=replace(found.estimate, sure=False), in_doubt=(7,))
     assert plan_headline(unsure) == (
         "8 lines seem to be enough to be done within 3 d in 95 of 100 runs, as far as 100 runs can "
-        "tell; 7 may be enough, too."
+        "tell; 7 may do, too."
     )
     # a neighbour within the noise is not mentioned
     assert found.neighbour is not None
@@ -167,13 +163,13 @@ def test_what_is_not_sure_is_said_not_to_be() -> None:
     one = made(goal, "finish", (1, 1.0), (0, 1.0))
     assert (
         plan_headline(replace(one, neighbour=None))
-        == "1 line is enough to be done within 3 d in 95 of 100 runs."
+        == "1 line is enough to be done within 3 d in 95 of 100 runs; no smaller value was tried."
     )
 
 
 def test_nothing_that_was_found_is_less_than_nothing_that_there_is() -> None:
     none = plan(CROWD, "lines", "1..2", "p95(finish) <= Mon 00:04", jobs=1)
-    said = "enough to be done by Mon 5 Jan 00:04 in 95 of 100 runs; 2 come closest."
+    said = "enough to be done by Mon 5 Jan 00:04 in 95 of 100 runs; closest: 2 lines."
     assert plan_headline(none) == f"No number of lines from 1 to 2 is {said}"
     assert plan_headline(replace(none, ruled_out=False)) == (
         f"No number of lines from 1 to 2 was found to be {said}"

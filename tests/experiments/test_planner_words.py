@@ -9,7 +9,7 @@ from dialsim.experiments.goal import read_goal
 from dialsim.experiments.optimum import optimize
 from dialsim.experiments.plan import plan
 from dialsim.experiments.sweep import sweep
-from dialsim.experiments.variants import read_amount, read_range, read_span, read_vary, variants_of
+from dialsim.experiments.variants import read_amount, read_range, read_vary, variants_of
 from dialsim.interface.instants import parse_instant
 from experiments.scenarios import LIMIT, crowd
 
@@ -76,13 +76,12 @@ def test_amounts_and_ranges_are_read_in_words() -> None:
     assert stepped is not None
     assert [stepped[k].text for k in range(len(stepped))] == [whole[k].text for k in (0, 2)]
     assert read_vary("x=30%..50%:10%", day) == ("x", ["0.3", "0.4", "0.5"])
-    assert read_span("lines=40..80", day) == ("lines", "40..80")
 
 
 @pytest.mark.parametrize("text", ["Debt.windows+=1..3", "Debt.callerIds-=1..3"])
 def test_a_plan_does_not_vary_what_is_added_to_a_list(text: str) -> None:
     with pytest.raises(ExperimentError, match="use dialsim sweep"):
-        read_span(text, CROWD.first_day)
+        plan(CROWD, dict([read_vary(text)]), "p95(finish) <= 1h", jobs=1)
 
 
 def test_a_sweep_of_what_is_added_begins_with_the_scenario_as_it_is() -> None:

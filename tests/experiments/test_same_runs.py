@@ -12,8 +12,7 @@ import pytest
 import dialsim
 from dialsim.engine.trace import RETRY
 from dialsim.experiments.run_figures import figures_of
-from dialsim.experiments.run_spec import RunSpec, run_tasks
-from dialsim.experiments.same_runs import MadeRun, Relatives, Slack
+from dialsim.experiments.run_spec import MadeRun, Relatives, RunSpec, Slack, run_tasks
 from dialsim.results.figures import NUMBERS
 from dialsim.results.result import Result
 from dialsim.scenario.scenario import Scenario

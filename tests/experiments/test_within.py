@@ -54,7 +54,7 @@ def test_a_first_look_that_is_cut_short_counts_with_the_runs_that_all_have() -> 
     stopped = optimum(within=16)
     assert {part.estimate.replications for part in stopped.tried} == {2, 3}
     assert not any(part.estimate.sure for part in stopped.tried)
-    with pytest.raises(ExperimentError, match="before any combination had two runs"):
+    with pytest.raises(ExperimentError, match="before any setting had two runs"):
         optimum(within=4)
 
 
@@ -81,7 +81,7 @@ def test_a_plan_of_one_setting_stops_with_the_values_tried() -> None:
     assert " % certain to meet the goal: p90(finish) <= 30m" in plan_headline(stopped)
     assert "1 line: missed (" in said[0]
     assert "), 16 lines: met (" in said[0]
-    with pytest.raises(ExperimentError, match="before any value had two runs"):
+    with pytest.raises(ExperimentError, match="before any setting had two runs"):
         dialsim.plan(CHANCY, within=1, **arguments)
 
 

@@ -121,7 +121,7 @@ def test_a_file_that_exists_is_kept(log: Path, tmp_path: Path) -> None:
     out.write_text("mine", encoding="utf-8")
     status, said = called(log, "--out", out)
     assert status == 2
-    assert f"{out} exists; --force replaces it" in said
+    assert f"{out} is there already: --force replaces it" in said
     assert out.read_text(encoding="utf-8") == "mine"
 
 

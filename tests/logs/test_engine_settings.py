@@ -188,7 +188,7 @@ def test_the_command_writes_a_block_that_makes_the_log_again(tmp_path: Path) -> 
     block = out.read_text(encoding="utf-8")
     assert "  releaseInterval: 1m39s  # the log tells it\n" in block
     status, said = called(log, "--scenario", asked, "--out", out)
-    assert (status, f"{out} exists; --force replaces it" in said) == (2, True)
+    assert (status, f"{out} is there already: --force replaces it" in said) == (2, True)
     asked.write_text(json.dumps(plan(9, {}) | yaml.safe_load(block)))
     status, said = called(log, "--scenario", asked, "--format", "json")
     assert (status, json.loads(said)["first_mismatch"]) == (0, None)

@@ -10,12 +10,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 import dialsim
-from dialsim.experiments.comparison import compare
 from dialsim.experiments.known_bounds import UNKNOWN
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, figures_of
-from dialsim.experiments.sweep import Sweep, sweep
+from dialsim.experiments.sweep import Sweep, compare, sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import plan_report, replications_report, run_report, sweep_report

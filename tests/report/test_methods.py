@@ -30,7 +30,7 @@ STUDIES = {
     ),
     "sweep": (
         *("sweep", "scenario.yaml", "--vary", f"{LINES}=4,6", "--replications", "2"),
-        *("--adjust", "holm", *FEW),
+        *("--adjust", "bonferroni", *FEW),
     ),
     "decided": (
         *("sweep", "scenario.yaml", "--vary", f"{LINES}=4,5", "--replications", "8", *FEW),

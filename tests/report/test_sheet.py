@@ -13,7 +13,6 @@ import pytest
 
 import dialsim
 from dialsim.errors import DialsimError
-from dialsim.experiments.comparison import compare
 from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.forecast import forecast
 from dialsim.experiments.known_bounds import UNKNOWN
@@ -21,7 +20,7 @@ from dialsim.experiments.optimum import optimize
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import RunFigures, figures_of
-from dialsim.experiments.sweep import Sweep, sweep
+from dialsim.experiments.sweep import Sweep, compare, sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.interface.instants import DAY, minute_text, ms_of
 from dialsim.language import LANGUAGES, language

@@ -294,9 +294,8 @@ def test_the_choice_is_a_lever_and_days_are_figures() -> None:
     affordable = dialsim.plan(
         base,
         "first",
-        (100, 400),
+        "100..400:100",
         "mean(cost) <= 450",
-        step=100,
         objective="largest",
         replications=3,
     )

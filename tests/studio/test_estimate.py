@@ -15,7 +15,6 @@ import pytest
 import dialsim
 from cli.program import dialsim as program
 from dialsim.errors import DialsimError
-from dialsim.experiments.folder import replications_document
 from dialsim.experiments.pool import Pool
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import short_text
@@ -66,7 +65,7 @@ def test_the_figures_are_those_of_replicate_to_the_digit(
     estimator: Estimator, small: StudioState
 ) -> None:
     estimate = estimator.ask(small.scenario).final()
-    expected = rows(replications_document(dialsim.replicate(small.scenario, 4, jobs=1)))
+    expected = rows(dialsim.replicate(small.scenario, 4, jobs=1).to_dict())
     for name, row in estimate.figures.items():
         assert {key: plain(value) for key, value in row.items()}.items() <= expected[name].items()
     assert set(estimate.figures) == set(expected)

@@ -31,6 +31,8 @@ def commands() -> None:
     """
 
 
+# The modules of the commands import what they need when they run: pandas, pydantic and matplotlib
+# would make every `--help` slow.
 for command in (new, run, sweep, compare, plan, report, people, validate, schema, serve, journal,
                 log, verify, calibrate, compare_log, replay, pull, forecast, studio,
                 check_receiver):  # fmt: skip
@@ -42,6 +44,7 @@ def main() -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # Thai names on terminals that cannot show them
     try:
+        # In its own mode click would give a wrong scenario the status of an answer "no", 1.
         sys.exit(commands(standalone_mode=False))
     except click.ClickException as error:
         error.show()
@@ -50,6 +53,7 @@ def main() -> None:
         click.echo(str(error) if _names_its_place(error) else f"Error: {error}", err=True)
         sys.exit(2)
     except OSError as error:
+        # A full disk under standard output would fail once more when Python flushes it at exit.
         drop_output()
         click.echo(f"Error: the system says: {error}", err=True)
         sys.exit(2)

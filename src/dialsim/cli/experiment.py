@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, TypeVar
+from typing import TYPE_CHECKING, NotRequired, TypedDict, TypeVar
 
 import click
 
@@ -15,18 +15,16 @@ from dialsim.cli.program import (
     ProgressBar,
     announce,
     experiment_options,
+    file_option,
     print_json,
     progress_bar,
     say_back,
     scenario_argument,
+    together,
     with_options,
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from dialsim.experiments.estimates import SettingRuns
-    from dialsim.experiments.expression import Expression
     from dialsim.experiments.forecast import Forecast
     from dialsim.experiments.optimum import Optimum
     from dialsim.experiments.plan import Objective, Plan
@@ -34,9 +32,9 @@ if TYPE_CHECKING:
     from dialsim.experiments.runner import RunSettings
     from dialsim.experiments.sweep import Adjustment, Sweep
     from dialsim.experiments.variants import Variant
-    from dialsim.report.what_if import FurtherRuns
-    from dialsim.results.summary_text import FigureTable
     from dialsim.scenario.scenario import Scenario
+
+    Outcome = Replications | Forecast | Sweep | Plan | Optimum
 
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
@@ -52,6 +50,7 @@ def _seconds(_: object, __: object, text: str | None) -> float | None:
         seconds = parse_duration(text) / 1000
     except ValueError as error:
         raise click.BadParameter(f"{text} {error}") from None
+    # Without time no value gets two runs, so that there would be no answer at all.
     if not seconds:
         raise click.BadParameter("a search needs more time than none, such as 10s")
     return seconds
@@ -89,17 +88,11 @@ class Experiment:
         scenarios: Sequence[Scenario],
         options: Options,
         arguments: Mapping[str, object],
-        title: str | None = None,
     ) -> None:
-        """Open the output folder, if requested; `arguments` are further inputs of the page.
-
-        Only a comparison has several scenarios, and a title other than the first one's name. Raises
-        ExistingOutput and OutputError like `ExperimentFolder.open`.
-        """
+        """`arguments` are further inputs of the page; only a comparison has several scenarios."""
         from dialsim.experiments.folder import ExperimentFolder
 
-        self._kind, self._options, self._scenario = kind, options, scenarios[0]
-        self._title = title or scenarios[0].name
+        self._options, self._scenario = options, scenarios[0]
         self._folder, self._kept = None, None
         if options.out is not None:
             self._kept = f"finished replications are kept in {options.out}"
@@ -107,89 +100,79 @@ class Experiment:
             self._folder = ExperimentFolder(
                 options.out, kind, scenarios[0], options.seed, known, scenarios[1:]
             )
-            self._folder.open(options.force)
+
+    def open(self) -> None:
+        """Open the output folder, if one is requested.
+
+        Raises ExistingOutput and OutputError like `ExperimentFolder.open`.
+        """
+        if self._folder is not None:
+            self._folder.open(self._options.force)
 
     @contextmanager
     def running(self) -> Iterator[tuple[ProgressBar, RunSettings]]:
         """Yield a progress bar, and the settings of all runs of the experiment."""
         options = self._options
         with resumable(self._kept), progress_bar("Simulating", "runs") as progress:
+            # The folder is opened when the first run is due: a wrong argument changes no folder.
             settings: RunSettings = {
                 "jobs": options.jobs,
                 "dask": options.dask,
                 "store": options.out,
                 "progress": progress,
                 "engine": options.engine,
+                "begin": self.open,
             }
             yield progress, settings
 
-    def deliver(
-        self,
-        found: Replications | Forecast | Sweep | Plan | Optimum,
-        document: object,
-        report: Callable[[FurtherRuns], str],
-        tables: Callable[[], Mapping[str, pd.DataFrame]],
-        printed: Callable[[], tuple[Sequence[str], Sequence[FigureTable]]],
-        settings: Callable[[], Sequence[SettingRuns]],
-        expressions: Sequence[Expression] = (),
-        **differences: Any,
-    ) -> None:
-        """Write the pages, whose further runs are kept with the others, and the tables; then print.
-
-        `found` is the result, of a sweep with its `compared` and `baseline` (`sheet_of`). The
-        workbook has the `settings` side by side, with `expressions` behind their figures.
-        """
+    def deliver(self, found: Outcome) -> None:
+        """Write the pages, whose further runs are kept with the others, and tables; then print."""
         from dialsim.experiments.experiment_text import print_experiment
 
-        options, sheet = self._options, None
+        # Files come before what is printed: a reader that closes the pipe ends the command.
+        options, sheet, document = self._options, None, found.to_dict()
         if self._folder is not None or options.language != "en":
             from dialsim.report.sheet import NAME as SHEET
             from dialsim.report.sheet import sheet_of
 
-            about = {"scenario": self._scenario, "seed": options.seed, **differences}
-            sheet = sheet_of(found, options.language, **about)
+            sheet = sheet_of(found, options.language, scenario=self._scenario, seed=options.seed)
         if self._folder is not None and sheet is not None:
             from dialsim.report.what_if import FurtherRuns
-            from dialsim.report.writing import put
+            from dialsim.report.writing import experiment_report, put
 
-            place = self._folder.path
-            # Before `finish`, which marks the folder as complete.
+            folder = self._folder.path
             with resumable(self._kept), progress_bar("What would help", "runs") as progress:
                 further = FurtherRuns(
-                    options.what_if, options.jobs, options.dask, place, progress, options.engine
+                    options.what_if, options.jobs, options.dask, folder, progress, options.engine
                 )
-                put(report(further), place)
-            put(sheet.html(), place, SHEET)
+                put(experiment_report(found, self._scenario, options.seed, further), folder)
+            # `finish` marks the folder as complete, so that no file may follow it.
+            put(sheet.html(), folder, SHEET)
             if options.excel:
-                from dialsim.experiments.estimates import settings_table
-                from dialsim.results.excel import NAME, write_workbook
-
-                said = [("Answer" if k == 0 else "", text) for k, text in enumerate(printed()[0])]
-                side_by_side, units = settings_table(settings(), expressions)
-                sheets = {"settings": side_by_side, **tables()}
-                write_workbook(place / NAME, self._title, said, sheets, units)
-            self._folder.finish(tables(), document)
+                _write_workbook(found, folder)
+            self._folder.finish(found.frames(), document)
         if options.form == "json":
             print_json(document)
             return
-        first, figures = printed()
+        sentences, tables = found.printed()
+        # The sheet alone is translated: its sentences are whole templates of each language.
         if sheet is not None and options.language != "en":
-            first = [sheet.decision]
-        print_experiment(self._title, first, figures)
+            sentences = [sheet.decision]
+        print_experiment(found.title, sentences, tables)
         if options.out is not None:
             click.echo(f"\nWritten to {options.out}")
 
 
-def check_variants(variants: Sequence[Variant], scenario: Scenario) -> None:
-    """Raise an error for the first variant that is invalid for a scenario."""
-    from dialsim.errors import ExperimentError, ScenarioError
+def _write_workbook(found: Outcome, folder: Path) -> None:
+    """Write the settings side by side, and the tables."""
+    from dialsim.experiments.estimates import settings_table
+    from dialsim.results.excel import NAME, write_workbook
 
-    for variant in variants:
-        try:
-            variant.of(scenario)
-        except ScenarioError as error:
-            said = str(error).removeprefix("--set ")
-            raise ExperimentError(f"variant {variant.name}: {said}") from None
+    sentences, _ = found.printed()
+    answer = [("Answer" if k == 0 else "", text) for k, text in enumerate(sentences)]
+    side_by_side, units = settings_table(found.settings(), found.expressions)
+    sheets = {"settings": side_by_side, **found.frames()}
+    write_workbook(folder / NAME, found.title, answer, sheets, units)
 
 
 figure_option = click.option(
@@ -199,23 +182,6 @@ figure_option = click.option(
     metavar="EXPRESSION",
     help="A figure made of others, to be shown as well, such as 'cost / people_reached'; may be "
     "given several times.",
-)
-adjust_option = click.option(
-    "--adjust",
-    type=click.Choice(["bonferroni", "holm"]),
-    help="Guard against chance findings among many comparisons.",
-)
-decide_option = click.option(
-    "--decide",
-    metavar="FIGURE",
-    help="Give a variant no more runs once it is told from the baseline in this figure, such as "
-    "finish or 'cost / people_reached'; --replications is then the most.",
-)
-indifference_option = click.option(
-    "--indifference",
-    type=click.FloatRange(0, 1, max_open=True),
-    metavar="SHARE",
-    help="With --decide: what is alike within this share is decided, too; default: 0.005.",
 )
 
 
@@ -231,7 +197,32 @@ def _count_option(name: str, default: int, text: str) -> Callable[[_Command], _C
     )
 
 
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+def _compared_options(what: str) -> Callable[[_Command], _Command]:
+    """Return the options of commands that compare variants, or files, with a baseline."""
+    return together(
+        _count_option("--replications", 50, f"How often each {what} is run."),
+        click.option(
+            "--baseline", metavar="NAME", help=f"The {what} to compare with; default: the first."
+        ),
+        click.option(
+            "--decide",
+            metavar="FIGURE",
+            help=f"Give a {what} no more runs once it is told from the baseline in this figure, "
+            "such as finish or 'cost / people_reached'; --replications is then the most.",
+        ),
+        click.option(
+            "--indifference",
+            type=click.FloatRange(0, 1, max_open=True),
+            metavar="SHARE",
+            help="With --decide: what is alike within this share is decided, too; default: 0.005.",
+        ),
+        click.option(
+            "--adjust",
+            type=click.Choice(["bonferroni"]),
+            help="Guard against chance findings among many comparisons.",
+        ),
+        figure_option,
+    )
 
 
 @click.command(
@@ -267,24 +258,19 @@ A file for --design; an empty cell leaves a value as it is:
     metavar="PATH=VALUES",
     help="Values to try, as 10,20,30 or 10..60:5; several are crossed.",
 )
-@click.option(
+@file_option(
     "--design",
-    type=_FILE,
+    "A CSV with a path in each head cell and a variant in each row; see below.",
     metavar="FILE.csv",
-    help="A CSV with a path in each head cell and a variant in each row; see below.",
+    exists=True,
 )
-@click.option(
+@file_option(
     "--variants",
-    type=_FILE,
+    "Named what-ifs as YAML: under each name a list of PATH=VALUE; see below.",
     metavar="FILE.yaml",
-    help="Named what-ifs as YAML: under each name a list of PATH=VALUE; see below.",
+    exists=True,
 )
-@_count_option("--replications", 50, "How often each variant is run.")
-@click.option("--baseline", metavar="NAME", help="The variant to compare with; default: the first.")
-@decide_option
-@indifference_option
-@adjust_option
-@figure_option
+@_compared_options("variant")
 @experiment_options
 @with_options
 def sweep(
@@ -305,97 +291,30 @@ def sweep(
     All variants call the same people, who react alike, so that little luck is left in a
     difference: it is real where its 95 % interval excludes 0.
     """
-    from dialsim.experiments.estimates import check_baseline
-    from dialsim.experiments.experiment_text import sweep_content
-    from dialsim.experiments.expression import read_shown
-    from dialsim.experiments.folder import sweep_document
     from dialsim.experiments.sweep import sweep as run_all
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides=options.overrides)
     listed = _variants(loaded, vary, design, variants)
-    names = [variant.name for variant in listed]
-    base = check_baseline(names, baseline)
-    # All at once: the last variant of a sweep must not fail after an hour.
-    check_variants(listed, loaded)
-    for text in figures:
-        read_shown(text, loaded)
-    alike = _alike(decide, indifference, names, base, replications, [loaded])
-    arguments = {"figures": list(figures)}
-    experiment = Experiment("sweep", [loaded], options, arguments)
+    experiment = Experiment("sweep", [loaded], options, {"figures": list(figures)})
     if options.form == "text":
         say_back(loaded)
     with experiment.running() as (_, settings):
         found = run_all(
-            loaded, listed, replications, figures=figures, decide=decide, indifference=alike,
-            baseline=base, seed=options.seed, **settings,
+            loaded, listed, replications, figures=figures, decide=decide,
+            indifference=_alike(decide, indifference), baseline=baseline, adjust=adjust,
+            seed=options.seed, **settings,
         )  # fmt: skip
-    compared = found.differences(base, adjust=adjust)
-    seed = loaded.seed if options.seed is None else options.seed
-    document = sweep_document(found, compared, base, seed, adjust)
-    _deliver(experiment, found, compared, base, options.seed, document, sweep_content)
+    experiment.deliver(found)
 
 
-def _alike(
-    decide: str | None,
-    indifference: float | None,
-    names: Sequence[str],
-    baseline: str,
-    most: int,
-    scenarios: Sequence[Scenario],
-) -> float:
-    """Return the share within which a decision takes figures for alike; checks the decision."""
-    from dialsim.experiments.sweep import INDIFFERENCE, Deciding
+def _alike(decide: str | None, indifference: float | None) -> float:
+    """Return the share within which a decision takes figures for alike."""
+    from dialsim.experiments.deciding import INDIFFERENCE
 
-    if decide is None:
-        if indifference is not None:
-            raise click.UsageError("--indifference is for --decide: say which figure decides")
-        return INDIFFERENCE
-    share = INDIFFERENCE if indifference is None else indifference
-    # Made only for its errors, which must come before the folder is opened.
-    Deciding(decide, share, names, baseline, most, scenarios)
-    return share
-
-
-def _deliver(
-    experiment: Experiment,
-    found: Sweep,
-    compared: pd.DataFrame,
-    base: str,
-    seed: int | None,
-    document: object,
-    content: Callable[..., tuple[list[str], list[FigureTable]]],
-    **more: pd.DataFrame,
-) -> None:
-    """Write and print variants; `seed` is None if each has its own; `more` are further tables."""
-    from dialsim.experiments.estimates import SettingRuns
-
-    def report(further: FurtherRuns) -> str:
-        from dialsim.report.writing import sweep_report
-
-        return sweep_report(found, compared, base, seed, further)
-
-    tables = {
-        "runs": found.runs,
-        "organizations": found.organizations,
-        "campaigns": found.frame,
-        "estimates": found.intervals(),
-        "differences": compared,
-    }
-    if found.decided is not None:
-        tables["decisions"] = found.decided.frame
-    experiment.deliver(
-        found,
-        document,
-        report,
-        lambda: tables | more,
-        lambda: content(found, compared, base),
-        lambda: [SettingRuns(variant.name, runs, bounds) for variant, runs, bounds
-                 in zip(found.variants, found.figures, found.all_bounds, strict=True)],
-        found.expressions,
-        compared=compared,
-        baseline=base,
-    )  # fmt: skip
+    if decide is None and indifference is not None:
+        raise click.UsageError("--indifference is for --decide: say which figure decides")
+    return INDIFFERENCE if indifference is None else indifference
 
 
 def _variants(
@@ -416,6 +335,7 @@ def _crossed_paths(scenario: Scenario, vary: Sequence[str]) -> dict[str, list[st
     """Return the values of each path of `--vary`."""
     from dialsim.experiments.variants import read_vary
 
+    # Compared by full paths, because `lines` and organizations.Acme.maxConcurrentCalls are one.
     pairs = [read_vary(text, scenario.first_day) for text in vary]
     full = [_full(scenario, path) for path, _ in pairs]
     for place, (path, _) in enumerate(pairs):
@@ -429,6 +349,7 @@ def _full(scenario: Scenario, path: str) -> str:
     from dialsim.errors import DialsimError, ExperimentError
     from dialsim.scenario.loading import long_path
 
+    # A sign at the end adds to the list at the path, and is no part of it.
     bare = path.rstrip("+-")
     try:
         return long_path(scenario, bare) + path[len(bare) :]
@@ -447,12 +368,7 @@ def _full(scenario: Scenario, path: str) -> str:
     type=click.Path(path_type=Path, dir_okay=True),
     metavar="FILE FILE...",
 )
-@_count_option("--replications", 50, "How often each file is run.")
-@click.option("--baseline", metavar="NAME", help="The file to compare with; default: the first.")
-@decide_option
-@indifference_option
-@adjust_option
-@figure_option
+@_compared_options("file")
 @experiment_options
 @with_options
 def compare(
@@ -471,44 +387,25 @@ def compare(
     same place in two files calls people who react alike, so that little luck is left in a
     difference. What the files say differently is printed as well, path by path.
     """
-    from dialsim.experiments.comparison import compare as run_all
-    from dialsim.experiments.comparison import names_of
-    from dialsim.experiments.estimates import check_baseline
-    from dialsim.experiments.experiment_text import comparison_content
-    from dialsim.experiments.expression import read_shown
-    from dialsim.experiments.folder import comparison_document
+    from dialsim.experiments.sweep import compare as run_all
+    from dialsim.experiments.sweep import names_of
     from dialsim.scenario.loading import load
 
     if len(files) < 2:
         raise click.UsageError("name two files or more: dialsim compare a.yaml b.yaml")
     loaded = [load(file, overrides=options.overrides) for file in files]
+    # Names of files distinguish the variants; scenarios of a copied file have equal names.
     named = dict(zip(names_of(files), loaded, strict=True))
-    base = check_baseline([*named], baseline)
-    for scenario in loaded:
-        for text in figures:
-            read_shown(text, scenario)
-    alike = _alike(decide, indifference, [*named], base, replications, loaded)
-    arguments = {"figures": list(figures)}
-    experiment = Experiment("comparison", loaded, options, arguments, " or ".join(named))
+    experiment = Experiment("comparison", loaded, options, {"figures": list(figures)})
     if options.form == "text":
         say_back(loaded[0])
     with experiment.running() as (_, settings):
         found = run_all(
-            named, replications, figures=figures, decide=decide, indifference=alike,
-            baseline=base, seed=options.seed, **settings,
+            named, replications, figures=figures, decide=decide,
+            indifference=_alike(decide, indifference), baseline=baseline, adjust=adjust,
+            seed=options.seed, **settings,
         )  # fmt: skip
-    compared = found.differences(base, adjust=adjust)
-    document = comparison_document(found, compared, base, adjust)
-    _deliver(
-        experiment,
-        found,
-        compared,
-        base,
-        found.seed,
-        document,
-        comparison_content,
-        changed=found.changed,
-    )
+    experiment.deliver(found)
 
 
 @click.command(
@@ -594,6 +491,8 @@ def plan(
     """
     from dialsim.scenario.loading import load
 
+    # A first look beyond the default maximum raises it, in place of an error about an option that
+    # was not given.
     most = max(replications, max_replications)
     runs = SearchSettings(replications=replications, max_replications=most)
     if within is not None:
@@ -625,45 +524,20 @@ def _find_value(
     options: Options,
 ) -> bool:
     """Plan one setting; returns True if a value meets the goal."""
-    from dialsim.experiments import plan_text
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.plan import plan as find
-    from dialsim.experiments.variants import ends, read_span, setting_text
 
-    path, span = read_span(vary, loaded.first_day)
-    path = _full(loaded, path)
-    limits = ends(path, span, loaded.first_day)
-    check_variants(limits, loaded)
-    wanted = read_goal(goal, loaded)
+    values = _crossed_paths(loaded, [vary])
+    # As it was written: the page is made again from it, without the list of values.
     asked = {"vary": vary, "goal": goal, "objective": objective, **runs}
     experiment = Experiment("plan", [loaded], options, asked)
-    announce(loaded, options.form, wanted, estimated=False)
+    announce(loaded, options.form, read_goal(goal, loaded), estimated=False)
     with experiment.running() as (progress, settings):
         answer = find(
-            loaded, path, span, goal, objective=objective, known=progress.say,
+            loaded, values, goal=goal, objective=objective, known=progress.say,
             seed=options.seed, **runs, **settings,
         )  # fmt: skip
-
-    def report(further: FurtherRuns) -> str:
-        from dialsim.report.writing import plan_report
-
-        return plan_report(answer, loaded, options.seed, further)
-
-    def printed() -> tuple[list[str], list[FigureTable]]:
-        warnings = (f"Warning: {text}." for text in answer.warnings)
-        said = [plan_text.plan_headline(answer), plan_text.plan_question(answer)]
-        said += plan_text.plan_sentences(answer)
-        return [*said, *warnings], plan_text.plan_tables(answer)
-
-    experiment.deliver(
-        answer,
-        answer.to_dict(),
-        report,
-        dict,
-        printed,
-        lambda: [plan_text.setting_of(setting_text(path, part.value), part)
-                 for part in answer.tried],
-    )  # fmt: skip
+    experiment.deliver(answer)
     return answer.met
 
 
@@ -678,19 +552,12 @@ def _find_optimum(
     options: Options,
 ) -> bool:
     """Find the best combination of several settings; returns True if one meets the goals."""
-    from dialsim.experiments import plan_text
     from dialsim.experiments.goal import read_goal
-    from dialsim.experiments.optimum import optimize, read_objective
-    from dialsim.experiments.variants import check_axis, crossed
+    from dialsim.experiments.optimum import optimize
 
-    vary = _crossed_paths(loaded, varied)
-    for path, values in vary.items():
-        check_axis(path)
-        check_variants(crossed({path: [values[0], values[-1]][: len(values)]}), loaded)
-    wanted = read_goal(" and ".join(goals), loaded) if goals else None
-    read_objective(maximize, minimize, loaded)
+    values = _crossed_paths(loaded, varied)
     asked = {
-        "vary": vary,
+        "vary": values,
         "goal": list(goals),
         "maximize": maximize,
         "minimize": minimize,
@@ -698,28 +565,12 @@ def _find_optimum(
         **runs,
     }
     experiment = Experiment("optimum", [loaded], options, asked)
+    wanted = read_goal(" and ".join(goals), loaded) if goals else None
     announce(loaded, options.form, wanted, estimated=False)
     with experiment.running() as (progress, settings):
         answer = optimize(
-            loaded, vary, goals, maximize=maximize, minimize=minimize, indifference=indifference,
+            loaded, values, goals, maximize=maximize, minimize=minimize, indifference=indifference,
             known=progress.say, seed=options.seed, **runs, **settings,
         )  # fmt: skip
-
-    def report(_: FurtherRuns) -> str:
-        from dialsim.report.writing import optimum_report
-
-        return optimum_report(answer, loaded, options.seed)
-
-    experiment.deliver(
-        answer,
-        answer.to_dict(),
-        report,
-        dict,
-        lambda: (
-            [plan_text.optimum_headline(answer), *plan_text.optimum_sentences(answer)],
-            plan_text.optimum_tables(answer),
-        ),
-        lambda: [plan_text.setting_of(part.name, part.estimate) for part in answer.tried],
-        [] if answer.figure is None else [answer.figure],
-    )
+    experiment.deliver(answer)
     return answer.met

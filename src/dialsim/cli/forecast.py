@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.experiment import Experiment, check_variants, resumable
+from dialsim.cli.experiment import Experiment, resumable
 from dialsim.cli.logs import BodiesPlace, place_options, read_source
 from dialsim.cli.program import (
     Options,
     experiment_options,
+    file_option,
     force_option,
     progress_bar,
     scenario_argument,
@@ -24,10 +25,7 @@ from dialsim.cli.program import (
 
 if TYPE_CHECKING:
     from dialsim.experiments.forecast import ForecastFigures, Widening
-    from dialsim.report.what_if import FurtherRuns
     from dialsim.scenario.scenario import Scenario
-
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(
@@ -40,11 +38,9 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
 """,
 )
 @click.argument("url")
-@click.option(
+@file_option(
     "--api-key-file",
-    type=_FILE,
-    metavar="FILE",
-    help="A file that holds the API key and nothing else; default: the environment variable "
+    "A file that holds the API key and nothing else; default: the environment variable "
     "DIALSIM_API_KEY. The key is never printed or written.",
 )
 @click.option(
@@ -62,14 +58,11 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
     metavar="DIR",
     help="The folder that is written: scenario.yaml and people.csv.",
 )
-@click.option(
+@file_option(
     "--schedule",
-    "schedules",
-    type=_FILE,
-    multiple=True,
-    metavar="FILE",
-    help="The body of the request that started the campaign, as JSON: the service doesn't show it. "
+    "The body of the request that started the campaign, as JSON: the service doesn't show it. "
     "Once for all campaigns, or once for each, in their order.",
+    multiple=True,
 )
 @click.option(
     "--log",
@@ -132,7 +125,7 @@ def pull(
     api_key_file: Path | None,
     campaigns: tuple[str, ...],
     out: Path,
-    schedules: tuple[Path, ...],
+    schedule: tuple[Path, ...],
     source: str | None,
     place: BodiesPlace,
     default_behaviour: bool,
@@ -154,7 +147,7 @@ def pull(
     from dialsim.logs import pull as pulling
     from dialsim.logs.service import ServiceClient, read_api_key
 
-    requests = [pulling.read_schedule_file(file) for file in schedules]
+    requests = [pulling.read_schedule_file(file) for file in schedule]
     client = ServiceClient(
         url, read_api_key(api_key_file), rate=rate, retries=retries, timeout=timeout,
         allow_http=allow_http,
@@ -207,12 +200,12 @@ Example: dialsim forecast today --out forecast
     help="The folder of an earlier forecast, to say what has changed; default: the one in the "
     "folder of --out.",
 )
-@click.option(
+@file_option(
     "--draws",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE.yaml",
-    help="Behaviours that may be the true ones, over which the runs are shared out; default: "
+    "Behaviours that may be the true ones, over which the runs are shared out; default: "
     "draws.yaml beside the scenario, if dialsim pull wrote one from a log.",
+    metavar="FILE.yaml",
+    exists=True,
 )
 @click.option(
     "--backtest",
@@ -221,12 +214,11 @@ Example: dialsim forecast today --out forecast
     help="A log of the campaign's webhooks: forecast it from earlier instants, print how many of "
     "these forecasts held, and make the intervals as wide as they needed.",
 )
-@click.option(
+@file_option(
     "--plan",
-    type=_FILE,
-    metavar="FILE.yaml",
-    help="The scenario of the campaign as planned. SCENARIO is then a CSV or workbook of what was "
+    "The scenario of the campaign as planned. SCENARIO is then a CSV or workbook of what was "
     "done: numbers, attempts, last status and last time, under any usual heads.",
+    metavar="FILE.yaml",
 )
 @click.option(
     "--now",
@@ -252,7 +244,6 @@ def forecast(
     earlier forecast in the folder of --out is replaced by one from a later scenario, and its
     figures are kept there with their instant.
     """
-    from dialsim.experiments.estimates import SettingRuns
     from dialsim.experiments.forecast import KIND, hold_time_note
     from dialsim.experiments.forecast import forecast as make
     from dialsim.experiments.variants import DRAWS, read_variants
@@ -272,13 +263,15 @@ def forecast(
     beside = (scenario if scenario.is_dir() else scenario.parent) / DRAWS
     file = beside if draws is None and beside.is_file() else draws
     drawn = [] if file is None else read_variants(file)
-    check_variants(drawn[:1], loaded)
+    if drawn:
+        drawn[0].of(loaded)  # only for its errors, before the folder is opened
     earlier, options = _earlier(loaded, since, options)
     arguments = {
         "earlier": [part.to_dict() for part in earlier],
         "draws": {draw.name: draw.texts for draw in drawn},
     }
     experiment = Experiment(KIND, [loaded], options, arguments)
+    experiment.open()  # a backtest takes long, and must not end in a folder that is taken
     note = hold_time_note(loaded, jobs=1)
     notes, widening = [*notes, *filter(None, [note])], None
     if source is not None:
@@ -289,28 +282,13 @@ def forecast(
             loaded, replications, draws=drawn, earlier=earlier, notes=notes, widening=widening,
             seed=options.seed, **settings,
         )  # fmt: skip
-
-    def report(further: FurtherRuns) -> str:
-        from dialsim.report.writing import forecast_report
-
-        return forecast_report(found, further)
-
-    experiment.deliver(
-        found,
-        found.to_dict(),
-        report,
-        lambda: {"runs": found.runs.runs, "campaigns": found.runs.frame},
-        lambda: (found.sentences(), found.tables()),
-        lambda: [SettingRuns(loaded.name, found.runs.figures, found.runs.bounds)],
-    )
+    experiment.deliver(found)
 
 
 def _from_done(
     plan: Path, done: Path, now: int | None, overrides: tuple[str, ...]
 ) -> tuple[Scenario, str]:
-    """Load a plan as it stands now (ms), by a list of what was done, and return it with a sentence
-    on the list.
-    """
+    """Load a plan as it stands now (ms), given a list of calls made, and describe the list."""
     from dialsim.errors import DialsimError
     from dialsim.interface.instants import MINUTE, format_instant
     from dialsim.scenario.campaign import RecipientsFile
@@ -319,15 +297,18 @@ def _from_done(
     from dialsim.scenario.loading import load
 
     now = int(time.time() * 1000) // MINUTE * MINUTE if now is None else now
+    # A scenario names its files relative to itself, and an override is YAML.
     name = json.dumps(os.path.relpath(done, plan.parent))
     texts, at = [f"clock.start={format_instant(now)}"], format_instant(now)
     lists = 0
+    # Loaded twice: which paths are overridden depends on the campaigns of the plan.
     for o, organization in enumerate(load(plan, overrides=overrides).organizations):
         for c, campaign in enumerate(organization.campaigns):
             path = f"organizations.{o}.campaigns.{c}"
             if isinstance(campaign.recipients, RecipientsFile):
                 lists += 1
                 texts.append(f"{path}.recipients.done={name}")
+            # The request was made before the clock of the forecast starts, and is in effect.
             if campaign.scheduled_at is not None and campaign.scheduled_at < now:
                 texts.append(f"{path}.scheduledAt={at}")
     if not lists:

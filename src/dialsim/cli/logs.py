@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from dialsim.cli.program import format_option, jobs_option, print_json, progress_bar, set_option
+from dialsim.cli.program import (
+    file_option,
+    format_option,
+    jobs_option,
+    print_json,
+    progress_bar,
+    replace_option,
+    require_free,
+    set_option,
+    together,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -37,24 +47,22 @@ def place_options(command: Callable[..., None]) -> Callable[..., None]:
         place = BodiesPlace(given.pop("column"), given.pop("table"), given.pop("query"))
         command(**given, place=place)
 
-    for option in (_QUERY, _TABLE, _COLUMN):
-        packed = option(packed)
-    return packed
+    return _OF_BODIES(packed)
 
 
-_COLUMN = click.option(
-    "--column",
-    metavar="NAME",
-    help="The column of a CSV or Parquet file, or of the table, that has the bodies; default: the "
-    "first that has.",
-)
-_TABLE = click.option(
-    "--table", metavar="NAME", help="The table of the database that has the bodies."
-)
-_QUERY = click.option(
-    "--query",
-    metavar="SQL",
-    help="A query whose rows have the bodies, such as 'select body from webhooks'.",
+_OF_BODIES = together(
+    click.option(
+        "--column",
+        metavar="NAME",
+        help="The column of a CSV or Parquet file, or of the table, that has the bodies; default: "
+        "the first that has.",
+    ),
+    click.option("--table", metavar="NAME", help="The table of the database that has the bodies."),
+    click.option(
+        "--query",
+        metavar="SQL",
+        help="A query whose rows have the bodies, such as 'select body from webhooks'.",
+    ),
 )
 
 
@@ -63,11 +71,6 @@ def _scenario_option(help_text: str, required: bool = False) -> Callable[[_Comma
     return click.option(
         "--scenario", type=path, required=required, metavar="SCENARIO", help=help_text
     )
-
-
-def _page_option(help_text: str) -> Callable[[_Command], _Command]:
-    path = click.Path(path_type=Path, dir_okay=False)
-    return click.option("--page", type=path, metavar="HTML", help=help_text)
 
 
 class BodiesPlace(NamedTuple):
@@ -154,13 +157,7 @@ def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) ->
     """,
 )
 @log_argument
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    metavar="FILE",
-    help="Write the behaviours to this file, as a block of a scenario.",
-)
+@file_option("--out", "Write the behaviours to this file, as a block of a scenario.", required=True)
 @click.option(
     "--by",
     type=click.Choice(["agent", "campaign", "segment"]),
@@ -187,16 +184,17 @@ def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) ->
     metavar="DATE",
     help="Leave out a day (Thai time), such as one with an outage; may be given several times.",
 )
-@_page_option("Write a page with pictures of the estimates against the log.")
-@click.option(
+@file_option(
+    "--page", "Write a page with pictures of the estimates against the log.", metavar="HTML"
+)
+@file_option(
     "--draws",
-    type=click.Path(path_type=Path, dir_okay=False),
+    "Write behaviours that the log allows as well, for dialsim forecast --draws.",
     metavar="YAML",
-    help="Write behaviours that the log allows as well, for dialsim forecast --draws.",
 )
 @jobs_option
 @place_options
-@click.option("--force", is_flag=True, help="Replace files that exist.")
+@replace_option("a file")
 def calibrate(
     source: str,
     out: Path,
@@ -222,8 +220,9 @@ def calibrate(
     from dialsim.logs.calibrate import calibrate as estimate
     from dialsim.scenario.loading import load
 
+    # Before the log is read, which takes minutes for a million bodies.
     for file in (out, page, draws):
-        _require_free(file, force=force)
+        require_free(file, force=force)
     hold_out = hold_outs[0] if hold_outs else None
     if scenario is not None and hold_out is None:
         raise click.UsageError("--scenario is for the campaigns that --hold-out forecasts")
@@ -258,6 +257,7 @@ def calibrate(
         draws.write_text(draws_text(found), encoding="utf-8")
     for line in summary_lines(found):
         click.echo(line)
+    # One cut shows nothing about coverage: intervals are only widened by several.
     past = Backtest([one for held in several for one in held.campaigns])
     is_backtest = len(several) > 1 and past.forecasts
     for held in several:
@@ -297,8 +297,10 @@ def calibrate(
     help="How many further runs to make, 40 or more. Two logs of one model are taken for different "
     "at most 4 times in N + 4.",
 )
-@_page_option("Write a page with a picture of what each distance is taken of.")
-@click.option("--force", is_flag=True, help="Replace HTML if it exists.")
+@file_option(
+    "--page", "Write a page with a picture of what each distance is taken of.", metavar="HTML"
+)
+@replace_option("HTML")
 @place_options
 @format_option
 def compare_log(
@@ -321,8 +323,9 @@ def compare_log(
     from dialsim.logs.log_comparison import compare_log
     from dialsim.scenario.loading import load
 
-    _require_free(page, force=force)
+    require_free(page, force=force)
     model = None if scenario is None else load(scenario)
+    # Each log with the other one, as options for a database do not apply to a file beside it.
     both = (real, simulated), (simulated, real)
     logs = [read_source(one, place.of(one, other)) for one, other in both]
     with progress_bar("Simulating", "runs") as progress:
@@ -362,16 +365,11 @@ def compare_log(
     is_flag=True,
     help="Look for the settings of the engine that fit best, and say how sure that is.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write these settings to this file, as the block engine: of a scenario.",
-)
+@file_option("--out", "Write these settings to this file, as the block engine: of a scenario.")
 @set_option
 @place_options
 @format_option
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@replace_option("FILE")
 def replay(
     source: str,
     scenario: Path,
@@ -394,10 +392,11 @@ def replay(
     from dialsim.logs.replay import replay as play
     from dialsim.scenario.loading import load
 
-    _require_free(out, force=force)
+    require_free(out, force=force)
     loaded = load(scenario, overrides=overrides)
     record = RecordedCalls(read_source(source, place), loaded)
     result, found = play(record), None
+    # The search for settings makes many replays, so it runs on request only.
     if wants_settings or out is not None:
         with progress_bar("Trying settings", "runs") as progress:
             found = estimate(record, progress)
@@ -413,14 +412,6 @@ def replay(
         click.echo(line)
     if out is not None:
         click.echo(f"Written: {out}")
-
-
-def _require_free(file: Path | None, *, force: bool) -> None:
-    """Raise an error for an existing file without `force`, and for a missing folder."""
-    if file is not None and file.exists() and not force:
-        raise click.UsageError(f"{file} exists; --force replaces it")
-    if file is not None and not file.absolute().parent.is_dir():
-        raise click.UsageError(f"{file}: there is no folder {file.parent}")
 
 
 def read_source(source: str, place: BodiesPlace) -> Log:
@@ -496,12 +487,14 @@ def _campaign_text(campaign: CampaignContents) -> Iterator[str]:
 
 
 def _verified_text(read: Log, result: Verified) -> Iterator[str]:
+    from dialsim.interface.phrases import counted
+
     for finding in result.findings:
         yield _finding_text(finding)
     number = result.count
     for rule, count in result.omitted.items():
         yield f"{rule}  and {count:,} more like the first 100 of their kind."
-    what = "nothing" if not number else f"{number:,} finding{'s' if number > 1 else ''}"
+    what = counted(number, "finding") if number else "nothing"
     yield f"{read.source}: {what} against the rules in {len(read.calls):,} calls."
     if read.damaged:
         yield f"{read.damaged:,} lines could not be read; `dialsim log` names them."

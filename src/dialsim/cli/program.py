@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from typing_extensions import override
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from dialsim.engine.engines import Choice
     from dialsim.experiments.goal import Goal
     from dialsim.scenario.scenario import Scenario
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _Notes(logging.Handler):
@@ -48,6 +51,8 @@ class _Notes(logging.Handler):
         elif seconds:
             self._over.clear()
             task = self._progress.add_task(text, total=seconds, done=f"about {seconds:.0f} s")
+            # A separate thread, because the compiler keeps the main one busy; a daemon, because
+            # the program does not wait for its bar at the end.
             Thread(target=self._move, args=(task, seconds), daemon=True).start()
         else:
             self._over.set()
@@ -106,11 +111,13 @@ def progress_bar(what: str, unit: str = "people") -> Iterator[ProgressBar]:
         TextColumn("{task.fields[done]}"),
         TimeRemainingColumn(),
     )
+    # In a log file each step of a bar would be a line.
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     with bar as progress, _noted(progress):
         yield ProgressBar(progress, what, unit)
 
 
+# Shells report 128 plus the number of the signal that ended a program.
 INTERRUPTED = 130  # status of a program ended by Ctrl-C, as shells report it
 PIPE_CLOSED = 141  # status of a program that wrote to a closed pipe
 
@@ -123,41 +130,64 @@ optional_scenario_argument = click.argument(
 )
 
 
-def listen_options(port: int, token: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def file_option(
+    name: str, help_text: str, *, metavar: str = "FILE", **more: Any
+) -> Callable[[_Command], _Command]:
+    """Return an option for a file; with `exists=True` it must be there."""
+    path = click.Path(path_type=Path, dir_okay=False, exists=more.pop("exists", False))
+    return click.option(name, type=path, metavar=metavar, help=help_text, **more)
+
+
+def replace_option(what: str) -> Callable[[_Command], _Command]:
+    """Return the option `--force` of a command that writes `what`."""
+    return click.option("--force", is_flag=True, help=f"Replace {what} if it is there.")
+
+
+def require_free(file: Path | None, *, force: bool) -> None:
+    """Raise an error for an existing file without `force`, and for a missing folder."""
+    if file is not None and file.exists() and not force:
+        raise click.UsageError(f"{file} is there already: --force replaces it")
+    if file is not None and not file.absolute().parent.is_dir():
+        raise click.UsageError(f"{file}: there is no folder {file.parent}")
+
+
+def listen_options(port: int, token: str) -> Callable[[_Command], _Command]:
     """Return the options for a server's address and access; `port` is the default, `token` its
     purpose.
     """
 
-    def decorated(command: Callable[..., None]) -> Callable[..., None]:
-        for option in reversed(
-            (
-                click.option(
-                    "--port",
-                    type=click.IntRange(0, 65_535),
-                    default=port,
-                    show_default=True,
-                    metavar="N",
-                    help="The port to listen on; 0 takes a free one and prints it.",
-                ),
-                click.option(
-                    "--host",
-                    default="127.0.0.1",
-                    show_default=True,
-                    metavar="ADDRESS",
-                    help="The address to listen on; one that other machines reach needs a control "
-                    "token.",
-                ),
-                click.option(
-                    "--control-token",
-                    envvar="DIALSIM_CONTROL_TOKEN",
-                    show_envvar=True,
-                    metavar="TOKEN",
-                    help=f"{token} Others can read the command line: prefer the variable.",
-                ),
-            )
-        ):
-            command = option(command)
-        return command
+    return together(
+        click.option(
+            "--port",
+            type=click.IntRange(0, 65_535),
+            default=port,
+            show_default=True,
+            metavar="N",
+            help="The port to listen on; 0 takes a free one and prints it.",
+        ),
+        click.option(
+            "--host",
+            default="127.0.0.1",
+            show_default=True,
+            metavar="ADDRESS",
+            help="The address to listen on; one that other machines reach needs a control token.",
+        ),
+        click.option(
+            "--control-token",
+            envvar="DIALSIM_CONTROL_TOKEN",
+            show_envvar=True,
+            metavar="TOKEN",
+            help=f"{token} Others can read the command line: prefer the variable.",
+        ),
+    )
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds several options, listed in the order of help texts."""
+
+    # Decorators apply from the last to the first, and click lists options as they were applied.
+    def decorated(command: Any) -> Any:
+        return reduce(lambda made, option: option(made), reversed(options), command)
 
     return decorated
 
@@ -224,6 +254,7 @@ force_option = click.option(
 
 
 def _enough(_: click.Context, __: click.Parameter, pairs: int | None) -> int | None:
+    # One pair has no spread, so that every difference would look real.
     if pairs == 1:
         raise click.BadParameter("1 run tells no difference from chance; write 2 or more, or 0")
     return pairs
@@ -273,6 +304,7 @@ class Options:
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Pack the shared options of a command into its argument `options`."""
 
+    # One object, so that a further shared option does not change the signature of each command.
     @wraps(command)
     def packed(**given: Any) -> None:
         shared = Options(**{part.name: given.pop(part.name) for part in fields(Options)})
@@ -283,20 +315,18 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return packed
 
 
-def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add all shared options of commands with many runs."""
-    for option in reversed(
-        (experiment_out_option, force_option, excel_option, seed_option, engine_option,
-         jobs_option, dask_option, what_if_option, language_option, set_option, format_option)
-    ):  # fmt: skip
-        command = option(command)
-    return command
+experiment_options = together(
+    experiment_out_option, force_option, excel_option, seed_option, engine_option, jobs_option,
+    dask_option, what_if_option, language_option, set_option, format_option,
+)  # fmt: skip
+"""All shared options of commands with many runs."""
 
 
 def print_json(document: object, default: Callable[[Any], object] | None = None) -> None:
     """Print a document for programs; `default` converts values that JSON lacks."""
     import orjson
 
+    # The standard library would write NaN and Infinity, which are no JSON; orjson writes null.
     click.echo(orjson.dumps(document, default, orjson.OPT_INDENT_2).decode())
 
 
@@ -327,9 +357,11 @@ def announce(
     from dialsim.scenario.checks import unused_caller_ids
     from dialsim.scenario.compiled_hours import closed_deadlines, closed_starts
 
+    # Programs read one JSON document from standard output, and nothing else.
     if form != "text":
         return
     say_back(scenario)
+    # Before hours of simulation, because a day off is the usual reason for a surprising answer.
     deadlines = () if goal is None else goal.deadlines
     said = [*closed_starts(scenario), *closed_deadlines(scenario, deadlines)]
     for text in (*said, *unused_caller_ids(scenario)):

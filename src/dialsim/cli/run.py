@@ -28,9 +28,7 @@ from dialsim.cli.program import (
 from dialsim.language import LANGUAGES
 
 if TYPE_CHECKING:
-    from dialsim.report.what_if import FurtherRuns
     from dialsim.results.result import Result
-    from dialsim.results.summary_text import FigureTable
 
 
 @click.command(
@@ -61,6 +59,7 @@ def report(folder: Path, what_if: int | None, language: str | None, methods: boo
         from dialsim.report.methods import methods as statement
         from dialsim.results.folder import replace_file
 
+        # Refused rather than ignored: the runs that it asks for would not be made.
         if what_if is not None:
             raise click.UsageError("--what-if is for the page: it doesn't go with --methods")
         text = statement(folder).encode()
@@ -186,9 +185,11 @@ def _once(scenario: Path, replication: int, options: Options, without: tuple[str
     from dialsim.results.result import run as simulate
     from dialsim.scenario.loading import load
 
+    # First of all: a long run must not end in a folder that is taken.
     if options.out is not None:
         check_place(options.out, options.force)
     loaded = load(scenario, overrides=options.overrides)
+    # The estimate is one English sentence, which would stand before a Thai answer.
     announce(loaded, options.form, estimated=options.language == "en")
     with progress_bar("Simulating") as progress:
         result = simulate(
@@ -204,6 +205,7 @@ def _from_journal(journal: Path, options: Options, without: tuple[str, ...]) -> 
 
     if options.out is not None:
         check_place(options.out, options.force)
+    # Before the import that needs the extra, whose ImportError would not say how to install it.
     require_extra("run --from-journal")
     from dialsim.sandbox.restart import read
 
@@ -241,47 +243,15 @@ def _many(
     options: Options,
 ) -> None:
     from dialsim.cli.experiment import Experiment
-    from dialsim.experiments import experiment_text
-    from dialsim.experiments.estimates import SettingRuns
-    from dialsim.experiments.expression import read_shown
-    from dialsim.experiments.folder import replications_document
-    from dialsim.experiments.replications import precisions, replicate
+    from dialsim.experiments.replications import replicate
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides=options.overrides)
-    # Only for its errors: a typo must not show after an hour of simulation.
-    precisions(precision, loaded)
-    for text in figures:
-        read_shown(text, loaded)
-    announce(loaded, options.form, estimated=options.language == "en")
     experiment = Experiment("replications", [loaded], options, {"figures": list(figures)})
+    announce(loaded, options.form, estimated=options.language == "en")
     with experiment.running() as (_, settings):
         runs = replicate(
             loaded, first, precision=precision, max_replications=most, figures=figures,
             seed=options.seed, **settings,
         )  # fmt: skip
-
-    def report(further: FurtherRuns) -> str:
-        from dialsim.report.writing import replications_report
-
-        return replications_report(runs, further)
-
-    def printed() -> tuple[list[str], list[FigureTable]]:
-        said = [experiment_text.replications_headline(runs), *experiment_text.lost_sentences(runs)]
-        said += experiment_text.precision_sentences(runs)
-        return said, experiment_text.replications_tables(runs)
-
-    experiment.deliver(
-        runs,
-        replications_document(runs),
-        report,
-        lambda: {
-            "runs": runs.runs,
-            "organizations": runs.organizations,
-            "campaigns": runs.frame,
-            "estimates": runs.intervals(),
-        },
-        printed,
-        lambda: [SettingRuns(loaded.name, runs.figures, runs.bounds)],
-        runs.expressions,
-    )
+    experiment.deliver(runs)

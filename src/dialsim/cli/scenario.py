@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from typing_extensions import override
 
-from dialsim.cli.program import format_option, print_json, say_back, scenario_argument, set_option
+from dialsim.cli.program import (
+    file_option,
+    format_option,
+    print_json,
+    replace_option,
+    require_free,
+    say_back,
+    scenario_argument,
+    set_option,
+)
 
 if TYPE_CHECKING:
     from dialsim.errors import ScenarioError
@@ -145,18 +154,18 @@ def _compiled(scenario: Scenario) -> Iterator[str]:
 
 
 def _contents(scenario: Scenario) -> str:
+    from dialsim.interface.phrases import counted
+
     campaigns = [c for organization in scenario.organizations for c in organization.campaigns]
     parts = (
         (len(scenario.organizations), "organization"),
         (len(campaigns), "campaign"),
         (sum(campaign.size for campaign in campaigns), "recipient"),
     )
-    return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
+    return ", ".join(counted(*part) for part in parts)
 
 
 _SHOWN = 5
-_WIDEST = 30
-_MOST = 300
 
 
 @click.command(
@@ -178,20 +187,19 @@ Examples:
     metavar="OURS=THEIRS",
     help="Which column of the file is ours, such as tel=Phone; may be repeated.",
 )
-@click.option(
+@file_option(
     "--clean",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="OUT",
-    help="Write a workbook that can be read as it is and uploaded to the service: sheets with the "
+    "Write a workbook that can be read as it is and uploaded to the service: sheets with the "
     "same heads joined, numbers in one spelling, duplicates merged. Rows without a usable number "
     "and duplicates are on sheets of their own.",
+    metavar="OUT",
 )
 @click.option(
     "--both-numbers",
     is_flag=True,
     help="With --clean: call both numbers of a row that has two, the second behind the first.",
 )
-@click.option("--force", is_flag=True, help="With --clean: replace OUT if it is there.")
+@replace_option("OUT")
 @format_option
 def people(
     file: Path,
@@ -208,50 +216,34 @@ def people(
 
     Shows the columns and their uses, numbers that cannot be called, duplicates and segments.
     Columns that have other names than ours are recognized, unless --column names them.
-
-    A scenario file (.yaml, .yml, .json) shows the lists that it names.
     """
     from dialsim.scenario.document import read_bytes
     from dialsim.scenario.list_doctor import clean_list
 
-    # The suffix decides: the content of a broken scenario may look like a CSV.
-    if file.suffix.lower() in {".yaml", ".yml", ".json"}:
-        if sheet or encoding or delimiter or columns:
-            raise click.UsageError("how the lists of a scenario are read stands in the scenario")
-        if clean:
-            raise click.UsageError("--clean takes a list of people, not a scenario")
-        found = _of_scenario(file)
+    options = {
+        "file": str(file),
+        "sheet": sheet,
+        "encoding": encoding,
+        "delimiter": delimiter,
+        "columns": _named(columns),
+    }
+    block = _block(options)
+    found = clean_list(
+        read_bytes(file, str(file)), str(file), block.form, named=block.columns, both=both_numbers
+    )
+    if clean is not None:
+        _clean(found, clean, force, form)
+    elif form == "json":
+        print_json({"lists": [_document(found, found.block())]})
     else:
-        options = {
-            "file": str(file),
-            "sheet": sheet,
-            "encoding": encoding,
-            "delimiter": delimiter,
-            "columns": _named(columns),
-        }
-        block = _block(options)
-        one = clean_list(
-            read_bytes(file, str(file)), str(file), block.form, named=block.columns,
-            both=both_numbers,
-        )  # fmt: skip
-        if clean is not None:
-            _clean(one, clean, force, form)
-            return
-        found = [(one, one.block())]
-    if form == "json":
-        print_json({"lists": [_document(*pair) for pair in found]})
-        return
-    for number, pair in enumerate(found):
-        if number:
-            click.echo()
-        _print_list(*pair)
+        _print_list(found, found.block())
 
 
 def _clean(found: CleanList, out: Path, force: bool, form: str) -> None:
     """Write the cleaned workbook of a list, and print what was done."""
     from dialsim.scenario.list_doctor import SHEETS
 
-    _refuse_existing(out, force)
+    require_free(out, force=force)
     _write_workbook(found.workbook(), out)
     if form == "json":
         print_json({"clean": str(out), "summary": found.summary()})
@@ -259,11 +251,6 @@ def _clean(found: CleanList, out: Path, force: bool, form: str) -> None:
     for line in found.summary():
         click.echo(line)
     click.echo(f"Written to {out}: sheets {', '.join(SHEETS[:-1])} and {SHEETS[-1]}.")
-
-
-def _refuse_existing(out: Path, force: bool) -> None:
-    if out.exists() and not force:
-        raise click.UsageError(f"{out} is there already: --force replaces it")
 
 
 def _write_workbook(content: bytes, out: Path) -> None:
@@ -297,29 +284,6 @@ def _block(options: dict[str, Any]) -> RecipientsFile:
         raise click.UsageError(f"--{option} {says}, not {options[str(option)]!r}") from None
 
 
-def _of_scenario(file: Path) -> list[tuple[CleanList, RecipientsFile | None]]:
-    from dialsim.errors import DialsimError
-    from dialsim.scenario.campaign import RecipientsFile
-    from dialsim.scenario.list_doctor import clean_list
-    from dialsim.scenario.loading import files_of, load
-
-    scenario = load(file)
-    contents = files_of(scenario)
-    # One entry per text: campaigns that read a file in the same way are shown once.
-    blocks = {
-        repr(campaign.recipients): campaign.recipients
-        for organization in scenario.organizations
-        for campaign in organization.campaigns
-        if isinstance(campaign.recipients, RecipientsFile)
-    }
-    if not blocks:
-        raise DialsimError(f"{file} names no list of people: its recipients stand in it")
-    return [
-        (clean_list(contents[block.file], block.file, block.form, named=block.columns), block)
-        for block in blocks.values()
-    ]
-
-
 def _document(found: CleanList, block: RecipientsFile | None) -> dict[str, object]:
     """Return a list as plain values, for programs."""
     aside = [{"sheet": row.sheet, "row": row.line, "reason": said} for row, said in found.aside]
@@ -337,39 +301,26 @@ def _document(found: CleanList, block: RecipientsFile | None) -> dict[str, objec
 
 
 def _print_list(found: CleanList, block: RecipientsFile | None) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from dialsim.experiments.experiment_text import print_experiment
+    from dialsim.results.summary_text import FigureTable
 
-    console = Console(highlight=False, emoji=False, markup=False, soft_wrap=True)
-    title, *lines = found.summary()
-    console.print(Text(title, style="bold"))
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for head in ("column", "read as", "filled", "different", "such as"):
-        right = head in {"filled", "different"}
-        table.add_column(head, justify="right" if right else "left", no_wrap=True)
-    for column in found.column_uses():
-        counts = f"{column.filled:,}", f"{column.different:,}"
-        cells = (column.name, column.used_as or "not used", *counts, column.example)
-        table.add_row(*(Text(_short(cell)) for cell in cells))
-    whole = console.measure(table, options=console.options.update(max_width=_MOST)).maximum
-    # rich would cut columns to fit; a terminal can scroll or wrap instead.
-    console.width = max(whole, console.width)
-    console.print(table)
-    console.print()
     # The last line of the summary names the columns, which the table shows.
-    for line in lines[:-1]:
-        console.print(Text(line))
+    title, *lines, _ = found.summary()
     for row, reason in found.aside[:_SHOWN]:
         where = f"{row.sheet} row" if row.sheet else "row"
-        console.print(Text(f"  {where} {row.line}: {reason}"))
+        lines.append(f"  {where} {row.line}: {reason}")
+    rows = tuple(
+        (one.name, one.used_as or "not used", f"{one.filled:,}", f"{one.different:,}", one.example)
+        for one in found.column_uses()
+    )
+    heads = ("read as", "filled", "different", "such as")
+    print_experiment(title, lines, [FigureTable("column", heads, rows)])
     if block is None:
         command = f"dialsim people {found.file} --clean clean.xlsx"
-        console.print(Text(f"To be called, the list needs cleaning: {command}"))
+        click.echo(f"\nTo be called, the list needs cleaning: {command}")
         return
-    console.print(Text("To paste into the campaign:"))
-    console.print(Text(_yaml(block), style="cyan"), end="")
+    click.echo("\nTo paste into the campaign:")
+    click.echo(_yaml(block), nl=False)
 
 
 def _plain_block(block: RecipientsFile) -> dict[str, Any]:
@@ -386,10 +337,6 @@ def _yaml(block: RecipientsFile) -> str:
     said = {"recipients": _plain_block(block)}
     written: str = yaml.safe_dump(said, allow_unicode=True, sort_keys=False)
     return written
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
 
 
 T = TypeVar("T")
@@ -510,7 +457,7 @@ Examples:
     help="The file to write.",
 )
 @click.option("--yes", is_flag=True, help="Ask nothing: what is not said gets its default.")
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@replace_option("FILE")
 def new(
     out: Path, yes: bool, force: bool, listed: Path | None, sheet: str | None, **given: Any
 ) -> None:
@@ -525,8 +472,9 @@ def new(
     from dialsim.scenario.sheet import FileForm
     from dialsim.studio.state import NewScenario, proposed_holidays
 
+    # The options of the questions arrive as keywords, because the studio declares the questions.
     answers = {field: value for field, value in given.items() if value is not None}
-    _refuse_existing(out, force)
+    require_free(out, force=force)
     if "people" in answers and listed is not None:
         raise click.UsageError("say whom to call once: --people or --list")
     # A script cannot be asked.
@@ -539,9 +487,10 @@ def new(
         form = FileForm(sheet)
         found = clean_list(read_bytes(listed, str(listed)), str(listed), form)
         found.require_people()
+        # A list that needs no repair is named as it is, so that changes of it count.
         if not found.is_as_written:
             beside = listed = out.with_name(f"{out.stem}-people.xlsx")
-            _refuse_existing(beside, force)
+            require_free(beside, force=force)
         answers |= {"listed": os.path.relpath(listed, out.parent), "params": found.types}
     numbers = answers.pop("caller_ids", "").split(",")
     answers["caller_ids"] = tuple(part.strip() for part in numbers if part.strip())

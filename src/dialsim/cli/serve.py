@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.program import listen_options, optional_scenario_argument, seed_option, set_option
+from dialsim.cli.program import (
+    file_option,
+    listen_options,
+    optional_scenario_argument,
+    seed_option,
+    set_option,
+)
 
 if TYPE_CHECKING:
     from dialsim.sandbox.access import Certificate, Destinations
@@ -58,23 +64,13 @@ def copy(source: Path, target: Path) -> None:
     help="Serve HTTPS, with a certificate made on the spot; the file of its authority, by which "
     "clients verify it, is printed.",
 )
-@click.option(
-    "--tls-cert",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Serve HTTPS with this certificate and what leads to its authority (PEM).",
+@file_option(
+    "--tls-cert", "Serve HTTPS with this certificate and what leads to its authority (PEM)."
 )
-@click.option(
-    "--tls-key",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The private key of the certificate of --tls-cert (PEM).",
-)
-@click.option(
+@file_option("--tls-key", "The private key of the certificate of --tls-cert (PEM).")
+@file_option(
     "--journal",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Keep all that happens in this file, and go on with what is in it: without a SCENARIO, "
+    "Keep all that happens in this file, and go on with what is in it: without a SCENARIO, "
     "or with the same one.",
 )
 @click.option(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dialsim.experiments.figure_names import FigureName
-from dialsim.experiments.run_spec import RunSpec
 from dialsim.results.compliance import compliance_figure
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _BROKEN_BY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class RuleBreach:
     """A rule that is broken more often: mean count of a run, and of a run of the scenario as it
     is.
     """
@@ -52,7 +51,7 @@ def _number(mean: float) -> str:
     return f"{mean:,.0f}" if mean >= 10 or mean == int(mean) else f"{mean:.2g}"
 
 
-def not_allowed(named: Iterable[tuple[str, Sequence[Breach]]]) -> list[str]:
+def not_allowed(named: Iterable[tuple[str, Sequence[RuleBreach]]]) -> list[str]:
     """Return a sentence for each setting that breaks a rule more often.
 
     Such as `Retries after 1 h: 9,155 repeated calls on one day, not allowed by one a day.`
@@ -73,7 +72,7 @@ def breach_figures(scenario: Scenario) -> frozenset[str]:
 
 def breaches_of(
     scenario: Scenario, runs: Sequence[RunFigures], before: Sequence[RunFigures]
-) -> tuple[Breach, ...]:
+) -> tuple[RuleBreach, ...]:
     """Return the rules of a scenario that `runs` break more often than those `before` a change.
 
     Both begin with replication 0; only replications that both have are compared.
@@ -87,31 +86,5 @@ def breaches_of(
             figure = FigureName(name, None, None)
             now, then = (float(figure.of(part[:pairs]).mean()) for part in (runs, before))
             if now > then:
-                found.append(Breach(rule.name, count, now, then))
+                found.append(RuleBreach(rule.name, count, now, then))
     return tuple(found)
-
-
-class Baseline:
-    """The scenario as it is: breaches under other settings are compared with its own."""
-
-    def __init__(self, scenario: Scenario, seed: int | None) -> None:
-        self._scenario = scenario
-        self._seed = seed
-        self._spec = RunSpec(scenario, seed)
-        self.figures = breach_figures(scenario)
-
-    @property
-    def specs(self) -> list[RunSpec]:
-        """The specs to be replicated beside each setting; none without compliance rules."""
-        return [self._spec] if self.figures else []
-
-    def spec(self, scenario: Scenario) -> RunSpec:
-        """Return the spec of a setting; one that changes nothing shares the runs of this one."""
-        own, varied = self._spec, RunSpec(scenario, self._seed)
-        return own if (own.digest, own.seed) == (varied.digest, varied.seed) else varied
-
-    def breaches(self, runs: Sequence[RunFigures]) -> tuple[Breach, ...]:
-        """Return the rules that the first runs of a setting break more often."""
-        return breaches_of(
-            self._scenario, runs, self._spec.first(len(runs)) if self.figures else ()
-        )

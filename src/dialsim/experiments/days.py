@@ -1,8 +1,8 @@
-"""Calling days: the share of runs that are done by the end of each day.
+"""Calling days: share of runs that are done by the end of each day.
 
 `finish_by_2026-01-05` is the share of runs whose finish is before the end of 5 January, Thai time.
-Only days on which some run ends have a share of their own: on a day between, the share is that of
-the day before.
+Only days on which some run ends have a share; another day has the share
+of the day before.
 
 Where every run is done by the end of a day, further runs may go on after its closing. Their share
 is estimated from the calling time left until then, by the tail of `intervals.share_beyond`. The
@@ -133,7 +133,7 @@ def calling_days(columns: Mapping[str, Values], origin: int | None, place: Place
 
 
 def telling_days(finish: Values, bounds: KnownBounds) -> list[DoneBy]:
-    """Return up to two days by which runs may or may not be done; if there is none, the last.
+    """Return up to two days on which it is uncertain that runs are done; else the last day.
 
     `finish` are the finishes of whole runs in seconds since 1970.
     """

@@ -1,6 +1,6 @@
 """Tables of estimates: mean and quantiles of every figure, and differences between variants.
 
-Instants such as `finish` have no mean here: a mean may be an instant at which nobody calls, and
+Instants such as `finish` have no mean here: a mean may lie outside all calling hours, and
 rare runs that go on for another day decide it. Instants are compared by medians, and by the shares
 of runs that are done by the end of each day (`dialsim.experiments.days`).
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from math import isfinite
 from numbers import Real
@@ -38,7 +39,7 @@ from dialsim.experiments.intervals import (
 from dialsim.experiments.known_bounds import KnownBounds, Place
 from dialsim.experiments.run_figures import RunFigures, earliest_start, parts_of
 from dialsim.experiments.variants import setting_text
-from dialsim.interface.instants import utc
+from dialsim.interface.instants import format_instant, ms_of, utc
 from dialsim.results.figures import MAIN, Unit, is_instant, unit_text
 
 if TYPE_CHECKING:
@@ -172,6 +173,45 @@ def _columns(statistic: str, found: Interval) -> dict[str, float | None]:
     return {f"{statistic}{end}": value for end, value in ends.items()}
 
 
+# -- as JSON: NaN and infinite numbers are null ----------------------------------------------------
+
+
+def estimate_records(table: pd.DataFrame, origin: datetime | None) -> list[dict[str, Any]]:
+    """Return the rows of `estimates`, with instants beside the seconds from `origin`."""
+    rows = records(table)
+    for row in rows:
+        if is_instant(row["figure"]) and origin is not None:
+            instant = row["figure"].removesuffix("_seconds")
+            for name in (f"p{percent:02}" for percent in QUANTILES):
+                seconds = row[name]
+                at = None if seconds is None else origin + timedelta(seconds=seconds)
+                row[f"{instant}_{name}"] = instant_text(at)
+    return rows
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table."""
+    # As objects: in a float column pandas would turn None back into NaN.
+    known = table.astype(object).where(table.notna(), None)
+    return [
+        {str(name): finite(value) for name, value in row.items()}
+        for row in known.to_dict("records")
+    ]
+
+
+def finite(value: Any) -> Any:
+    """Return a value, None in place of a number that is not finite."""
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def instant_text(instant: datetime | None) -> str | None:
+    """Format an instant."""
+    return None if instant is None else format_instant(ms_of(instant))
+
+
+# -- settings side by side -------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class SettingRuns:
     """A setting with its runs; `cells` are columns before its figures."""
@@ -235,8 +275,8 @@ def differences(
 ) -> pd.DataFrame:
     """Compare each other variant with the baseline: a row per variant, scope and figure.
 
-    `runs` are those of each variant, baseline included; `all_bounds` are the known limits of each,
-    and `shown` its expressions.
+    `runs` has the runs of each variant, baseline included; `all_bounds` are the known limits of
+    each, and `shown` its expressions.
 
     Columns: variant, scope, organization, campaign, figure, unit, statistic, mean, baseline_mean,
     median, baseline_median, difference, low, high, p_value, real, method, pairs, rose, fell. All
@@ -249,17 +289,16 @@ def differences(
     seconds.
 
     Without adjustment, one in twenty differences looks real at 95 % although there is none.
-    `adjust` covers all variants of one figure: `bonferroni` widens the intervals; `holm` (1979)
-    adjusts the p-values, which finds more, and leaves the intervals unchanged.
+    `adjust="bonferroni"` widens the intervals, so that it covers all variants of one figure.
     """
     import pandas as pd
 
     check_confidence(confidence)
-    if adjust not in (None, "bonferroni", "holm"):
-        raise ExperimentError(f"there is no adjustment {adjust}; there are: bonferroni, holm")
+    if adjust not in (None, "bonferroni"):
+        raise ExperimentError(f"there is no adjustment {adjust}; there is bonferroni")
     others = [name for name in all_bounds if name != baseline]
     # Bonferroni: with m comparisons each one gets 1/m of the admitted error.
-    level = 1 - (1 - confidence) / max(len(others), 1) if adjust == "bonferroni" else confidence
+    level = 1 - (1 - confidence) / max(len(others), 1) if adjust else confidence
     rows = [
         {"variant": other} | row
         for other in others
@@ -281,14 +320,9 @@ def differences(
     named = {e.text: e.measure.label or "s" * e.is_instant for e, _ in shown[baseline]}
     units = {name: named[name] if name in named else unit_text(name) for name in table["figure"]}
     table["unit"] = table["figure"].map(units)
-    keys = ["scope", "organization", "campaign", "figure"]
-    if adjust == "holm":
-        by_figure = table.groupby(keys, dropna=False)["p_value"]
-        table["p_value"] = by_figure.transform(lambda p: holm(p.to_numpy(dtype=np.float64)))
-    # Holm's method adjusts p-values but not intervals.
-    by_p = table["p_value"] < 1 - (confidence if adjust == "holm" else level)
-    by_interval = (table["low"] > 0) | (table["high"] < 0)
-    table["real"] = np.where((table["method"] == BY_SHARES) | (adjust == "holm"), by_p, by_interval)
+    by_p, by_interval = table["p_value"] < 1 - level, (table["low"] > 0) | (table["high"] < 0)
+    # An exact test decides about shares, whose combined interval may end at 0.
+    table["real"] = np.where(table["method"] == BY_SHARES, by_p, by_interval)
     return table
 
 
@@ -415,8 +449,8 @@ def _values(frame: pd.DataFrame, figure: str) -> Values:
 
 
 def _median(values: Values) -> float:
-    # By rank, as in `quantile_interval`: an instant of one of the runs. np.median would average the
-    # two in the middle.
+    # The median by rank, as in `quantile_interval`: an instant of one of the runs. np.median would
+    # average the two in the middle.
     known = np.sort(values[~np.isnan(values)])
     return float(known[rank(len(known), 0.5) - 1]) if len(known) else float("nan")
 
@@ -424,17 +458,6 @@ def _median(values: Values) -> float:
 def _mean(values: Values, known: Known) -> float:
     given = ~np.isnan(values)
     return mean_interval(values[given], CONFIDENCE, known.among(given)).estimate
-
-
-def holm(p_values: Values) -> Values:
-    """Return Holm's step-down adjusted p-values; NaN stays NaN and does not count."""
-    adjusted = np.full(len(p_values), np.nan)
-    known = np.flatnonzero(~np.isnan(p_values))
-    order = known[np.argsort(p_values[known], kind="stable")]
-    # The smallest p-value times m, the next times m - 1, and so on; none below its predecessor.
-    factors = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p_values[order] * factors))
-    return adjusted
 
 
 def undominated(losses: Sequence[tuple[float, ...]]) -> list[int]:

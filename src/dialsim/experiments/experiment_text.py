@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf, isfinite, isnan, nan
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,22 +12,27 @@ from rich.text import Text
 from dialsim.experiments.breaches import not_allowed
 from dialsim.experiments.days import day_label
 from dialsim.experiments.estimates import MEAN, PROBABILITY
-from dialsim.experiments.expression import Expression
+from dialsim.experiments.expression import Expression, figure_of
 from dialsim.experiments.intervals import Interval, is_symmetric, quantile_interval
 from dialsim.interface.instants import duration_text, ms_of, short_text
 from dialsim.interface.phrases import counted, joined
 from dialsim.results.figures import MAIN, Unit, is_done_by, is_instant, unit_of
-from dialsim.results.summary_text import WIDTH, FigureTable, ValueText, fragment, rich_table
+from dialsim.results.summary_text import WIDTH, FigureTable, ValueText, rich_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dialsim.experiments.comparison import Comparison
     from dialsim.experiments.replications import Replications
-    from dialsim.experiments.sweep import Sweep
+    from dialsim.experiments.sweep import Comparison, Sweep
 
 
 _CONFIDENCE = 0.95
+
+
+def replications_content(runs: Replications) -> tuple[list[str], list[FigureTable]]:
+    """Return the sentences and tables of replications."""
+    said = [replications_headline(runs), *lost_sentences(runs), *precision_sentences(runs)]
+    return said, replications_tables(runs)
 
 
 def replications_headline(runs: Replications) -> str:
@@ -78,17 +82,16 @@ def precision_sentences(runs: Replications) -> list[str]:
     """Describe the result for each requested precision."""
     said = []
     for part in runs.precision:
-        inner = re.fullmatch(r"mean\((.*)\)", part.figure)
-        figure = inner[1] if inner else part.figure
-        wanted = f"the {part.statistic} of {figure} to within {_share(part.wanted)}"
+        named = part.figure.startswith("mean(")
+        figure = part.figure if named else f"the {part.statistic} of {part.figure}"
+        wanted = f"{figure} to within {_share(part.wanted)}"
+        got = f"reached: {_share(part.reached)}" if isfinite(part.reached) else "far from it"
         if part.met:
-            reached = _share(part.reached)
-            said.append(f"{len(runs)} replications tell {wanted} (reached: {reached}).")
+            said.append(f"{len(runs)} replications tell {wanted} ({got}).")
         elif part.unfinished:
             said.append(f"Warning: {part.unfinished} runs did not finish, so no number of them "
                         f"tells {wanted}.")  # fmt: skip
         else:
-            got = f"reached: {_share(part.reached)}" if isfinite(part.reached) else "far from it"
             said.append(f"Warning: {len(runs)} replications don't tell {wanted} ({got}).")
     return said
 
@@ -106,7 +109,7 @@ def replications_tables(runs: Replications) -> list[FigureTable]:
         if found["finish_seconds"]["runs"]:
             tables.append(_finish_table(name, found, runs))
         rows = [
-            (label, *_estimate_cells(found[figure]))
+            (label, *_cells(figure_of(figure), found[figure], runs))
             for figure, label in MAIN.items()
             if figure in found and found[figure]["runs"] and found[figure]["p95"]
         ]
@@ -115,7 +118,7 @@ def replications_tables(runs: Replications) -> list[FigureTable]:
         (_ESTIMATE_COLUMNS, [e for e in runs.expressions if not e.by_median]),
         (_MEDIAN_COLUMNS, [e for e in runs.expressions if e.by_median]),
     ):
-        rows = [(_with_unit(e), *_expression_cells(e, intervals, runs)) for e in shown]
+        rows = [(_with_unit(e), *_cells(e, _row_of(e, intervals), runs)) for e in shown]
         if rows:
             tables.append(FigureTable("Figure", columns, tuple(rows)))
     return tables
@@ -137,22 +140,26 @@ def _with_unit(expression: Expression) -> str:
     )
 
 
-def _expression_cells(
-    expression: Expression, table: pd.DataFrame, whose: Replications | Sweep
-) -> tuple[str, ...]:
-    row = table[table["figure"] == expression.text].iloc[0]
+def _cells(expression: Expression, row: pd.Series, whose: Replications | Sweep) -> tuple[str, ...]:
+    """Return the mean, its interval and three quantiles; of an instant no mean but the median."""
 
-    def text(value: float) -> str:
-        if expression.is_instant:
-            return when_text(value, whose)
-        return "infinite" if value == inf else expression_text(expression, value)
+    def text(value: float) -> ValueText:
+        return figure_text(expression, value, whose)
 
     middle = "p50" if expression.by_median else "mean"
-    low, high = (row[f"{middle}_{end}"] for end in _ENDS)
-    known = isfinite(low) and isfinite(high)
-    interval = f"{text(low)} – {text(high)}" if known else "–"
-    quantiles = ("p05", "p95") if expression.by_median else ("p05", "p50", "p95")
+    quantiles = [part for part in ("p05", "p50", "p95") if part != middle]
+    low, high = row[f"{middle}_low"], row[f"{middle}_high"]
+    interval = _interval_text(low, high, text, _enough(row, middle))
     return (text(row[middle]), interval, *(text(row[part]) for part in quantiles))
+
+
+def figure_text(expression: Expression, value: float, whose: Replications | Sweep) -> ValueText:
+    """Format the value of an expression as tables have it: instants are in seconds there."""
+    if expression.is_instant:
+        return when_text(value, whose)
+    if value == inf and not expression.is_figure:
+        return ValueText("infinite", nan)
+    return expression_text(expression, value)
 
 
 def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -238,25 +245,20 @@ def when_text(seconds: float, whose: Replications | Sweep) -> ValueText:
     return ValueText(short_text(instant), instant)
 
 
-def _estimate_cells(row: pd.Series) -> tuple[str, ...]:
-    figure = str(row["figure"])
-    quantiles = (amount_text(figure, row[part]) for part in ("p05", "p50", "p95"))
-    return (amount_text(figure, row["mean"]), _interval_text(row), *quantiles)
+def _row_of(expression: Expression, table: pd.DataFrame) -> pd.Series:
+    return table[table["figure"] == expression.text].iloc[0]
 
 
-def _interval_text(row: pd.Series) -> str:
+def _interval_text(
+    low: float, high: float, text: Callable[[float], ValueText], enough: int | None
+) -> str:
     """Format an interval: `12 – 15`, or with `, skewed: ~180 runs` if the runs are too few."""
-    low, high = (
-        amount_text(str(row["figure"]), row[end]) if isfinite(row[end]) else None
-        for end in ("mean_low", "mean_high")
-    )
-    enough = _enough(row, "mean")
-    if low is None:
+    if not isfinite(low):
         return "–" if enough is None else f"from {enough} runs on"
-    known = f"{low} or more" if high is None else f"{low} – {high}"
+    known = f"{text(low)} – {text(high)}" if isfinite(high) else f"{text(low)} or more"
     # The interval is printed nevertheless, since it is a lower bound of the uncertainty.
     skewed = "" if enough is None else f", skewed: ~{enough} runs"
-    return ValueText(f"{known}{skewed}", low.value)
+    return ValueText(f"{known}{skewed}", text(low).value)
 
 
 def amount_text(figure: str, value: float) -> ValueText:
@@ -286,12 +288,10 @@ def _amount(unit: Unit, value: float) -> str:
     return f"{value:,.0f}" if size >= 1000 or value == int(value) else f"{value:,.1f}"
 
 
-def sweep_headline(found: Sweep, what: str = "variant") -> str:
+def sweep_headline(found: Sweep) -> str:
     """Describe the number of variants, or files, and of runs."""
-    count = len(found.variants)
-    return (
-        f"{counted(count, what)}, {runs_text(found)} replications each, all with the same chance."
-    )
+    variants = counted(len(found.variants), found.noun)
+    return f"{variants}, {runs_text(found)} replications each, all with the same chance."
 
 
 def runs_text(found: Sweep) -> str:
@@ -334,27 +334,21 @@ def decided_tables(found: Sweep) -> list[FigureTable]:
     return [FigureTable(title, ("verdict", "runs", more, less, alike), tuple(rows))]
 
 
-def sweep_content(
-    found: Sweep, differences: pd.DataFrame, baseline: str
-) -> tuple[list[str], list[FigureTable]]:
+def sweep_content(found: Sweep) -> tuple[list[str], list[FigureTable]]:
     """Return the sentences and tables of a sweep."""
-    whole, campaigns = sweep_tables(found, differences, baseline)
+    differences, base = found.differences(), found.baseline
+    whole, campaigns = sweep_tables(found, differences, base)
     said = [sweep_headline(found), *decided_sentences(found)]
-    said += not_allowed(found.breaches(baseline).items())
-    said += more_probable_sentences(found, differences, baseline)
+    said += not_allowed(found.breaches(base).items())
+    said += more_probable_sentences(found, differences, base)
     return said, [*whole, *decided_tables(found), *campaigns]
 
 
-def comparison_content(
-    found: Comparison, differences: pd.DataFrame, baseline: str
-) -> tuple[list[str], list[FigureTable]]:
+def comparison_content(found: Comparison) -> tuple[list[str], list[FigureTable]]:
     """Return the sentences and tables of a comparison of files."""
-    whole, campaigns = sweep_tables(found, differences, baseline)
-    said = [comparison_headline(found, differences, baseline), sweep_headline(found, "file")]
-    said += [*decided_sentences(found), *more_probable_sentences(found, differences, baseline)]
-    said += comparison_sentences(found)
-    said += not_allowed(found.breaches(baseline).items())
-    return said, [*whole, *decided_tables(found), *campaigns, *changed_tables(found)]
+    said, tables = sweep_content(found)
+    first = comparison_headline(found, found.differences(), found.baseline)
+    return [first, *said, *comparison_sentences(found)], [*tables, *changed_tables(found)]
 
 
 _LEAST_SHIFT = 0.005  # change of a probability that a sentence mentions
@@ -391,7 +385,7 @@ def sweep_tables(
     shown = ["people_reached"]
     shown += ["people_lost"] if (found.runs["people_lost"] > 0).any() else []
     shown += ["cost"] if found.scenario.costs else []
-    names = [variant.name for variant in found.variants]
+    names = found.names
 
     def pair(title: str, figures: pd.DataFrame, minus: pd.DataFrame) -> list[FigureTable]:
         tables = [_variant_table(title or "Variant", figures, names, shown, found)]
@@ -405,7 +399,7 @@ def sweep_tables(
     whole = pair("", *(table[table["scope"] == "run"] for table in (intervals, differences)))
     for e in found.expressions:
         of_variants = tuple(
-            (name, *_expression_cells(e, intervals[intervals["variant"] == name], found))
+            (name, *_cells(e, _row_of(e, intervals[intervals["variant"] == name]), found))
             for name in names
         )
         columns = _MEDIAN_COLUMNS if e.by_median else _ESTIMATE_COLUMNS
@@ -485,38 +479,19 @@ def changed_tables(found: Comparison) -> list[FigureTable]:
         (part.path or "the whole file", *(value or "–" for value in part.values))
         for part in found.file_differences
     ]
-    names = tuple(variant.name for variant in found.variants)
-    return [FigureTable("What the files say", names, tuple(rows))] if rows else []
+    return [FigureTable("What the files say", (*found.names,), tuple(rows))] if rows else []
 
 
 def comparison_headline(found: Comparison, differences: pd.DataFrame, baseline: str) -> str:
     """Describe how every other file differs from the baseline."""
     known = by_variant(differences[differences["scope"] == "run"])
     said = [
-        f"{name} {_finishes(known[name, 'finish_seconds'])} and "
-        f"{_reaches(known[name, 'people_reached'])}"
-        for name in (variant.name for variant in found.variants)
+        f"{name}: median finish {difference_text(known[name, 'finish_seconds'])}; people reached "
+        f"{difference_text(known[name, 'people_reached'])}"
+        for name in found.names
         if name != baseline
     ]
-    return f"Against {baseline}: {'; '.join(said)}."
-
-
-def _finishes(row: Mapping[str, Any]) -> str:
-    if not row["real"]:
-        alike = not row["rose"] and not row["fell"]
-        return "is done at the same time" if alike else "is done at no surely different time"
-    if not isfinite(row["difference"]):
-        return f"is done {difference_text(row).removesuffix(', real')}"
-    way = "earlier" if row["difference"] < 0 else "later"
-    return f"is done {_size('finish_seconds', abs(row['difference']))} {way} in the median"
-
-
-def _reaches(row: Mapping[str, Any]) -> str:
-    if not row["real"]:
-        alike = not row["rose"] and not row["fell"]
-        return "reaches as many people" if alike else "reaches no surely different number of them"
-    way = "fewer" if row["difference"] < 0 else "more"
-    return f"reaches {_size('people_reached', abs(row['difference']))} {way} people"
+    return f"Against {baseline}: {'. '.join(said)}."
 
 
 def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
@@ -597,23 +572,3 @@ def print_experiment(
     for table in tables:
         console.print()
         console.print(rich_table(table, _NAMES))
-
-
-def replications_html(runs: Replications) -> str:
-    """Return replications as HTML for notebooks."""
-    said = [replications_headline(runs), *lost_sentences(runs)]
-    said += precision_sentences(runs)
-    return fragment(runs.scenario.name, said, replications_tables(runs))
-
-
-def comparison_html(found: Comparison) -> str:
-    """Return a comparison as HTML for notebooks."""
-    base = found.baseline
-    names = " or ".join(variant.name for variant in found.variants)
-    return fragment(names, *comparison_content(found, found.differences(base), base))
-
-
-def sweep_html(found: Sweep) -> str:
-    """Return a sweep as HTML for notebooks."""
-    base = found.baseline
-    return fragment(found.scenario.name, *sweep_content(found, found.differences(base), base))

@@ -9,9 +9,9 @@
 An expression has a value in each run, and a measure derived from its parts, such as THB per person:
 an instant, or powers of units. Counts of different things, shares and plain numbers can be
 combined. Times, money and instants can only be combined with their own kind. Places are campaigns
-and organizations; names are those of `figure_names`. Both may be quoted. They are matched against
-the scenario, longest name first, so that names with blanks, dots and hyphens need no quotes. No
-text is evaluated as Python.
+and organizations; `figure_names` has the names. Both may be quoted. They are matched against the
+scenario, longest name first, so that names with blanks, dots and hyphens need no quotes. No text is
+evaluated as Python.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from math import inf
 from typing import TYPE_CHECKING, NoReturn
 
@@ -64,7 +65,10 @@ FigureValues = dict[FigureName, "NDArray[np.float64]"]
 Powers = tuple[tuple[Unit, int], ...]
 
 
-class Mismatch(ValueError):
+_OF_INSTANTS = "an instant can only be moved by a time, such as 2h, or taken from another instant"
+
+
+class UnitMismatch(ValueError):
     """Measures that cannot be combined; the text gives the reason."""
 
 
@@ -151,7 +155,9 @@ class Measure:
         second value.
         """
         if self.is_instant or other.is_instant:
-            raise Mismatch("an instant can only be moved by a time, or taken from another instant")
+            raise UnitMismatch(
+                "an instant can only be moved by a time, or taken from another instant"
+            )
         factor, powers = _converted(other, self._time)
         total = dict(self.powers)
         for unit, power in powers.items():
@@ -172,7 +178,7 @@ class Measure:
         if self.is_instant or other.is_instant:
             return self._moved(other, sign)
         if self._dimension != other._dimension:
-            raise Mismatch("")
+            raise UnitMismatch("")
         factor, powers = _converted(other, self._time)
         if dict(self.powers) == powers:
             return self, 1.0, factor
@@ -184,12 +190,12 @@ class Measure:
         """Return the measure and factors of a sum with instants, which are in ms."""
         if self.is_instant and other.is_instant:
             if sign > 0:
-                raise Mismatch("two instants can't be added; their difference is a time")
+                raise UnitMismatch("two instants can't be added; their difference is a time")
             # Instants are in ms, other times in seconds or minutes.
             return Measure.of(Unit.SECONDS), 0.001, 0.001
         time, instant = (other, self) if self.is_instant else (self, other)
         if time._dimension != (1, 0) or time._is_ratio or (sign < 0 and instant is other):
-            raise Mismatch("")
+            raise UnitMismatch(_OF_INSTANTS)
         factor = 1000.0 * _converted(time, Unit.SECONDS)[0]
         return instant, *((1.0, factor) if instant is self else (factor, 1.0))
 
@@ -215,17 +221,39 @@ def _power(unit: Unit, power: int, money: str, of_one: bool = False) -> str:
     return name + {1: "", 2: "²", 3: "³"}.get(power, f"^{power}")
 
 
+_Operation = Callable[["NDArray[np.float64]", "NDArray[np.float64]"], "NDArray[np.float64]"]
+_OPERATIONS: Mapping[str, _Operation] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Something with a value in each run; `text` is its notation."""
+    """Something with a value in each run; `text` is its notation.
 
+    It is a `figure`, an `amount` (a number, a time in seconds, or money), or an operation, such as
+    `/`, on two `sides`, each with a factor that converts both to equal units. With `by_mean` the
+    mean of an instant is asked for.
+    """
+
+    # One class for all: a Plan that holds expressions goes from process to process, so that
+    # functions in place of an operator's sign would not do.
     text: str
     measure: Measure
+    figure: FigureName | None = None
+    amount: float = 0.0
+    operation: str = ""
+    sides: tuple[Expression, ...] = ()
+    factors: tuple[float, ...] = ()
+    by_mean: bool = False
 
     @property
     def name(self) -> str:
         """Name: the figure's name, or the text."""
-        return self.text
+        return self.text if self.figure is None else self.figure.name
 
     @property
     def label(self) -> str:
@@ -236,7 +264,7 @@ class Expression:
     @property
     def is_figure(self) -> bool:
         """True for a figure alone."""
-        return False
+        return self.figure is not None and not self.by_mean
 
     @property
     def unit(self) -> Unit:
@@ -251,17 +279,19 @@ class Expression:
     @property
     def by_median(self) -> bool:
         """True if the expression is compared by its median: an instant whose mean is not asked."""
-        return self.is_instant
+        return self.is_instant and not self.by_mean
 
     @property
     def column(self) -> str:
         """Name in tables of estimates, where instants are in seconds."""
-        return self.text
+        return self.figure.column if self.figure is not None and self.is_figure else self.text
 
     @property
     def figures(self) -> tuple[FigureName, ...]:
         """Figures in the expression."""
-        raise NotImplementedError
+        if self.figure is not None:
+            return (self.figure,)
+        return tuple(figure for side in self.sides for figure in side.figures)
 
     @property
     def place(self) -> Place:
@@ -277,8 +307,17 @@ class Expression:
         return self.evaluate({figure: figure.of(runs) for figure in self.figures}, len(runs))
 
     def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:
-        """Return `count` values of the expression, given those of its figures."""
-        raise NotImplementedError
+        """Return `count` values of the expression, given the values of its figures."""
+        if self.figure is not None:
+            return values[self.figure]
+        if not self.sides:
+            return np.full(count, self.amount)
+        left, right = (
+            side.evaluate(values, count) * factor
+            for side, factor in zip(self.sides, self.factors, strict=True)
+        )
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return _OPERATIONS[self.operation](left, right)
 
     def in_tables(self, runs: Sequence[RunFigures], origin: int | None) -> NDArray[np.float64]:
         """Return the values for tables: instants in seconds from `origin` (ms)."""
@@ -287,13 +326,28 @@ class Expression:
 
     def bounds(self) -> tuple[float, float]:
         """Return the smallest and the greatest possible value, as far as they are known."""
-        raise NotImplementedError
+        if self.figure is not None:
+            return range_of(self.figure)
+        if not self.sides:
+            return self.amount, self.amount
+        (least, most), (low, high) = (side.bounds() for side in self.sides)
+        if self.operation in "*/":
+            return (0.0 if least >= 0 and low >= 0 else -inf), inf
+        if any(side.is_instant for side in self.sides):
+            return -inf, inf
+        first, second = self.factors
+        if self.operation == "-":
+            # Subtracting swaps the limits.
+            low, high = -high, -low
+        return least * first + low * second, most * first + high * second
 
     def facts(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
         """Return what is known of its values in some runs, besides the values.
 
         What jumps do to it is worked out in each run.
         """
+        if self.figure is not None and self.is_figure:
+            return facts(self.figure, runs, bounds)
         known = {figure: facts(figure, runs, bounds) for figure in self.figures}
         with np.errstate(invalid="ignore"):  # Infinite values have no facts but their certainty
             return self._facts(known, runs, bounds)
@@ -333,7 +387,7 @@ class Expression:
     def _surplus(
         self, values: FigureValues, known: Mapping[FigureName, Known], bounds: KnownBounds
     ) -> NDArray[np.float64] | None:
-        """Return by how much each run is above its expectation, given the surplus of figures.
+        """Return the excess of each run over its expectation, given the surplus of figures.
 
         It is exact in each run if the expression is linear in these, and if talk times cannot
         change the others. Else it is the linear part in the mean run, a control variate.
@@ -370,123 +424,10 @@ class Expression:
         return known.scaled(0.001) if self.is_instant else known
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure(Expression):
-    figure: FigureName
-
-    @property
-    def name(self) -> str:
-        return self.figure.name
-
-    @property
-    def column(self) -> str:
-        return self.figure.column
-
-    @property
-    def is_figure(self) -> bool:
-        return True
-
-    @property
-    def figures(self) -> tuple[FigureName, ...]:
-        return (self.figure,)
-
-    def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:  # noqa: ARG002
-        return values[self.figure]
-
-    def facts(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
-        return facts(self.figure, runs, bounds)
-
-    def bounds(self) -> tuple[float, float]:
-        return range_of(self.figure)
-
-
-@dataclass(frozen=True, slots=True)
-class _Amount(Expression):
-    """A number, a time in seconds, or an amount of money."""
-
-    value: float
-
-    @property
-    def figures(self) -> tuple[FigureName, ...]:
-        return ()
-
-    def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:  # noqa: ARG002
-        return np.full(count, self.value)
-
-    def bounds(self) -> tuple[float, float]:
-        return self.value, self.value
-
-
-@dataclass(frozen=True, slots=True)
-class _Mean(Expression):
-    """An expression whose mean is asked for, such as `mean(finish)`."""
-
-    inner: Expression
-
-    @property
-    def by_median(self) -> bool:
-        return False
-
-    @property
-    def figures(self) -> tuple[FigureName, ...]:
-        return self.inner.figures
-
-    def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
-        return self.inner.of(runs)
-
-    def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:
-        return self.inner.evaluate(values, count)
-
-    def bounds(self) -> tuple[float, float]:
-        return self.inner.bounds()
-
-
-_Operation = Callable[["NDArray[np.float64]", "NDArray[np.float64]"], "NDArray[np.float64]"]
-_OPERATIONS: Mapping[str, _Operation] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Combined(Expression):
-    """Two expressions, each with a factor that converts both to equal units."""
-
-    sign: str
-    sides: tuple[Expression, Expression]
-    factors: tuple[float, float]
-
-    @property
-    def figures(self) -> tuple[FigureName, ...]:
-        return tuple(figure for side in self.sides for figure in side.figures)
-
-    def evaluate(self, values: FigureValues, count: int) -> NDArray[np.float64]:
-        left, right = (
-            side.evaluate(values, count) * factor
-            for side, factor in zip(self.sides, self.factors, strict=True)
-        )
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return _OPERATIONS[self.sign](left, right)
-
-    def bounds(self) -> tuple[float, float]:
-        (least, most), (low, high) = (side.bounds() for side in self.sides)
-        if self.sign in "*/":
-            return (0.0 if least >= 0 and low >= 0 else -inf), inf
-        if any(side.is_instant for side in self.sides):
-            return -inf, inf
-        first, second = self.factors
-        if self.sign == "-":
-            # Subtracting swaps the limits.
-            low, high = -high, -low
-        return least * first + low * second, most * first + high * second
-
-
 def figure_of(name: str, place: Place = (None, None)) -> Expression:
     """Return a figure of the whole run, or of an organization or campaign, as an expression."""
     figure = FigureName(name, *place)
-    return _Figure(name, Measure.of(figure.unit), figure)
+    return Expression(name, Measure.of(figure.unit), figure)
 
 
 def read_expression(
@@ -510,7 +451,7 @@ def read_shown(text: str, scenario: Scenario) -> Expression:
     if asked is None:
         return read_expression(text, scenario)
     inner = read_expression(asked[1], scenario, text, asked.start(1))
-    return _Mean(text.strip(), inner.measure, inner)
+    return replace(inner, text=text.strip(), by_mean=True)
 
 
 OwnFigures = Mapping[str, "Callable[[Result], float] | OwnFigure"]
@@ -609,8 +550,8 @@ class _Reader:
         if part.is_instant:
             self._refuse(f"{part.text} is an instant, which has no negative", start, self._at)
         # Negative zero, so that the negative of 0 is -0 as in Python.
-        zero = _Amount("0", part.measure, -0.0)
-        return _Combined(self._text(start), part.measure, "-", (zero, part), (1.0, 1.0))
+        zero = Expression("0", part.measure, amount=-0.0)
+        return _combined(self._text(start), part.measure, "-", (zero, part))
 
     def _inside(self, start: int) -> Expression:
         found = self._sum()
@@ -635,14 +576,15 @@ class _Reader:
                 duration = parse_duration(word)
             except ValueError:
                 self._refuse(f"{word} is neither a number nor a time such as 90s or 1h30m", start)
-            return _Amount(word, Measure.of(Unit.SECONDS), duration / 1000)
+            return Expression(word, Measure.of(Unit.SECONDS), amount=duration / 1000)
         currency, blank = self._names.currency, re.compile(r"[ \t]*").match(self._whole, self._at)
         assert blank is not None
         end = blank.end() + len(currency or "")
         if currency and self._whole[blank.end() : end] == currency and self._ends(end):
             self._at = end
-            return _Amount(self._text(start), Measure.of(Unit.CURRENCY, currency), float(word))
-        return _Amount(word, NUMBER, float(word))
+            money = Measure.of(Unit.CURRENCY, currency)
+            return Expression(self._text(start), money, amount=float(word))
+        return Expression(word, NUMBER, amount=float(word))
 
     def _figure(self) -> Expression:
         start = self._at
@@ -660,19 +602,13 @@ class _Reader:
                 self._at = found.end
                 if found.fault is not None:
                     self._refuse(found.fault, start)
-                parts: list[Expression] = [
-                    _Figure(
-                        self._text(start), Measure.of(figure.unit, self._names.currency), figure
-                    )
+                text, currency = self._text(start), self._names.currency
+                parts = [
+                    Expression(text, Measure.of(figure.unit, currency), figure)
                     for figure in found.figures
                 ]
-                total = parts[0]
                 # A step that several agents have is the sum of their figures.
-                for part in parts[1:]:
-                    total = _Combined(
-                        self._text(start), total.measure, "+", (total, part), (1.0, 1.0)
-                    )
-                return total
+                return reduce(lambda a, b: _combined(text, a.measure, "+", (a, b)), parts)
         if start >= self._end or self._whole[start] in "+*/)":
             said = "the expression ends" if start >= self._end else f"{self._whole[start]} stands"
             self._refuse(f"{said} where a figure or a number must be", start, start + 1)
@@ -708,25 +644,17 @@ class _Reader:
                 sides = _same(left, right)
                 measure, *both = sides[0].plus(sides[1], 1 if sign == "+" else -1)
                 factors = both[0], both[1]
-        except Mismatch as error:
-            self._refuse(self._mismatch(str(error), sign, left, right), place, place + 1)
-        return _Combined(text, measure, sign, (left, right), factors)
+        except UnitMismatch as error:
+            self._refuse(self._mismatch(str(error), left, right), place, place + 1)
+        return _combined(text, measure, sign, (left, right), factors)
 
-    def _mismatch(self, why: str, sign: str, left: Expression, right: Expression) -> str:
+    def _mismatch(self, why: str, left: Expression, right: Expression) -> str:
         kinds = f"{left.text} is {left.measure.kind}, {right.text} is {right.measure.kind}"
         if why:
             return f"{kinds}: {why}"
-        verb = "added to" if sign == "+" else "taken from"
-        said = f"{kinds}: one can't be {verb} the other"
-        measures = left.measure, right.measure
-        if any(measure.is_instant for measure in measures):
-            return f"{said}; an instant goes with a time, such as 2h, or another instant"
-        plain = any(measure.is_plain for measure in measures)
-        if self._names.currency and plain and Measure.of(Unit.CURRENCY) in measures:
-            return (
-                f"{said}; a price is written with its currency, such as 30 {self._names.currency}"
-            )
-        return said
+        # Money without its currency is a plain number, and the most frequent mistake.
+        money = f"; write money as 30 {self._names.currency}" if self._names.currency else ""
+        return f"{kinds}: times, money and instants only go with their own kind{money}"
 
     def _refuse_rest(self) -> NoReturn:
         sign = self._whole[self._at]
@@ -763,6 +691,16 @@ class _Reader:
 
     def _refuse(self, says: str, start: int, end: int | None = None) -> NoReturn:
         raise ExperimentError(pointed(says, self._whole, start, self._at if end is None else end))
+
+
+def _combined(
+    text: str,
+    measure: Measure,
+    operation: str,
+    sides: tuple[Expression, Expression],
+    factors: tuple[float, float] = (1.0, 1.0),
+) -> Expression:
+    return Expression(text, measure, operation=operation, sides=sides, factors=factors)
 
 
 def _same(left: Expression, right: Expression) -> tuple[Measure, Measure]:

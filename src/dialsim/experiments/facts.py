@@ -1,4 +1,4 @@
-"""Facts about figures of runs from which intervals follow: what is exact, and what may jump.
+"""Facts about figures of runs for intervals: exact parts, and possible jumps.
 
 A finish that does not fit in before closing moves to the next opening, a day with calls more costs
 its lines, and retries that few runs need make them finish intervals later. `dialsim.experiments.
@@ -41,7 +41,7 @@ _PRICED = ("cost", "cost_per_reached", _NET_VALUE)
 
 
 def facts_needed(figures: Sequence[FigureName], bounds: KnownBounds) -> frozenset[str]:
-    """Return the names of the figures by which all facts about some figures are known."""
+    """Return the names of the figures that determine all facts about some figures."""
     names = {figure.name for figure in figures}
     if any(map(_is_priced, names)):
         names |= {"cost", _DAYS} if bounds.line_prices else {"cost"}
@@ -110,7 +110,7 @@ def _is_priced(name: str) -> bool:
 
 
 def _per_cost(figure: FigureName, runs: Sequence[RunFigures]) -> float:
-    """Return by how much a figure changes with the cost, in the mean run."""
+    """Return the change of a figure per unit of cost, in the mean run."""
     if figure.name in ("cost", _NET_VALUE):
         return 1.0 if figure.name == "cost" else -1.0
     mine, costs = (
@@ -121,7 +121,7 @@ def _per_cost(figure: FigureName, runs: Sequence[RunFigures]) -> float:
 
 
 def _surplus(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> Values | None:
-    """Return by how much charges are above their expectation; None for other figures.
+    """Return the charges minus their expectation; None for other figures.
 
     The charges of each conversation that reached a step are so if the number of those does not
     depend on talk times, in each run; else by the linear coefficient in the mean run.
@@ -179,9 +179,9 @@ def _with_days(
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """Distances of the finishes of some campaigns from another day, as `Finishes` has them.
+    """Distances of the finishes of some campaigns from another day (`Finishes`).
 
-    `closed` is that of the campaign that finishes last. None is what is not known. `later` is how
+    `closed` belongs to the campaign that finishes last. None stands for the unknown. `later` is how
     much later a run may end by attempts that it did not need, `sooner` how much earlier without
     retries. `last_attempts` is the number of calls that were the last one possible, of the campaign
     with the fewest.
@@ -214,7 +214,7 @@ class _Days:
         name = figure.name if is_instant(figure.name) else "finish"
         sooner = max(calendar.retries for calendar in calendars)
         later = 0.0
-        # By place once: looking through the places of all runs for each campaign is quadratic.
+        # Indexed once: a search through all runs for each campaign would be quadratic.
         by_place: dict[Place, list[ScopeFigures]] = {}
         for run in runs:
             for part in run.scopes:

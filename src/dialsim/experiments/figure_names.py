@@ -1,6 +1,6 @@
 """Names of figures in goals and expressions: `January.finish`, `funnel.Promised`.
 
-Names are those of summary.json: `finish`, `webhooks.lost`, `reach_by_attempt_2`, `value_by_day_3`.
+Names are as in summary.json: `finish`, `webhooks.lost`, `reach_by_attempt_2`, `value_by_day_3`.
 A funnel step is `funnel.STEP`, the cost per conversation that reached it `cost_per_funnel.STEP`, a
 field value `field.NAME.VALUE`; the agent's name may precede the step or field. A count of a
 compliance rule is `compliance.RULE.repeated`. A campaign or organization as prefix selects its
@@ -283,21 +283,21 @@ def _bare(word: str) -> str:
     return re.sub(r"""["']""", "", word)
 
 
-_NOBODY_HAS = {"compliance.": "; the scenario names no compliance rules"}
+_OF_SCENARIO = ("funnel", "field", "compliance", COST_PER.rstrip("_"))
+"""Beginnings of names that a scenario gives figures."""
 
 
 def _hint(word: str, known: Sequence[str]) -> str:
+    kind = word.partition(".")[0]
+    if kind in _OF_SCENARIO:
+        known = [name for name in known if name.startswith(f"{kind}.")]
+        close = get_close_matches(word, known, cutoff=0.7) or known
+        return _proposal(close) or f"; the scenario names none of {kind}"
     last = word.rpartition(".")[2]
-    if word.partition(".")[0] in ("funnel", "field", "compliance", COST_PER.rstrip("_")):
-        kind = word.partition(".")[0] + "."
-        alike = [name for name in known if name.startswith(kind)]
-        close = get_close_matches(word, alike, cutoff=0.7) or alike
-        return (
-            f"; did you mean {' or '.join(close[:3])}?"
-            if close
-            else _NOBODY_HAS.get(kind, "; no agent has any")
-        )
     close = get_close_matches(word, known, n=1, cutoff=0.85)
     close = close or [n for n in known if len(last) > 3 and (last in n or n[:5] == last[:5])]
-    close = close or get_close_matches(last, known)
+    return _proposal(close or get_close_matches(last, known))
+
+
+def _proposal(close: Sequence[str]) -> str:
     return f"; did you mean {' or '.join(close[:3])}?" if close else ""

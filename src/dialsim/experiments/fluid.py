@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dialsim.engine.world import CampaignBlock
     from dialsim.experiments.figure_names import FigureName
     from dialsim.experiments.goal import Goal
-    from dialsim.experiments.known_bounds import Calendar
+    from dialsim.experiments.known_bounds import CampaignCalendar
     from dialsim.scenario.distribution import Distribution
     from dialsim.scenario.organization import Organization
     from dialsim.scenario.scenario import Scenario
@@ -187,7 +187,7 @@ class _Rates(NamedTuple):
 class _Flow:
     """Campaign whose people are called in cohorts; `lines` is its share of the cost of lines."""
 
-    def __init__(self, world: World, block: CampaignBlock, calendar: Calendar) -> None:
+    def __init__(self, world: World, block: CampaignBlock, calendar: CampaignCalendar) -> None:
         assert block.schedule is not None
         self.block, self.calendar, self.request = block, calendar, block.schedule
         self.begin = max(self.request.start_date_time, block.scheduled_at or block.created_at)
@@ -286,7 +286,7 @@ class _Flow:
 
     @cached_property
     def done_at(self) -> float:
-        """Instant (ms) by which half of all runs have ended their last call."""
+        """Median instant (ms) of the end of the last call."""
         if self.left > _HALF:
             return inf
         if not self.dials:

@@ -3,25 +3,18 @@
 The manifest is written at the beginning and identifies a stopped experiment. The same command
 continues it if scenario, seed and version of dialsim are equal. Every other file appears in one
 step; `finished` in the manifest means that all are complete.
-
-In summary.json, as in `--format json`, NaN and infinite numbers are null.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from datetime import datetime, timedelta
-from math import isfinite
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialsim import __version__
 from dialsim.errors import ExistingOutput, OutputError
 from dialsim.experiments.runner import STORE
-from dialsim.interface.instants import format_instant, ms_of
-from dialsim.results.figures import is_instant
 from dialsim.results.folder import (
     MANIFEST,
     SUMMARY,
@@ -35,111 +28,7 @@ from dialsim.results.folder import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dialsim.experiments.comparison import Comparison
-    from dialsim.experiments.replications import Replications
-    from dialsim.experiments.sweep import Sweep
     from dialsim.scenario.scenario import Scenario
-
-
-_QUANTILES = ("p05", "p25", "p50", "p75", "p95")
-
-
-def replications_document(runs: Replications) -> dict[str, object]:
-    """Return counts, requested precision, and all estimates; instants beside their seconds."""
-    return {
-        "scenario": runs.scenario.name,
-        "seed": runs.seed,
-        "replications": len(runs),
-        "origin": _instant(runs.origin),
-        "confidence": 0.95,
-        "precision": [
-            {
-                "figure": part.figure,
-                "wanted": part.wanted,
-                "reached": _plain(part.reached),
-                "unfinished": part.unfinished,
-                "met": part.met,
-            }
-            for part in runs.precision
-        ],
-        "estimates": _estimates(runs.intervals(), runs.origin),
-    }
-
-
-def sweep_document(
-    found: Sweep, differences: pd.DataFrame, baseline: str, seed: int, adjust: str | None
-) -> dict[str, object]:
-    """Return the variants, their estimates, and the differences from the baseline."""
-    return {
-        "scenario": found.scenario.name,
-        "seed": seed,
-        "replications": found.replications,
-        "origin": _instant(found.origin),
-        "confidence": 0.95,
-        "variants": [
-            {
-                "variant": variant.name,
-                "changes": [f"{change.path}={change.text}" for change in variant.changes],
-            }
-            for variant in found.variants
-        ],
-        "estimates": _estimates(found.intervals().drop(columns=list(found.paths)), found.origin),
-        "baseline": baseline,
-        "adjustment": adjust,
-        "differences": _records(differences),
-    } | _decided(found)
-
-
-def _decided(found: Sweep) -> dict[str, object]:
-    """Return the decisions by a figure; empty without one."""
-    decided = found.decided
-    if decided is None:
-        return {}
-    said = asdict(decided) | {"figure": decided.figure.text, "decisions": _records(decided.frame)}
-    return {"decided": said}
-
-
-def comparison_document(
-    found: Comparison, differences: pd.DataFrame, baseline: str, adjust: str | None
-) -> dict[str, object]:
-    """Return a sweep's document with files as variants, and the differences between the files."""
-    names = [variant.name for variant in found.variants]
-    return sweep_document(found, differences, baseline, found.seed, adjust) | {
-        "unmatched": found.unmatched,
-        "file_differences": [
-            {"path": part.path, "values": dict(zip(names, part.values, strict=True))}
-            for part in found.file_differences
-        ],
-    }
-
-
-def _estimates(table: pd.DataFrame, origin: datetime | None) -> list[dict[str, object]]:
-    rows = _records(table)
-    for row in rows:
-        if is_instant(row["figure"]) and origin is not None:
-            instant = row["figure"].removesuffix("_seconds")
-            row |= {f"{instant}_{name}": _after(origin, row[name]) for name in _QUANTILES}
-    return rows
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    # As objects: in a float column pandas would turn None back into NaN.
-    known = table.astype(object).where(table.notna(), None)
-    columns = [[_plain(value) for value in known[name].tolist()] for name in table.columns]
-    rows: Iterable[tuple[Any, ...]] = zip(*columns, strict=True)
-    return [dict(zip(map(str, table.columns), row, strict=True)) for row in rows]
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not isfinite(value) else value
-
-
-def _after(origin: datetime, seconds: float | None) -> str | None:
-    return None if seconds is None else _instant(origin + timedelta(seconds=seconds))
-
-
-def _instant(instant: datetime | None) -> str | None:
-    return None if instant is None else format_instant(ms_of(instant))
 
 
 FILE = "file-"

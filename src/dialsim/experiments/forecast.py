@@ -19,7 +19,6 @@ import numpy as np
 from dialsim.engine.windows import Windows
 from dialsim.errors import ExperimentError
 from dialsim.experiments import experiment_text
-from dialsim.experiments.folder import replications_document
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import RunSettings, runner
@@ -33,7 +32,7 @@ from dialsim.interface.instants import (
     parse_instant,
     short_text,
 )
-from dialsim.interface.phrases import brief_text, checked
+from dialsim.interface.phrases import brief_text, checked, counted
 from dialsim.results.folder import MANIFEST, SUMMARY
 from dialsim.results.summary_text import FigureTable, fragment
 from dialsim.scenario.behaviour import BUILT_IN
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from dialsim.experiments.estimates import SettingRuns
+    from dialsim.experiments.expression import Expression
     from dialsim.experiments.plots import ReplicationPlots
     from dialsim.experiments.run_figures import ScopeFigures
     from dialsim.scenario.campaign import Past
@@ -202,9 +203,10 @@ def _instant_of(text: str | None) -> float:
 class Forecast:
     """Result of many runs from today on.
 
-    `runs` are the replications, `figures` the figures of the forecast, `earlier` those of earlier
-    forecasts, oldest first. `draws` is the number of behaviours among which the runs are divided; 0
-    means that all use the scenario's. `notes` are sentences on what the forecast rests on.
+    `runs` are the replications, `figures` the figures of the forecast, `earlier` the figures of
+    earlier ones, oldest first. `draws` is the number of behaviours among which the runs are
+    divided; 0 means that all use the scenario's. `notes` are sentences on what the forecast rests
+    on.
 
     >>> found = dialsim.forecast(scenario, 19, jobs=1)
     >>> found.figures.people, found.figures.reached
@@ -234,14 +236,17 @@ class Forecast:
 
     def campaigns(self) -> dict[tuple[str, str], ForecastFigures]:
         """Return the figures of each scheduled campaign, by organization and campaign."""
+        found = {place: self._figures(scopes) for place, scopes in self._by_campaign().items()}
+        return {place: figures for place, figures in found.items() if figures is not None}
+
+    def _by_campaign(self) -> dict[tuple[str, str], list[ScopeFigures]]:
+        """Return the figures of each campaign in all runs, by organization and campaign."""
         listed = [run.scopes for run in self.runs.figures]
-        found = {}
-        for place, part in enumerate(listed[0]):
-            if part.scope == "campaign":
-                figures = self._figures([scopes[place] for scopes in listed])
-                if figures is not None:
-                    found[part.organization or "", part.campaign or ""] = figures
-        return found
+        return {
+            (part.organization or "", part.campaign or ""): [scopes[index] for scopes in listed]
+            for index, part in enumerate(listed[0])
+            if part.scope == "campaign"
+        }
 
     def _figures(self, scopes: Sequence[ScopeFigures]) -> ForecastFigures | None:
         finishes = [float(scope.values["finish"]) for scope in scopes]
@@ -263,14 +268,9 @@ class Forecast:
 
     def campaign_spans(self, *figures: str) -> dict[tuple[str, str], tuple[Span, ...]]:
         """Return the intervals of some figures, by organization and campaign."""
-        listed = [run.scopes for run in self.runs.figures]
         return {
-            (part.organization or "", part.campaign or ""): tuple(
-                Span.of([float(scopes[place].values[name]) for scopes in listed])
-                for name in figures
-            )
-            for place, part in enumerate(listed[0])
-            if part.scope == "campaign"
+            place: tuple(Span.of([float(part.values[name]) for part in scopes]) for name in figures)
+            for place, scopes in self._by_campaign().items()
         }
 
     # -- in words ---------------------------------------------------------------------------------
@@ -355,7 +355,9 @@ class Forecast:
         found = self.figures
         if found is None:
             return []
-        tables = [FigureTable(name, _SPAN_COLUMNS, rows) for name, rows in self._spans()]
+        parts = [(campaign, figures) for (_, campaign), figures in self.campaigns().items()]
+        parts += [("all", found)] if len(self._by_campaign()) > 1 else []
+        tables = [FigureTable(name, _SPAN_COLUMNS, _span_rows(part)) for name, part in parts]
         return [*tables, *([self.history_table()] if self.earlier else [])]
 
     def history_table(self) -> FigureTable:
@@ -376,27 +378,34 @@ class Forecast:
             "Forecast of", ("done by (95 %)", "will reach", "nine of ten", "reached then"), rows
         )
 
-    def _spans(self) -> list[tuple[str, tuple[tuple[str, ...], ...]]]:
-        listed = [run.scopes for run in self.runs.figures]
-        places = [place for place, part in enumerate(listed[0]) if part.scope == "campaign"]
-        shown = [*places, *([0] if len(places) > 1 else [])]
-        spans = []
-        for place in shown:
-            scopes = [scopes[place] for scopes in listed]
-            if found := self._figures(scopes):
-                name = scopes[0].campaign or "all"
-                spans.append((name, _span_rows(found)))
-        return spans
-
     # -- as data ----------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, object]:
         """Return the estimates of all figures, the forecast's own, and the earlier ones."""
         return {
-            **replications_document(self.runs),
+            **self.runs.to_dict(),
             KIND: None if self.figures is None else self.figures.to_dict(),
             _EARLIER: [part.to_dict() for part in self.earlier],
         }
+
+    @property
+    def title(self) -> str:
+        """Name of the scenario."""
+        return self.runs.scenario.name
+
+    expressions: tuple[Expression, ...] = ()
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of the output folder, by name."""
+        return {"runs": self.runs.runs, "campaigns": self.runs.frame}
+
+    def settings(self) -> list[SettingRuns]:
+        """Return the runs for a workbook."""
+        return self.runs.settings()
+
+    def printed(self) -> tuple[list[str], list[FigureTable]]:
+        """Return the sentences and tables that a command prints."""
+        return self.sentences(), self.tables()
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -437,7 +446,7 @@ class Forecast:
         return brief_text(f"dialsim.Forecast {self.runs.scenario.name!r}", self.sentences())
 
     def _repr_html_(self) -> str:
-        return fragment(self.runs.scenario.name, self.sentences(), self.tables())
+        return fragment(self.title, *self.printed())
 
 
 _SPAN_COLUMNS = ("nine of ten: from", "half of the runs", "to")
@@ -461,9 +470,7 @@ def _more_reached(more: int) -> str:
     # Reached people stay reached: fewer means that people left the list.
     if more < 0:
         return "the list of people is another"
-    if not more:
-        return "nobody more is reached"
-    return "1 more person is reached" if more == 1 else f"{more:,} more people are reached"
+    return f"{counted(more, 'more person is', 'more people are')} reached"
 
 
 def _finish_change(last: float, now: float) -> str:
@@ -472,14 +479,11 @@ def _finish_change(last: float, now: float) -> str:
             return "it is still not sure to be done"
         return "it is not sure to be done any more" if now == inf else "it is sure to be done now"
     change = round((now - last) / MINUTE) * MINUTE
-    if not change:
-        return "it is done at the same time"
-    return f"it is done {duration_text(abs(change))} {'later' if change > 0 else 'sooner'}"
+    later = f"{duration_text(abs(change))} {'later' if change > 0 else 'sooner'}"
+    return f"it is done {later if change else 'at the same time'}"
 
 
 def _reach_change(change: int) -> str:
-    if not change:
-        return "it will reach as many"
     return f"it will reach {abs(change):,} {'more' if change > 0 else 'fewer'} in the end"
 
 

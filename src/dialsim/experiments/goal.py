@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.breaches import Breach
+from dialsim.experiments.breaches import RuleBreach
 from dialsim.experiments.expression import Expression, pointed, read_expression
 from dialsim.experiments.facts import chance_after, expected_mean
 from dialsim.experiments.figure_names import COST, FigureName, Place
@@ -62,7 +62,7 @@ _AND = re.compile(r"\s+and\s+(?=(?:mean|prob|p[0-9.]+)\s*\()", re.IGNORECASE)
 
 
 _OF_TOLERANCE = 0.01
-"""Part of the error that a tolerance limit may have, besides that of the share of runs."""
+"""Part of the error reserved for a tolerance limit; the share of runs has the rest."""
 
 
 class Statistic(StrEnum):
@@ -239,17 +239,21 @@ def _clause(text: str, scenario: Scenario) -> Clause:
     end = _end_of_bracket(text, match.start(2))
     # The greedy pattern took a bracket of a second statistic for the end of the first one.
     if end < match.end(2):
-        _refuse_statistics(text, end, scenario)
+        # Sums and quotients of statistics have no joint interval.
+        reason = (
+            "a clause has one statistic, of an expression that has a value in each run, such as "
+            "mean(cost / people_reached)"
+        )
+        raise ExperimentError(pointed(f"goal {text}: {reason}", text, end + 1, match.end(2) + 1))
     if name == "prob":
         return _probability(text, match.start(2), inner, sign, bound.strip(), scenario)
     figure = read_expression(inner, scenario, text, match.start(2))
+    limit = _bound(figure, sign, bound, text, scenario)
     if name == "mean":
-        limit = _bound_or_refuse(figure, sign, bound, text, scenario)
         return Clause(text, Statistic.MEAN, figure, limit)
     share = float(name[1:]) / 100
     if not 0 < share < 1:
         _refuse(text, f"{name} is no quantile: write p1 to p99, such as p95(finish)")
-    limit = _bound_or_refuse(figure, sign, bound, text, scenario)
     return Clause(text, Statistic.QUANTILE, figure, limit, share)
 
 
@@ -263,37 +267,6 @@ def _end_of_bracket(text: str, at: int) -> int:
     return len(text)
 
 
-_TWO = re.compile(rf"(mean|p[0-9.]+)\((.+)\)\s*([-+*/])\s*(mean|p[0-9.]+)\((.+)\)\s*{_SIGN}(.+)")
-
-
-def _refuse_statistics(text: str, end: int, scenario: Scenario) -> NoReturn:
-    """Reject sums and quotients of statistics, which have no joint interval, and suggest an
-    alternative.
-    """
-    says = "a clause has one statistic, of an expression that has a value in each run"
-    two = _TWO.fullmatch(text)
-    if text[end + 1 :].lstrip().startswith(")"):
-        says, end = "this bracket was never opened", text.index(")", end + 1) - 1
-    elif two is not None and two[1] == two[4]:
-        name, (left, right) = two[1], (_in_brackets(two[2]), _in_brackets(two[5]))
-        sign, bound = two[6], two[7].strip()
-        says += f": write {name}({left} {two[3]} {right}) {sign} {bound}"
-        if two[3] in "*/":
-            what = "ratio" if two[3] == "/" else "product"
-            says += f", of the {what} that each run has for itself"
-        money = read_expression(two[2], scenario).unit is Unit.CURRENCY if scenario.costs else False
-        if two[3] == "/" and name == "mean" and re.fullmatch(r"[0-9.]+", bound):
-            price = f"{bound} {scenario.costs.currency}" if money and scenario.costs else bound
-            says += f"; or, for the ratio of the means, mean({left} - {price} * {right}) {sign} 0"
-    sign_after = re.compile(r"\S").search(text, end + 1)
-    place = end if sign_after is None else sign_after.start()
-    raise ExperimentError(pointed(f"goal {text}: {says}", text, place, place + 1))
-
-
-def _in_brackets(text: str) -> str:
-    return f"({text.strip()})" if re.search(r"[-+*/]", text) else text.strip()
-
-
 def _probability(
     text: str, at: int, inner: str, sign: str, share: str, scenario: Scenario
 ) -> Clause:
@@ -302,7 +275,7 @@ def _probability(
         _refuse(text, "write a comparison into prob(…), such as prob(finish <= 5d) >= 0.95")
     name, event_sign, event_bound = match.groups()
     figure = read_expression(name, scenario, text, at)
-    bound = _bound_or_refuse(figure, event_sign, event_bound, text, scenario)
+    bound = _bound(figure, event_sign, event_bound, text, scenario)
     wanted = _share(share)
     if wanted is None or not 0 <= wanted <= 1:
         _refuse(text, f"{share} is no probability: write 0.95 or 95 %")
@@ -312,28 +285,6 @@ def _probability(
 def _share(text: str) -> float | None:
     match = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(%?)", text)
     return None if match is None else float(match[1]) / (100 if match[2] else 1)
-
-
-def _bound_or_refuse(
-    figure: Expression, sign: str, bound: str, clause: str, scenario: Scenario
-) -> Bound:
-    """Parse the bound; for another expression, explain how to compare two of them."""
-    try:
-        return _bound(figure, sign, bound, clause, scenario)
-    except ExperimentError:
-        try:
-            other = read_expression(bound.strip(), scenario)
-        except ExperimentError:
-            other = None
-        if other is None:
-            raise
-        nothing = "0s" if figure.is_instant else "0"
-        # A bound that is an expression was probably meant as a comparison of two figures.
-        _refuse(
-            clause,
-            f"a bound is an amount; to compare two figures of each run, compare their difference: "
-            f"{figure.text} - {_in_brackets(other.text)} {sign} {nothing}",
-        )
 
 
 def _bound(figure: Expression, sign: str, text: str, clause: str, scenario: Scenario) -> Bound:
@@ -483,7 +434,7 @@ class GoalEstimate:
     cost: float | None
     runs: tuple[RunFigures, ...] = field(default=(), repr=False)
     bounds: KnownBounds = UNKNOWN
-    breaches: tuple[Breach, ...] = ()
+    breaches: tuple[RuleBreach, ...] = ()
 
     @property
     def reach_share(self) -> float | None:
@@ -592,7 +543,7 @@ def judge(
     confidence: float,
     bounds: KnownBounds = UNKNOWN,
     looks: Looks | None = None,
-    breaches: tuple[Breach, ...] = (),
+    breaches: tuple[RuleBreach, ...] = (),
 ) -> GoalEstimate:
     """Evaluate a goal by runs of a scenario with known limits `bounds`.
 

@@ -15,8 +15,8 @@ A limit that the runs do not support is missing: infinite, or NaN without any in
   simulations", Management Science 27; Law 2015, section 11.4), unless runs that
   are cut off vary less without.
 - Jumps: `Jump` bounds the probability of an event that the runs have not shown. The share of runs
-  in which an event was seen has the limits of Clopper & Pearson. Both widen the interval of what is
-  left when jumps are taken out.
+  in which an event was seen has the limits of Clopper & Pearson. Both widen the interval of the
+  rest, without jumps.
 - Quantiles: order statistics. The interval from the l-th to the u-th smallest value covers the
   p-quantile of any continuous distribution with P(l ≤ B < u), B binomial(n, p) (David & Nagaraja
   2003, "Order Statistics", section 7.1). It is infinite if n is too small for a limit.
@@ -39,7 +39,7 @@ from dialsim.results.figures import is_instant
 Values = NDArray[np.float64]
 
 BY_ORDER, BY_SHARES, NO_CHANCE = "order statistics", "exact shares", "no chance"
-"""Methods of differences of medians, of shares of runs, and of what chance can't change."""
+"""Methods of differences: of medians, of shares of runs, and of figures without chance."""
 CONFIDENCE = 0.95
 """Confidence level of pages and precisions."""
 FEWEST = 3
@@ -50,9 +50,9 @@ _SKEWED = 1.645
 _LEAST_TO_JUDGE = 8
 """Fewest values for a judgement of the coefficient of skewness."""
 _EVEN = 0.005
-"""Share of an interval's width by which its middle may differ from the estimate."""
+"""Largest distance of an interval's middle from the estimate, as a share of its width, for `±`."""
 _LEAST_OF_TAIL = 5
-"""Fewest distances by which a tail is estimated."""
+"""Minimum number of distances for an estimate of their tail."""
 _WIDE, _USELESS = 3, 1000
 """Multiples of the mean at which an upper limit calls for more runs, and at which it is dropped."""
 _RARE = 5
@@ -112,7 +112,7 @@ def is_symmetric(estimate: float, low: float, high: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """An event that runs may have that were not made, and that moves a figure by `size`.
+    """Event that further runs may have; it moves a figure by `size`.
 
     Without more, nothing is known of its probability but that n runs did not show it: it is at most
     1 − ε^(1/n), ε the error allowed. Two facts give a smaller limit:
@@ -120,10 +120,10 @@ class Jump:
     - `distances`: how far each run stayed away from the event, such as the calling time left until
       the window closes. The tail of the distances is taken to be no heavier than exponential beyond
       their median. The limit follows from an upper confidence limit of the mean excess, and from
-      that of the share of runs beyond the median (Hosking & Wallis 1987, "Parameter and quantile
-      estimation for the generalized Pareto distribution", Technometrics 29, with shape 0; Epstein &
-      Sobel 1953, "Life testing", Journal of the American Statistical Association 48).
-    - `counts`: in each run, the number of independent incidents each of which rules the event out,
+      the limit of the share of runs beyond the median (Hosking & Wallis 1987, "Parameter and
+      quantile estimation for the generalized Pareto distribution", Technometrics 29, with shape 0;
+      Epstein & Sobel 1953, "Life testing", Journal of the American Statistical Association 48).
+    - `counts`: in each run, the number of independent incidents that each rule the event out,
       such as people who need a last attempt. No incident at all has the probability exp(−λ) at
       most, λ being the mean number, for which its exact lower limit is taken (Garwood 1936).
     """
@@ -166,11 +166,11 @@ def share_beyond(distances: Values, error: float | None = None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Facts about a figure and its runs from which intervals follow, besides its values.
+    """Facts about a figure and its runs that an interval needs besides the values.
 
-    `certain` says that it is the same in all runs; `least` and `most` are the smallest and the
-    greatest possible value. `surplus` is by how much each run is above its expectation, given what
-    is known exactly; it has the expectation 0. Runs that are cut off may vary less with it than
+    `certain`: the figure is the same in all runs; `least` and `most` are the smallest and the
+    greatest possible value. `surplus` is the excess of each run over its expectation, given the
+    exactly known inputs; it has the expectation 0. Runs that are cut off may vary less with it than
     without, all others are `uncut`. Without surplus the figure is the same in all runs if
     `settled`. `levels` are, for each run, the part of its value that jumps make up; `up` and `down`
     are the jumps that other runs may have.
@@ -258,12 +258,12 @@ def _minus(one: Values | None, other: Values | None) -> Values | None:
 
 
 def _limit_of_levels(levels: Values, error: float) -> float:
-    """Return the upper limit of the mean of a figure that has few values.
+    """Return the upper limit of the mean of a figure with few different values.
 
-    Of two values it is Clopper and Pearson's limit. Of more, it is that of Gaffke (2005, "Three
-    test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable",
-    Mathematical Methods of Statistics 14) for values up to the greatest seen, whose Dirichlet
-    weighted sum is taken for a Beta variate with the same first two moments.
+    Of two values it is Clopper and Pearson's limit. Of more, it is the limit of Gaffke (2005,
+    "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
+    variable", Mathematical Methods of Statistics 14) for values up to the greatest seen, whose
+    Dirichlet weighted sum is taken for a Beta variate with the same first two moments.
     """
     from scipy import special
 
@@ -490,9 +490,9 @@ def share_interval(
 def _pairs(
     values: Values, baseline: Values
 ) -> tuple[NDArray[np.bool_], Values, tuple[int, int, int]]:
-    """Return which runs have both values, their differences, and the numbers of `_signs`.
+    """Return a mask of the runs with both values, the differences, and the numbers of `_signs`.
 
-    Pairs of runs met the same chance. A pair of which neither finished is a tie.
+    Pairs of runs met the same chance. A pair without any finish is a tie.
     """
     with np.errstate(invalid="ignore"):
         every = np.where(values == baseline, 0.0, values - baseline)
@@ -551,7 +551,7 @@ def _p_value_of_t(statistic: float, freedom: float) -> float:
 
 
 def _p_value(limits: Callable[[float], tuple[float, float]]) -> float:
-    """Return the least error with which an interval excludes 0, found by bisection."""
+    """Find the least error level at which an interval excludes 0, by bisection."""
     low, high = -_LEAST_P, 0.0  # of the exponent of the error, to base 10
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
@@ -565,7 +565,7 @@ def _p_value(limits: Callable[[float], tuple[float, float]]) -> float:
 
 _LAST_DIGITS = 1e-12
 _LEAST_P, _HALVINGS = 12.0, 18
-"""Exponent of the least p-value that is told from 0, and steps of the search for one."""
+"""Exponent of the least p-value that differs from 0, and steps of the bisection for it."""
 
 
 def _alike(differences: Values, *sides: Values) -> bool:

@@ -54,11 +54,11 @@ class Finishes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Calendar:
-    """When a campaign may call: by the windows of its request, without its pauses.
+class CampaignCalendar:
+    """Calling hours of a campaign: the windows of its request without its pauses.
 
     Time counts from `origin` (ms). `longest_call` is the longest time of a call, as far as it has
-    an upper end; `is_light` says that no part of it has a tail heavier than exponential.
+    an upper end; `is_light`: no part of it has a tail heavier than exponential.
     """
 
     organization: str
@@ -71,7 +71,7 @@ class Calendar:
 
     @property
     def retries(self) -> int:
-        """How much later a run may finish by all attempts after the first (ms)."""
+        """Latest delay of a finish by all attempts after the first (ms)."""
         return (self.request.max_attempts - 1) * (self.request.retry_interval + self.longest_call)
 
     @property
@@ -134,14 +134,14 @@ def _worked(spans: NDArray[np.int64], at: Values) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class KnownBounds:
-    """Limits on figures that are known before any run.
+    """Limits on figures before any run.
 
-    `calls` says that no draw can change a call, `results` that none can change what comes of calls
-    either, `people` that none can change who is called. `uncut` says that no campaign is kept from
-    making all its calls, `steady` that talk times do not change who answers either, `answers` that
-    everybody answers the first call, `once` that everybody is called once. `calendars` are those of
-    the campaigns; `line_prices` is what the lines of each organization cost on a day, at most. The
-    defaults hold for an unknown scenario.
+    `calls`: no draw can change a call. `results`: nor the results of calls. `people`: no draw can
+    change the people called. `uncut` says that no campaign is kept from making all its calls,
+    `steady` that talk times do not change answers either, `answers` that all people answer the
+    first call, `once` that all are called once. `calendars` has a calendar per campaign;
+    `line_prices` is what the lines of each organization cost on a day, at most. The defaults hold
+    for an unknown scenario.
     """
 
     calls: bool = False
@@ -151,7 +151,7 @@ class KnownBounds:
     steady: bool = False
     answers: bool = False
     once: bool = False
-    calendars: tuple[Calendar, ...] = ()
+    calendars: tuple[CampaignCalendar, ...] = ()
     line_prices: Mapping[str, float] = field(default_factory=dict)
 
     def certain(self, figure: str) -> bool:
@@ -187,7 +187,7 @@ class KnownBounds:
         (x, y), (back, down) = (self.rising_in_windows(side, level) for side in (early, late))
         return np.append(x, back[::-1]), np.append(y, down[::-1])
 
-    def calendars_of(self, place: Place) -> list[Calendar]:
+    def calendars_of(self, place: Place) -> list[CampaignCalendar]:
         """Return the calendars of the campaigns at a place."""
         organization, campaign = place
         return [
@@ -248,7 +248,7 @@ def _line_prices(scenario: Scenario) -> dict[str, float]:
     return {name: price for name, price in prices.items() if price}
 
 
-def _is_uncut(scenario: Scenario, calendars: Sequence[Calendar]) -> bool:
+def _is_uncut(scenario: Scenario, calendars: Sequence[CampaignCalendar]) -> bool:
     """True if nothing keeps a campaign from making all its calls."""
     return (
         scenario.clock.end is None
@@ -356,7 +356,7 @@ def _constant(distribution: Distribution) -> bool:
     return bool(distribution.dist == "constant")
 
 
-def _calendars(scenario: Scenario) -> Iterator[Calendar]:
+def _calendars(scenario: Scenario) -> Iterator[CampaignCalendar]:
     """Return the calendar of every campaign that is scheduled."""
     of_campaign: dict[int, list[Behaviour]] = {}
     for _, campaign, behaviour in _campaigns(scenario):
@@ -369,7 +369,7 @@ def _calendars(scenario: Scenario) -> Iterator[Calendar]:
             if request is None:
                 continue
             behaviours = of_campaign[id(campaign)]
-            yield Calendar(
+            yield CampaignCalendar(
                 organization.name,
                 campaign.name,
                 request,

@@ -77,9 +77,9 @@ class Looks:
         )
 
     def of_mean(self, count: int, confidence: float) -> Tails:
-        """Return the tails at the look of `count` runs that compares a mean with its bound.
+        """Return the tails of the comparison of a mean with its bound, at the look of `count` runs.
 
-        They are those of a normal figure with known variance (the significance levels are then used
+        They hold for a normal figure with known variance (the significance levels are then used
         with t: Jennison & Turnbull, section 4.4), whose sums are approximated by sums of coin
         tosses.
         """

@@ -19,9 +19,8 @@ values: the smallest value of the first setting wins, then of the second.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, product
 from math import inf, isfinite, isnan, nan, prod, sqrt
 from typing import TYPE_CHECKING, Unpack
@@ -29,16 +28,16 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.breaches import Baseline
-from dialsim.experiments.estimates import check_confidence, undominated
+from dialsim.experiments.estimates import finite, undominated
 from dialsim.experiments.expression import (
     Expression,
     OwnFigures,
+    figure_of,
     read_expression,
     read_figures,
 )
-from dialsim.experiments.facts import expected_mean, facts_needed
-from dialsim.experiments.figure_names import COST, FigureName
+from dialsim.experiments.facts import expected_mean
+from dialsim.experiments.figure_names import COST
 from dialsim.experiments.fluid import (
     first_estimate,
     has_figures,
@@ -47,43 +46,43 @@ from dialsim.experiments.fluid import (
     sought_text,
 )
 from dialsim.experiments.goal import (
-    OF_ESTIMATE,
     Goal,
     GoalEstimate,
     certainty_text,
     chance_of_meeting,
     doubts_of,
     estimates_frame,
-    judge,
     read_goal,
 )
 from dialsim.experiments.intervals import Known, paired_difference
-from dialsim.experiments.known_bounds import known_bounds_of
-from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
-from dialsim.experiments.run_spec import RunSpec
+from dialsim.experiments.looks import LEAST_TO_BE_SURE
 from dialsim.experiments.runner import OutOfTime, RunSettings, runner
+from dialsim.experiments.trials import Answer, Effort, Trials
 from dialsim.experiments.variants import (
     SettingChange,
     SettingValue,
     Variant,
     check_axis,
+    check_values,
     check_variable,
     crossed,
     label_of,
     short_names,
     sorting,
 )
-from dialsim.interface.phrases import brief_text, checked, kind_of
+from dialsim.interface.phrases import checked, kind_of
 from dialsim.scenario.loading import long_path
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from dialsim.experiments.estimates import SettingRuns
     from dialsim.experiments.known_bounds import KnownBounds
     from dialsim.experiments.plots import OptimumPlots
     from dialsim.experiments.run_figures import RunFigures
     from dialsim.experiments.runner import ExperimentRunner
+    from dialsim.results.summary_text import FigureTable
     from dialsim.scenario.scenario import Scenario
 
 
@@ -96,7 +95,7 @@ _AT_ONCE = 16
 _FORESEEN = 32
 """Largest number of combinations that are ordered by first estimates."""
 
-_OF_ANSWER = OF_ESTIMATE | {"finish", "people_reached"}
+_OF_ANSWER = frozenset({"finish", "people_reached"})
 """Figures of a combination in every answer."""
 
 Key = tuple[int, ...]
@@ -172,28 +171,28 @@ class Combination:
         """Return JSON values."""
         return {
             "values": list(self.values),
-            "objective": _plain(self.objective),
-            "people_reached_mean": _plain(self.people_reached),
+            "objective": finite(self.objective),
+            "people_reached_mean": finite(self.people_reached),
             **self.estimate.to_dict(),
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Optimum:
+@dataclass(frozen=True, slots=True, repr=False)
+class Optimum(Answer):
     """Answer to "which combination does best?".
 
     `figure` is the objective's; None if the smallest values are wanted. `best` is the answer, or
     the closest combination if none meets the goals (`met` False). `sure` means that it meets them
     and that no other combination tried is better by more than the indifference. `open` are
-    combinations that may be better; `in_doubt` are better ones for which the allowed runs cannot
-    decide whether they meet the goals. `alike` meet the goals as well, with an equal objective
-    within the indifference. `frontier` are combinations that meet the goals and are not dominated
-    in finish, cost and people reached, earliest finish first; if none meets the goals, it covers
-    all. `tried` are all evaluations; `count` is the number of combinations. `warnings` list doubts.
-    `certainty` is the estimated probability that `best` meets the goals and no other is better.
-    `stopped_after` is the time limit in seconds if it ended the search; the answer then depends on
-    the speed of the machine. `first_estimate` is a sentence on the estimate before any run. `paths`
-    are the settings, named as they were asked for.
+    combinations that may be better; `in_doubt` are better ones whose allowed runs do not decide
+    about the goals. `alike` meet the goals as well, with an equal objective within the
+    indifference. `frontier` are combinations that meet the goals and are not dominated in finish,
+    cost and people reached, earliest finish first; if none meets the goals, it covers all. `tried`
+    are all evaluations; `count` is the number of combinations. `warnings` list doubts. `certainty`
+    is the estimated probability that `best` meets the goals and no other is better. `stopped_after`
+    is the time limit in seconds if it ended the search; the answer then depends on the speed of the
+    machine. `first_estimate` is a sentence on the estimate before any run. `paths` are the
+    settings, named as they were asked for.
 
     >>> best = dialsim.optimize(scenario, {"lines": [1, 2]}, minimize="mean(cost)", jobs=1)
     >>> best.frame["lines"].tolist()
@@ -279,26 +278,28 @@ class Optimum:
 
         return OptimumPlots(self)
 
-    def __repr__(self) -> str:
-        from dialsim.experiments.plan_text import optimum_headline, optimum_sentences
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Figure of the objective, if any."""
+        return () if self.figure is None else (self.figure,)
 
-        said = [optimum_headline(self), *optimum_sentences(self)]
-        return brief_text(f"dialsim.Optimum {self.scenario!r}", said)
+    def settings(self) -> list[SettingRuns]:
+        """Return the combinations tried for a workbook."""
+        from dialsim.experiments.plan_text import setting_of
 
-    def _repr_html_(self) -> str:
-        from dialsim.experiments.plan_text import optimum_html
+        return [setting_of(part.name, part.estimate) for part in self.tried]
 
-        return optimum_html(self)
+    def printed(self) -> tuple[list[str], list[FigureTable]]:
+        """Return the sentences and tables that a command prints."""
+        from dialsim.experiments.plan_text import optimum_content
 
-
-def _plain(value: float | None) -> float | None:
-    return value if value is not None and isfinite(value) else None
+        return optimum_content(self)
 
 
 @checked(ExperimentError, RunSettings)
 def optimize(
     scenario: Scenario,
-    vary: Mapping[str, object],
+    vary: Mapping[str, Iterable[object]],
     goal: str | Sequence[str] | None = None,
     *,
     maximize: str | None = None,
@@ -329,9 +330,7 @@ def optimize(
     """
     if not isinstance(vary, Mapping):
         raise ExperimentError(f"vary must be values by path, not {kind_of(vary)}")
-    check_confidence(confidence)
-    if not 2 <= replications <= max_replications:
-        raise ExperimentError("a plan needs 2 replications or more, and no more than their maximum")
+    effort = Effort(replications, max_replications, confidence, seed)
     if not 0 <= indifference < 1:
         raise ExperimentError(f"the indifference is a share such as 0.01, not {indifference}")
     scenario, _ = read_figures(figures or (), scenario)
@@ -341,26 +340,26 @@ def optimize(
     objective = read_objective(maximize, minimize, scenario)
     if not goals and objective is None:
         raise ExperimentError("say what is wanted: a goal, something to maximize, or to minimize")
-    wanted = read_goal(" and ".join(goals), scenario) if goals else None
+    wanted = read_goal(" and ".join(goals), scenario) if goals else Goal("", ())
     for path in vary:
         check_axis(path)
-    day = scenario.first_day
-    axes = {long_path(scenario, path): _axis(path, values, day) for path, values in vary.items()}
+    axes = {long_path(scenario, path): _axis(path, values, scenario.first_day)
+            for path, values in vary.items()}  # fmt: skip
     if len(axes) < len(vary):
         raise ExperimentError(f"two of {', '.join(vary)} are the same setting")
     check_variable(scenario, axes, seed)
-    with runner(within=within, **settings) as place:
-        looks = Looks.between(replications, max_replications)
-        trials = _Trials(
-            place, scenario, seed, axes, wanted, objective, looks, confidence, indifference, known
-        )
+    for path, texts in axes.items():
+        check_values(scenario, path, texts)
+    with runner(within=within, **settings) as workers:
+        race = _Race(workers, scenario, axes, wanted, objective, effort, indifference, known)
         stopped = None
         try:
-            trials.explore()
-            best = trials.settle()
+            race.explore()
+            best = race.settle()
         except OutOfTime:
-            best, stopped = trials.best_so_far(), within
-    return replace(trials.answer(best, stopped), paths=tuple(vary))
+            race.take_finished()
+            best, stopped = race.leader(), within
+    return race.answer(tuple(vary), best, stopped)
 
 
 def read_objective(
@@ -379,66 +378,57 @@ def read_objective(
     return Objective(figure, minimize is None, scenario.calling_begins)
 
 
-def _axis(path: str, values: object, first_day: int) -> tuple[str, ...]:
+def _axis(path: str, values: Iterable[object], first_day: int) -> tuple[str, ...]:
     """Return the values of a setting as texts."""
-    variants = crossed({path: values}, first_day)  # type: ignore[dict-item]
-    return tuple(variant.changes[0].text for variant in variants)
+    return tuple(variant.changes[0].text for variant in crossed({path: values}, first_day))
 
 
-class _Trials:
-    """Combinations that were tried, with their runs."""
+class _Race(Trials[Key]):
+    """Race of combinations: promising ones get more runs than the others."""
 
     def __init__(
         self,
-        place: ExperimentRunner,
+        runner: ExperimentRunner,
         scenario: Scenario,
-        seed: int | None,
         axes: Mapping[str, Sequence[str]],
-        goal: Goal | None,
+        goal: Goal,
         objective: Objective | None,
-        looks: Looks,
-        confidence: float,
+        effort: Effort,
         indifference: float,
         known: Callable[[str], object] | None,
     ) -> None:
-        self._place = place
-        self._scenario = scenario
-        self._baseline = Baseline(scenario, seed)
+        figure = None if objective is None else objective.figure
+        super().__init__(
+            runner, scenario, goal, effort, objective=figure, figures=_OF_ANSWER, known=known
+        )
         self._axes = axes
-        self._goal = goal
+        self._sizes = tuple(len(values) for values in axes.values())
+        self._short = short_names(axes)
         self._objective = objective
-        self._looks = looks
-        self._confidence = confidence
         self._indifference = indifference
-        self._known = known
-        self._specs: dict[Key, RunSpec] = {}
-        self._looked: dict[Key, int] = {}
-        self._tried: dict[Key, GoalEstimate] = {}
-        self._means: dict[Key, float] = {}
         self._doubtful: set[Key] = set()
-        self._first_estimate: str | None = None
-
-    @property
-    def _sizes(self) -> tuple[int, ...]:
-        return tuple(len(values) for values in self._axes.values())
-
-    @cached_property
-    def _asked(self) -> frozenset[str]:
-        """Names of the figures that goals, objective and answer need."""
-        figures = [COST, *(() if self._objective is None else self._objective.figure.figures)]
-        asked = _OF_ANSWER.union(self._baseline.figures)
-        if self._goal is not None:
-            asked |= self._goal.figures
-        for clause in self._goal.clauses if self._goal else ():
-            figures += clause.figure.figures
-        return asked | facts_needed(figures, known_bounds_of(self._scenario))
+        self._losses: dict[tuple[Key, int], float] = {}
 
     @property
     def _error(self) -> float:
         """Error probability of one combination for each of the two halves."""
         # Divided by all combinations and not only by those tried so far, because the choice of
         # these depends on the runs.
-        return (1 - self._confidence) / (2 * prod(self._sizes))
+        return (1 - self.effort.confidence) / (2 * prod(self._sizes))
+
+    @property
+    def _confidence(self) -> float:
+        return 1 - self._error
+
+    def _loss(self, key: Key) -> float:
+        """Return the mean loss of a combination, 0 without an objective."""
+        if self._objective is None:
+            return 0.0
+        part = self._tried[key]
+        known = key, part.replications
+        if known not in self._losses:  # a step of the race asks for it again and again
+            self._losses[known] = self._objective.loss(part.runs, part.bounds)
+        return self._losses[known]
 
     def explore(self) -> None:
         """Try all combinations, or those that the search selects."""
@@ -461,7 +451,7 @@ class _Trials:
         steps = [max(1, (size - 1) // (2 * (count - 1))) for size in sizes]
         while True:
             # Without a combination that meets the goals the search moves towards them.
-            around = self._leader() or self._closest()
+            around = self.leader() or self._closest()
             near = [*self._around(around, steps)]
             if any(key not in self._tried for key in near):
                 self._try(near)
@@ -473,23 +463,21 @@ class _Trials:
 
     def _foreseen(self, keys: list[Key]) -> list[Key]:
         """Order combinations by their first estimates, most promising first, and log the first."""
-        # An estimate takes as long as some runs of a small campaign, so that of more it is slow.
+        # An estimate takes as long as some runs of a small campaign: more of them delay the search.
         found = {key: first_estimate(self._variant(key)) for key in keys[:_FORESEEN]}
         figures = () if self._objective is None else self._objective.figure.figures
         known = {key: run for key, run in found.items() if run and has_figures(run, figures)}
-        goal = Goal("", ()) if self._goal is None else self._goal
-        if len(known) < len(keys) or seems_met(goal, known[keys[0]]) is None:
+        if len(known) < len(keys) or seems_met(self.goal, known[keys[0]]) is None:
             if len(found) == len(keys):
-                wish = "the goal" if self._objective is None else "the goal or the objective"
-                self._first_estimate = no_estimate(self._variant(keys[0]), wish)
+                self.first_estimate = no_estimate(self._variant(keys[0]), "what is wanted")
             return keys
 
         def rank(key: Key) -> tuple[bool, float, Key]:
             losses = [0.0] if self._objective is None else self._objective.losses([known[key]])
-            return not seems_met(goal, known[key]), float(losses[0]), key
+            return not seems_met(self.goal, known[key]), float(losses[0]), key
 
         ordered = sorted(keys, key=rank)
-        self._first_estimate = sought_text("best", self._name(ordered[0]))
+        self.first_estimate = sought_text("best", self._value(ordered[0]))
         return ordered
 
     def _around(self, key: Key, steps: Sequence[int]) -> Iterator[Key]:
@@ -507,7 +495,7 @@ class _Trials:
         Returns a combination that certainly meets the goals, if there is one.
         """
         while True:
-            leader = self._leader()
+            leader = self.leader()
             wanted = [key for key in self._open(leader) if self._has_looks(key)][:_AT_ONCE]
             sure = leader is None or self._tried[leader].sure
             if leader is not None and (wanted or not sure) and self._has_looks(leader):
@@ -522,12 +510,9 @@ class _Trials:
             elif leader is None and self._doubtful:
                 # Without a certain one, a doubtful one is the answer.
                 self._doubtful.clear()
-                return self._leader()
+                return self.leader()
             else:
                 return leader
-
-    def _has_looks(self, key: Key) -> bool:
-        return self._looked[key] < len(self._looks.counts)
 
     def _open(self, leader: Key | None) -> list[Key]:
         """Return combinations that may be better than the leader, the most promising first."""
@@ -540,7 +525,7 @@ class _Trials:
             for key in self._tried
             if key != leader and key not in self._doubtful and not self._settled(key, leader)
         ]
-        return sorted(keys, key=lambda key: (self._tried[key].shortfall, self._means[key], key))
+        return sorted(keys, key=lambda key: (self._tried[key].shortfall, self._loss(key), key))
 
     def _settled(self, key: Key, leader: Key) -> bool:
         """Return True if a combination is certainly not to be preferred to the leader."""
@@ -578,47 +563,35 @@ class _Trials:
         return 0.0 if alike and not known.jumps else -inf
 
     def _tolerance(self, leader: Key) -> float:
-        return self._indifference * abs(self._means[leader])
+        return self._indifference * abs(self._loss(leader))
 
-    def _leader(self) -> Key | None:
+    def leader(self) -> Key | None:
         """Return the best combination that seems to meet the goals, or None."""
         meeting = [
             key
             for key, part in self._tried.items()
-            if part.met and isfinite(self._means[key]) and key not in self._doubtful
+            if part.met and isfinite(self._loss(key)) and key not in self._doubtful
         ]
         if not meeting:
             return None
-        best = min(meeting, key=lambda key: (self._means[key], key))
-        limit = self._means[best] + self._tolerance(best)
+        best = min(meeting, key=lambda key: (self._loss(key), key))
+        limit = self._loss(best) + self._tolerance(best)
         # Within the tolerance the smallest values win, so that no line is added for a gain that
         # does not matter.
-        return min(key for key in meeting if self._means[key] <= limit)
+        return min(key for key in meeting if self._loss(key) <= limit)
 
     def _closest(self) -> Key:
-        return min(self._tried, key=lambda key: (self._tried[key].shortfall, self._means[key], key))
+        return min(self._tried, key=lambda key: (self._tried[key].shortfall, self._loss(key), key))
 
-    def _try(self, keys: Iterator[Key] | Sequence[Key]) -> None:
+    def _try(self, keys: Iterable[Key]) -> None:
         self._look_at([key for key in keys if key not in self._tried])
 
-    def _look_at(self, keys: Sequence[Key]) -> None:
-        """Make the next look at several combinations at once."""
-        # Combinations may be at different looks; looks of equal size run together to use all
-        # processes.
-        counts = {key: self._looks.counts[self._looked.get(key, 0)] for key in keys}
-        for count in sorted({*counts.values()}):
-            together = [key for key in keys if counts[key] == count]
-            specs = [*map(self._spec, together), *self._baseline.specs]
-            self._place.replicate(specs, count, self._asked)
-        for key, count in counts.items():
-            self._looked[key] = self._looked.get(key, 0) + 1
-            self._take(self._judged(key, count, self._looks), key)
-        if self._known is not None:
-            leader = self._leader()
-            so_far = "none meets the goals so far"
-            if leader is not None:
-                so_far = f"{self._name(leader)} leads, {certainty_text(self.certainty(leader))}"
-            self._known(f"{so_far}; {len(self._tried)} tried")
+    def _findings_so_far(self) -> str:
+        leader = self.leader()
+        found = "none meets the goals so far"
+        if leader is not None:
+            found = f"{self._value(leader)} leads, {certainty_text(self.certainty(leader))}"
+        return f"{found}; {len(self._tried)} tried"
 
     def certainty(self, leader: Key) -> float:
         """Estimate the probability that the leader meets the goals and that no other is better.
@@ -644,88 +617,55 @@ class _Trials:
         worse = (float(losses.mean()) + tolerance) / spread * sqrt(count)
         return min(meeting, float(stdtr(count - 1, -worse)))
 
-    def best_so_far(self) -> Key | None:
-        """Return the leader when the time is up; runs of looks that were begun count as well.
-
-        Raises ExperimentError if no combination has two runs.
-        """
-        for key, spec in self._specs.items():
-            count = min(each.known for each in (spec, *self._baseline.specs))
-            if key not in self._tried and count >= 2:
-                self._take(replace(self._judged(key, count, Looks((count,))), sure=False), key)
-        if not self._tried:
-            raise ExperimentError(
-                "the time was up before any combination had two runs: allow more with --within"
-            )
-        return self._leader()
-
-    def _judged(self, key: Key, count: int, looks: Looks) -> GoalEstimate:
-        spec = self._specs[key]
-        runs = spec.first(count)
-        name, breaches = self._name(key), self._baseline.breaches(runs)
-        goal = self._goal or Goal("", ())
-        return judge(name, goal, runs, 1 - self._error, spec.bounds, looks, breaches)
-
-    def _take(self, estimate: GoalEstimate, key: Key) -> None:
-        self._tried[key] = estimate
-        objective, runs = self._objective, estimate.runs
-        self._means[key] = 0.0 if objective is None else objective.loss(runs, estimate.bounds)
-
     def _changes(self, key: Key) -> tuple[SettingChange, ...]:
         return tuple(
             SettingChange(path, values[at])
             for (path, values), at in zip(self._axes.items(), key, strict=True)
         )
 
-    def _name(self, key: Key) -> str:
-        short = short_names(self._axes)
-        return label_of(self._changes(key), short)
-
-    def _spec(self, key: Key) -> RunSpec:
-        if key not in self._specs:
-            self._specs[key] = self._baseline.spec(self._variant(key))
-        return self._specs[key]
+    def _value(self, key: Key) -> str:
+        return label_of(self._changes(key), self._short)
 
     def _variant(self, key: Key) -> Scenario:
-        return Variant(self._name(key), self._changes(key)).of(self._scenario)
+        return Variant(self._value(key), self._changes(key)).of(self.scenario)
 
     def _combination(self, key: Key) -> Combination:
-        estimate = self._tried[key]
+        estimate, objective = self._tried[key], self._objective
         # The first look only, which all have: a front of unequal runs would compare different
         # random numbers.
         runs = estimate.runs[: self._looks.counts[0]]
         return Combination(
             values=tuple(change.value for change in self._changes(key)),
             estimate=estimate,
-            objective=None
-            if self._objective is None
-            else self._objective.mean(estimate.runs, estimate.bounds),
-            finish=float(np.quantile(_values("finish", runs), 0.5, method="inverted_cdf")),
-            cost=expected_mean(COST, runs, estimate.bounds) if self._scenario.costs else nan,
-            people_reached=float(_values("people_reached", runs).mean()),
+            objective=None if objective is None else objective.mean(estimate.runs, estimate.bounds),
+            finish=float(np.quantile(figure_of("finish").of(runs), 0.5, method="inverted_cdf")),
+            cost=expected_mean(COST, runs, estimate.bounds) if self.scenario.costs else nan,
+            people_reached=float(figure_of("people_reached").of(runs).mean()),
         )
 
-    def answer(self, best: Key | None, stopped_after: float | None) -> Optimum:
-        """Return the result so far."""
+    def answer(
+        self, paths: tuple[str, ...], best: Key | None, stopped_after: float | None
+    ) -> Optimum:
+        """Return the result so far; `paths` are the settings as they were asked for."""
         combinations = {key: self._combination(key) for key in sorted(self._tried)}
-        met = best is not None
+        met, objective = best is not None, self._objective
         chosen = self._closest() if best is None else best
         still_open = [] if best is None else self._open(best)
+        limit = self._loss(chosen) + self._tolerance(chosen)
         alike = [
-            key
-            for key in combinations
+            part
+            for key, part in combinations.items()
             if met
-            and self._objective is not None
+            and objective is not None
             and key not in (chosen, *still_open, *self._doubtful)
-            and self._tried[key].met
-            and self._means[key] <= self._means[chosen] + self._tolerance(chosen)
+            and part.estimate.met
+            and self._loss(key) <= limit
         ]
-        goal, objective = self._goal, self._objective
         starts = [run.start for run in self._tried[chosen].runs if run.start is not None]
         return Optimum(
-            scenario=self._scenario.name,
-            paths=tuple(self._axes),
-            goal=None if goal is None else goal.text,
+            scenario=self.scenario.name,
+            paths=paths,
+            goal=self.goal.text or None,
             objective=None if objective is None else objective.text,
             figure=None if objective is None else objective.figure,
             best=combinations[chosen],
@@ -736,19 +676,11 @@ class _Trials:
             and not (still_open or self._doubtful),
             certainty=0.0 if best is None else self.certainty(best),
             stopped_after=stopped_after,
-            first_estimate=self._first_estimate,
+            first_estimate=self.first_estimate,
             open=tuple(combinations[key] for key in still_open),
             in_doubt=tuple(combinations[key] for key in sorted(self._doubtful)),
-            alike=tuple(combinations[key] for key in alike),
-            frontier=tuple(
-                _frontier(
-                    [
-                        part
-                        for part in combinations.values()
-                        if part.estimate.met is met and not part.estimate.breaches
-                    ]
-                )
-            ),
+            alike=tuple(alike),
+            frontier=_frontier(combinations.values(), met),
             tried=tuple(combinations.values()),
             count=prod(self._sizes),
             indifference=self._indifference,
@@ -759,8 +691,7 @@ class _Trials:
     def _warnings(
         self, chosen: Key, met: bool, still_open: Sequence[Key], is_complete: bool
     ) -> Iterator[str]:
-        if self._goal is not None:
-            yield from doubts_of(self._goal, self._scenario)
+        yield from doubts_of(self.goal, self.scenario)
         if len(self._tried) < prod(self._sizes) and is_complete:
             yield (
                 f"{len(self._tried):,} of {prod(self._sizes):,} combinations were tried, in ever "
@@ -772,12 +703,12 @@ class _Trials:
             return
         if not self._tried[chosen].sure:
             yield (
-                f"{self._name(chosen)} meets the goals in {self._tried[chosen].replications} "
+                f"{self._value(chosen)} meets the goals in {self._tried[chosen].replications} "
                 f"replications, which are too few to be sure of it: --max-replications {4 * most} "
                 "may tell"
             )
         if still_open:
-            names = "; ".join(self._name(key) for key in still_open[:5])
+            names = "; ".join(self._value(key) for key in still_open[:5])
             more = f"; and {len(still_open) - 5} more" if len(still_open) > 5 else ""
             yield f"not told from the best by {most} replications: {names}{more}"
 
@@ -787,7 +718,7 @@ class _Trials:
             lines: dict[Key, list[Key]] = {}
             for key in sorted(self._tried):
                 lines.setdefault((*key[:axis], *key[axis + 1 :]), []).append(key)
-            for number, clause in enumerate(self._goal.clauses if self._goal else ()):
+            for number, clause in enumerate(self.goal.clauses):
                 if any(self._turns_back(line, number) for line in lines.values()):
                     yield (
                         f"the response is not monotone: along {path}, {clause.text} is met, missed "
@@ -802,14 +733,14 @@ class _Trials:
         return sum(a != b for a, b in pairwise(verdicts)) > 1
 
 
-def _values(name: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
-    return FigureName(name, None, None).of(runs)
+def _frontier(combinations: Iterable[Combination], met: bool) -> tuple[Combination, ...]:
+    """Return the combinations that are not dominated in finish, cost and reach.
 
-
-def _frontier(combinations: Sequence[Combination]) -> list[Combination]:
-    """Return the combinations that are not dominated in finish, cost and reach."""
+    Only those count that meet the goals, or that miss them, and that break no rule.
+    """
+    parts = [p for p in combinations if p.estimate.met is met and not p.estimate.breaches]
     losses = [
         (part.finish, 0.0 if isnan(part.cost) else part.cost, -part.people_reached)
-        for part in combinations
+        for part in parts
     ]
-    return [combinations[place] for place in undominated(losses)]
+    return tuple(parts[index] for index in undominated(losses))

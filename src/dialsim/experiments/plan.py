@@ -16,10 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.estimates import check_confidence
 from dialsim.experiments.expression import OwnFigures, read_figures
 from dialsim.experiments.goal import (
-    ClauseFinding,
     GoalEstimate,
     chance_of_meeting,
     doubts_of,
@@ -30,41 +28,43 @@ from dialsim.experiments.runner import OutOfTime, RunSettings, runner
 from dialsim.experiments.search import (
     Search,
     cheapest,
+    cheapest_of,
     closest,
     doubtful,
-    enough,
-    enough_runs,
+    preferred,
     ruled_out,
-    smallest,
     tied,
 )
+from dialsim.experiments.trials import Answer, Effort
 from dialsim.experiments.variants import (
-    Axis,
+    Amount,
+    SettingValue,
     check_axis,
+    check_values,
     check_variable,
     crossed,
-    make_axis,
     read_amount,
-    read_range,
     setting_text,
+    value_range,
 )
 from dialsim.experiments.why_not import WhyNot, why_not
-from dialsim.interface.phrases import brief_text, checked, kind_of
+from dialsim.interface.phrases import checked, kind_of
 from dialsim.scenario.loading import long_path
 from dialsim.scenario.units import value_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.estimates import SettingRuns
     from dialsim.experiments.plots import PlanPlots
+    from dialsim.results.summary_text import FigureTable
     from dialsim.scenario.scenario import Scenario
 
 Objective = Literal["smallest", "largest", "cheapest"]
-Value = int | float | str
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Answer):
     """Answer to "which value meets the goal?".
 
     `value` is a number, or the text of a duration or an instant; None without an answer. `estimate`
@@ -87,17 +87,17 @@ class Plan:
 
     scenario: str
     path: str
-    between: tuple[Value, Value]
+    between: tuple[SettingValue, SettingValue]
     goal: str
     objective: Objective
-    value: Value | None
+    value: SettingValue | None
     met: bool
     ruled_out: bool
     estimate: GoalEstimate
     neighbour: GoalEstimate | None
     tried: tuple[GoalEstimate, ...]
-    tied: tuple[Value, ...]
-    in_doubt: tuple[Value, ...]
+    tied: tuple[SettingValue, ...]
+    in_doubt: tuple[SettingValue, ...]
     warnings: tuple[str, ...]
     stopped_after: float | None = None
     why_not: WhyNot | None = None
@@ -166,16 +166,17 @@ class Plan:
 
         return PlanPlots(self)
 
-    def __repr__(self) -> str:
-        from dialsim.experiments.plan_text import plan_headline, plan_sentences
+    def settings(self) -> list[SettingRuns]:
+        """Return the values tried for a workbook."""
+        from dialsim.experiments.plan_text import setting_of
 
-        said = [plan_headline(self), *plan_sentences(self)]
-        return brief_text(f"dialsim.Plan {self.scenario!r}", said)
+        return [setting_of(setting_text(self.path, part.value), part) for part in self.tried]
 
-    def _repr_html_(self) -> str:
-        from dialsim.experiments.plan_text import plan_html
+    def printed(self) -> tuple[list[str], list[FigureTable]]:
+        """Return the sentences and tables that a command prints."""
+        from dialsim.experiments.plan_text import plan_content
 
-        return plan_html(self)
+        return plan_content(self)
 
 
 @checked(ExperimentError, RunSettings)
@@ -185,7 +186,6 @@ def plan(
     between: tuple[object, object] | str | None = None,
     goal: str | None = None,
     *,
-    step: object | None = None,
     objective: Objective = "smallest",
     replications: int = 8,
     max_replications: int = 400,
@@ -198,14 +198,13 @@ def plan(
 ) -> Plan:
     """Find the smallest (largest, cheapest) value at a path that meets a goal.
 
-    `vary` has the values of one setting as in `sweep`, `{"lines": range(1, 61)}`, before the goal.
-    Or it is a path, and `between` are the ends of the range, numbers, durations or instants, or a
-    text `LOW..HIGH:STEP`; `step` is the distance of values (1, 1m, 1h, or a hundredth of the
-    range). Every value tried gets `replications` runs, decisive ones up to `max_replications`.
-    `known` is called during the search with the findings so far, and the total of `progress` is an
-    estimate. After `within` seconds the search stops with the findings so far. `figures` are
-    functions of a `Result` by the names that the goal has for their figures. The other arguments
-    are as in `replicate`.
+    `vary` has the values of one setting as in `sweep`, `{"lines": range(1, 61)}` or
+    `{"lines": "1..60:5"}`, before the goal. Or it is a path, and `between` are the ends of the
+    range, numbers, durations or instants, or a text such as `1..60:5`. Every value tried gets
+    `replications` runs, decisive ones up to `max_replications`. `known` is called during the search
+    with the findings so far, and the total of `progress` is an estimate. After `within` seconds the
+    search stops with the findings so far. `figures` are functions of a `Result` by the names that
+    the goal has for their figures. The other arguments are as in `replicate`.
     Raises ExperimentError for an unreadable goal or range, ScenarioError for a value that the
     scenario cannot have.
 
@@ -214,57 +213,70 @@ def plan(
     >>> answer.frame[["lines", "met", "sure"]].head(1).values.tolist()
     [[1, True, True]]
     """
-    check_confidence(confidence)
+    effort = Effort(replications, max_replications, confidence, seed)
     scenario, _ = read_figures(figures or (), scenario)
     if objective not in ("smallest", "largest", "cheapest"):
         raise ExperimentError(f"there is no objective {objective}: smallest, largest or cheapest")
     if objective == "cheapest" and scenario.costs is None:
         raise ExperimentError("nothing is the cheapest: the scenario names no costs")
-    if not 2 <= replications <= max_replications:
-        raise ExperimentError("a plan needs 2 replications or more, and no more than their maximum")
     if isinstance(vary, Mapping) and isinstance(between, str) and goal is None:
         between, goal = None, between
     if goal is None:
         raise ExperimentError("goal must be a text such as p95(finish) <= Fri 18:00, not None")
-    asked, axis = _axis(vary, between, step, scenario.first_day)
-    vary = long_path(scenario, asked)
-    wanted = read_goal(goal, scenario)
-    check_variable(scenario, (vary,), seed)
-    with runner(within=within, **settings) as place:
-        search = Search(
-            place, scenario, seed, vary, axis, wanted, replications, max_replications, confidence,
-            known,
-        )  # fmt: skip
+    asked, axis = _axis(vary, between, scenario.first_day)
+    path, wanted = long_path(scenario, asked), read_goal(goal, scenario)
+    check_variable(scenario, (path,), seed)
+    check_values(scenario, path, [amount.text for amount in axis])
+    # An index of the search is a place in the order of preference.
+    ordered = axis[::-1] if objective == "largest" else axis
+    with runner(within=within, **settings) as workers:
+        search = Search(workers, scenario, path, ordered, wanted, effort, known)
+        stopped = None
         try:
-            answer = _answer(search, objective)
+            found = _find(search, objective)
         except OutOfTime:
-            answer = replace(_so_far(search, objective), stopped_after=within)
-        if not answer.met and answer.stopped_after is None:
+            found, stopped = _found_so_far(search, objective), within
+        explained = None
+        if found.index is None and stopped is None:
             # Without time for the explanation the answer stands.
             with suppress(OutOfTime):
-                answer = replace(answer, why_not=why_not(search))
-    doubts = []
-    if answer.stopped_after is None:
-        doubts = _doubts(answer, replications, max_replications, confidence)
-    unpriced = []
-    if objective == "cheapest" and _is_unpriced(vary, scenario):
-        unpriced.append(_unpriced(vary))
-    return replace(
-        answer,
+                explained = why_not(search)
+    answer = Plan(
+        scenario=scenario.name,
+        path=path,
+        between=(axis[0].plain, axis[-1].plain),
+        goal=wanted.text,
+        objective=objective,
+        value=None if found.index is None else search.at(found.index).value,
+        met=found.index is not None,
+        ruled_out=found.index is None and stopped is None and ruled_out(search),
+        estimate=search.at(closest(search) if found.index is None else found.index),
+        neighbour=None if found.beside is None else search.at(found.beside),
+        tried=search.tried,
+        tied=_plain(search, found.tied),
+        in_doubt=_plain(search, found.in_doubt),
+        warnings=tuple(search.warnings),
+        stopped_after=stopped,
+        why_not=explained,
+        first_estimate=search.first_estimate,
         asked=asked,
-        warnings=(*doubts_of(wanted, scenario), *unpriced, *answer.warnings, *doubts),
     )
+    warnings = [*doubts_of(wanted, scenario), *_unpriced(path, objective, scenario)]
+    doubts = [] if stopped is not None else _doubts(answer, effort)
+    return replace(answer, warnings=(*warnings, *answer.warnings, *doubts))
 
 
-def _axis(vary: object, between: object, step: object | None, first_day: int) -> tuple[str, Axis]:
+def _axis(vary: object, between: object, first_day: int) -> tuple[str, list[Amount]]:
     """Return the path of the setting as it was asked for, and its values in ascending order."""
+    if isinstance(vary, str) and isinstance(between, str):
+        vary, between = {vary: between}, None
     if isinstance(vary, Mapping):
         if len(vary) != 1:
             raise ExperimentError(
                 f"vary must name one setting, not {len(vary)}: dialsim.optimize varies several"
             )
-        if between is not None or step is not None:
-            raise ExperimentError("vary has the values already: leave out between and step")
+        if between is not None:
+            raise ExperimentError("vary has the values already: leave out between")
         [asked] = vary
         check_axis(asked)
         tried = [read_amount(part.changes[0].text, first_day) for part in crossed(vary, first_day)]
@@ -276,126 +288,97 @@ def _axis(vary: object, between: object, step: object | None, first_day: int) ->
             'vary must be the values of a setting, {"lines": range(1, 61)}, or its path, not '
             f"{kind_of(vary)}"
         )
-    if isinstance(between, str):
-        axis = read_range(between, first_day)
-        if axis is None:
-            raise ExperimentError(f"{between}: write the range as LOW..HIGH, such as 1..200")
-        return vary, axis
     if not isinstance(between, Sequence) or len(between) != 2:
         raise ExperimentError(
-            "between must be the ends of a range such as (1, 200), or a text 1..200, not "
-            f"{kind_of(between)}"
+            f"between must be the ends of a range such as (1, 200), not {kind_of(between)}"
         )
-    low, high = (value_text(end) for end in between)
-    return vary, make_axis(low, high, None if step is None else value_text(step), first_day)
+    low, high = map(value_text, between)
+    return vary, value_range(low, high, None, first_day)
 
 
-def _is_unpriced(path: str, scenario: Scenario) -> bool:
-    """Return True if `costs` has no price for a setting: lines, or engine settings."""
-    lines_are_free = scenario.costs is None or not scenario.costs.per_line_day
+def _unpriced(path: str, objective: Objective, scenario: Scenario) -> list[str]:
+    """Warn about the cheapest value of a setting that has no price: lines, or engine settings."""
     is_line = path.endswith(".maxConcurrentCalls")
-    return path.startswith("engine.") or (is_line and lines_are_free)
-
-
-def _unpriced(path: str) -> str:
-    lines = "; costs.perLineDay would price a line" if path.endswith(".maxConcurrentCalls") else ""
-    return (
+    is_free = is_line and scenario.costs is not None and not scenario.costs.per_line_day
+    if objective != "cheapest" or not (is_free or path.startswith("engine.")):
+        return []
+    lines = "; costs.perLineDay would price a line" if is_line else ""
+    return [
         f"{path} has no price: costs counts dials and minutes, so a value is cheaper only for "
         f"making fewer of them, and often by chance{lines}"
-    )
+    ]
 
 
-def _answer(search: Search, objective: Objective) -> Plan:
-    last = len(search.axis) - 1
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Indices of the answer, None without one, of its neighbour, and of values that may do, too."""
+
     index: int | None
-    # The search returns the first value of an order that meets the goal, so the order is the
-    # objective.
-    order = range(last, -1, -1) if objective == "largest" else range(last + 1)
+    beside: int | None = None
+    tied: Sequence[int] = ()
+    in_doubt: Sequence[int] = ()
+
+
+def _find(search: Search, objective: Objective) -> _Found:
+    last = len(search.axis) - 1
     if objective == "cheapest":
         index = cheapest(search)
-        beside = None if index is None else (index - 1 if index else index + 1)
-        search.settle([] if beside is None or beside > last else [beside])
-    else:
-        search.try_all([order[0], *search.foreseen(order), order[-1]])
-        index = smallest(search, order)
-        beside = None if index is None else index - order.step
-    smaller = [] if index is None or objective == "cheapest" else doubtful(search, order, index)
-    alike = tied(search, index) if objective == "cheapest" and index is not None else []
-    neighbour = search.at(beside) if beside is not None and 0 <= beside <= last else None
-    excluded = index is None and ruled_out(search)
-    return _plan(search, objective, index, neighbour, alike, sorted(smaller), excluded)
+        if index is None:
+            return _Found(None)
+        beside = index - 1 if index else index + 1
+        search.settle([] if beside > last else [beside])
+        return _Found(index, None if beside > last else beside, tied(search, index))
+    search.try_all([0, *search.foreseen(), last])
+    index = preferred(search)
+    if index is None:
+        return _Found(None)
+    return _Found(index, index - 1 if index else None, in_doubt=doubtful(search, index))
 
 
-def _so_far(search: Search, objective: Objective) -> Plan:
+def _found_so_far(search: Search, objective: Objective) -> _Found:
     """Return the answer when the time is up, without further runs."""
     search.take_finished()
-    order = search.indices[::-1] if objective == "largest" else search.indices
-    meeting = [index for index in order if search.met(index)]
-    index = meeting[0] if meeting else None
-    if objective == "cheapest" and meeting:
-        index = min(meeting, key=lambda index: (search.at(index).cost or 0.0, index))
-    before = [] if index is None or objective == "cheapest" else order[: order.index(index)]
-    neighbour = search.at(before[-1]) if before else None
-    unsure = sorted(index for index in before if not search.at(index).sure)
-    return _plan(search, objective, index, neighbour, [], unsure, is_ruled_out=False)
+    meeting = [index for index in search.indices if search.met(index)]
+    if not meeting:
+        return _Found(None)
+    if objective == "cheapest":
+        return _Found(cheapest_of(search, meeting))
+    before = [index for index in search.indices if index < meeting[0]]
+    unsure = [index for index in before if not search.at(index).sure]
+    return _Found(meeting[0], before[-1] if before else None, in_doubt=unsure)
 
 
-def _plan(
-    search: Search,
-    objective: Objective,
-    index: int | None,
-    neighbour: GoalEstimate | None,
-    alike: Sequence[int],
-    unsure: Sequence[int],
-    is_ruled_out: bool,
-) -> Plan:
-    last = len(search.axis) - 1
-    estimate = search.at(closest(search) if index is None else index)
-    return Plan(
-        scenario=search.scenario.name,
-        path=search.path,
-        between=(search.axis[0].plain, search.axis[last].plain),
-        goal=search.goal.text,
-        objective=objective,
-        value=None if index is None else estimate.value,
-        met=index is not None,
-        ruled_out=is_ruled_out,
-        estimate=estimate,
-        neighbour=neighbour,
-        tried=search.tried,
-        tied=tuple(search.at(other).value for other in alike),
-        in_doubt=tuple(search.axis[other].plain for other in unsure),
-        warnings=tuple(search.warnings),
-        first_estimate=search.first_estimate,
-    )
+def _plain(search: Search, indices: Sequence[int]) -> tuple[SettingValue, ...]:
+    """Return some values, ascending."""
+    amounts = sorted((search.axis[index] for index in indices), key=lambda amount: amount.value)
+    return tuple(amount.plain for amount in amounts)
 
 
-def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]:
+def _doubts(answer: Plan, effort: Effort) -> list[str]:
     """Describe which of the answer and its neighbour is uncertain, and the remedy."""
-    said = []
-    parts = (answer.estimate, answer.neighbour)
-    if answer.in_doubt and not answer.estimate.sure:
-        parts = (answer.estimate, None)  # the neighbour is one of many in doubt
-    for part in parts:
-        if part is None or part.sure:
-            continue
-        unsure = [finding for finding in part.findings if not finding.sure]
-        verdict = "the goal is met" if part.met else "the goal is missed"
-        advice = _advice(first, most, unsure, confidence)
-        said.append(
-            f"{setting_text(answer.path, part.value)}: {verdict} in {part.replications} "
-            f"replications, which are too few to be sure of it{advice}"
-        )
-    return said
+    parts = [answer.estimate]
+    # With an uncertain answer the neighbour is one of many in doubt.
+    if answer.neighbour is not None and (answer.estimate.sure or not answer.in_doubt):
+        parts.append(answer.neighbour)
+    return [
+        f"{setting_text(answer.path, part.value)}: the goal is {'met' if part.met else 'missed'} "
+        f"in {part.replications} replications, which are too few to be sure of it: "
+        f"--max-replications {_enough(part, effort)} may tell, or take a value with more to spare"
+        for part in parts
+        if not part.sure
+    ]
 
 
-def _advice(first: int, most: int, unsure: Sequence[ClauseFinding], confidence: float) -> str:
-    """Describe how to remove a doubt."""
+_MORE = 4
+"""Factor of the proposed runs where the maximum is too small."""
+
+
+def _enough(part: GoalEstimate, effort: Effort) -> int:
+    """Return a maximum of runs that may make an evaluation certain."""
+    unsure = [finding for finding in part.findings if not finding.sure]
     share = max(finding.clause.share_to_tell for finding in unsure)
-    skewed = max((finding.enough or 0 for finding in unsure), default=0)
-    more = enough_runs(first, most, share, confidence, skewed)
-    if not enough(first, most, share, confidence):
-        return f", as they are even if all are within the bound: --max-replications {more} may tell"
-    if skewed > most:
-        return f", as the figure is too skewed for them: --max-replications {more} may tell"
-    return f": --max-replications {more} may tell, or take a value with more to spare"
+    skewed = max(finding.enough or 0 for finding in unsure)
+    more = replace(effort, most=_MORE * effort.most)
+    while more.most < skewed or not more.looks.can_tell(share, effort.confidence):
+        more = replace(more, most=_MORE * more.most)
+    return more.most

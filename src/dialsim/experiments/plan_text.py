@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
@@ -20,28 +20,20 @@ from dialsim.experiments.goal import GoalEstimate, Statistic, certainty_text
 from dialsim.experiments.variants import (
     COUNTED,
     AmountKind,
+    SettingValue,
     read_amount,
     setting_noun,
-    setting_subject,
     setting_text,
 )
 from dialsim.experiments.variants import amount_text as words_of
-from dialsim.interface.instants import (
-    DAY_NAMES,
-    date_text,
-    duration_text,
-    minute_text,
-    short_text,
-    thai,
-    utc,
-)
+from dialsim.interface.instants import duration_text, minute_text, short_text, utc
 from dialsim.interface.phrases import few
-from dialsim.results.summary_text import FigureTable, ValueText, fragment
+from dialsim.results.summary_text import FigureTable, ValueText
 
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Clause, ClauseFinding
     from dialsim.experiments.optimum import Combination, Optimum
-    from dialsim.experiments.plan import Plan, Value
+    from dialsim.experiments.plan import Plan
     from dialsim.experiments.run_figures import RunFigures
 
 
@@ -58,21 +50,27 @@ def plan_headline(answer: Plan) -> str:
         return stopped(answer.stopped_after, f"{best}, {certain} to meet the goal: {answer.goal}")
     if answer.value is None:
         return f"{_nothing(answer, key, wish)}."
-    subject, sure = setting_subject(answer.path, answer.value), answer.estimate.sure
-    verb = _verb(key, answer.value)
-    if not sure:
+    found, sure = setting_text(answer.path, answer.value), answer.estimate.sure
+    if _is_enough(answer, key):
         # The wording carries the certainty: a headline is often all that is read.
-        verb = "seems to be" if verb == "is" else "seem to be"
-    said = f"{subject} {verb} {_found(answer, key)} {wish}"
+        verb = ("is" if answer.value == 1 else "are") if sure else "seem to be"
+        found = f"{found} {verb} enough to {wish}"
+    else:
+        among = "among " if answer.tied else ""
+        found = f"{capitalized(found)}: {among}the {_superlative(answer, key)} to {wish}"
     if answer.tied:
-        return f"{said}: the cost can't be told from that of {_values(key, answer.tied)}."
+        return f"{found}; the cost can't be told from that of {_values(key, answer.tied)}."
     if not sure:
-        said += f", as far as {answer.estimate.replications:,} runs can tell"
+        found += f", as far as {answer.estimate.replications:,} runs can tell"
     if answer.in_doubt:
         # Instead of the neighbour, which would suggest a sharp border.
-        doing = "be enough" if _is_enough(answer, key) else "do"
-        return f"{said}; {_values(key, answer.in_doubt)} may {doing}, too."
-    return f"{said}{_beyond(answer, key) if sure else ''}."
+        return f"{found}; {_values(key, answer.in_doubt)} may do, too."
+    return f"{found}{_beyond(answer)}."
+
+
+def capitalized(text: str) -> str:
+    """Return a text with a capital letter at its beginning; all other letters stay."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def stopped(seconds: float, found: str) -> str:
@@ -82,13 +80,6 @@ def stopped(seconds: float, found: str) -> str:
 
 def _is_enough(answer: Plan, key: str) -> bool:
     return answer.objective == "smallest" and key in COUNTED
-
-
-def _found(answer: Plan, key: str) -> str:
-    """Describe the value's role in the range: `enough to`, `the latest if you are to`."""
-    if _is_enough(answer, key):
-        return "enough to"
-    return f"{'among ' if answer.tied else ''}the {_superlative(answer, key)} if you are to"
 
 
 def _superlative(answer: Plan, key: str) -> str:
@@ -105,21 +96,16 @@ def _superlative(answer: Plan, key: str) -> str:
 
 
 def _nothing(answer: Plan, key: str, wish: str) -> str:
-    low, high, best = (words_of(key, each) for each in (*answer.between, answer.estimate.value))
+    low, high = (words_of(key, each) for each in answer.between)
     what = f"{'number of ' if key in COUNTED else ''}{setting_noun(key)}"
     if answer.estimate.breaches:
         return f"No {what} from {low} to {high} is allowed"
-    enough = "enough to" if key in COUNTED else "such that you"
-    found = f"is {enough}" if answer.ruled_out else f"was found to be {enough}"
-    comes = "comes" if _verb(key, answer.estimate.value) == "is" else "come"
-    return f"No {what} from {low} to {high} {found} {wish}; {best} {comes} closest"
+    found = "is" if answer.ruled_out else "was found to be"
+    best = setting_text(answer.path, answer.estimate.value)
+    return f"No {what} from {low} to {high} {found} enough to {wish}; closest: {best}"
 
 
-def _verb(key: str, value: Value) -> str:
-    return "are" if key in COUNTED and value != 1 else "is"
-
-
-def _values(key: str, values: Sequence[Value]) -> str:
+def _values(key: str, values: Sequence[SettingValue]) -> str:
     return _listed([words_of(key, value) for value in values])
 
 
@@ -169,46 +155,19 @@ def _by(clause: Clause) -> str:
     return f"{'before' if bound.sign == '<' else 'by'} {short_text(round(bound.value))}"
 
 
-def _beyond(answer: Plan, key: str) -> str:
-    """Describe the neighbour, which just fails: `; 7 are done on Wednesday`."""
+def _beyond(answer: Plan) -> str:
+    """Describe the neighbour, which just fails: `; with 7 lines, p95(finish) is Wed 10:20`."""
     part = answer.neighbour
     if answer.objective == "cheapest" or (part is not None and (part.met or not part.sure)):
         return ""
     if part is None:
-        way = ("fewer" if key in COUNTED else "less") if answer.objective == "smallest" else "more"
-        last = key in COUNTED and answer.objective == "smallest" and answer.value == 1
-        return "" if last else f"; {way} {'were' if key in COUNTED else 'was'} not tried"
+        return f"; no {'smaller' if answer.objective == 'smallest' else 'larger'} value was tried"
+    setting = setting_text(answer.path, part.value)
     if part.breaches:
-        return f"; {setting_text(answer.path, part.value)}: {part.breaches[0].text}"
+        return f"; {setting}: {part.breaches[0].text}"
     # The first missed clause in the order of the goal is reason enough.
     missed = next(finding for finding in part.findings if not finding.met)
-    value, clause = words_of(key, part.value), missed.clause
-    if clause.statistic is Statistic.PROBABILITY:
-        return f"; with {value} it is so in {100 * missed.estimate:.3g} % of the runs"
-    if clause.figure.name != "finish":
-        return f"; with {value}, {clause.asked} is {finding_text(missed, missed.estimate)}"
-    who = f"{value} {_verb(key, part.value)}" if key in COUNTED else f"with {value} you are"
-    return f"; {who} {_late(missed)}"
-
-
-def _late(finding: ClauseFinding) -> str:
-    """Describe the actual finish compared with its bound."""
-    estimate, bound = finding.estimate, finding.clause.bound
-    if not isfinite(estimate):
-        return "never done"
-    if bound.after_start:
-        return f"done {_after(estimate - bound.value)}"
-    late, wanted = round(estimate), round(bound.value)
-    # Calendar days: planners think in days, and a few minutes past midnight are the next one.
-    days = (thai(late).date() - thai(wanted).date()).days
-    if days == 0:
-        return f"done {_after(late - wanted)}"
-    return f"done on {DAY_NAMES[thai(late).weekday()] if 0 < days < 7 else date_text(late)}"
-
-
-def _after(late: float) -> str:
-    """Describe the lateness compared with a bound; "only then" at a bound to be undercut."""
-    return f"{duration_text(late)} later" if late > 0 else "only then"
+    return f"; with {setting}, {missed.clause.asked} is {finding_text(missed, missed.estimate)}"
 
 
 def plan_question(answer: Plan) -> str:
@@ -216,25 +175,36 @@ def plan_question(answer: Plan) -> str:
     key = answer.path.rpartition(".")[2]
     low, high = (words_of(key, value) for value in answer.between)
     setting = f"{_superlative(answer, key)} {setting_noun(key)} from {low} to {high}"
-    said = [f"{text} is {full}, Thai time" for text, full in dict(_words(answer)).items()]
+    bounds = (finding.clause.bound for finding in answer.estimate.findings)
+    words = {bound.words: minute_text(round(bound.value)) for bound in bounds if bound.words}
+    instants = [f"{text} is {full}, Thai time" for text, full in words.items()]
     asked = f"{setting} with {answer.goal} ({answer.path})"
-    return f"Asked for: the {'; '.join([asked, *said])}."
+    return f"Asked for: the {'; '.join([asked, *instants])}."
 
 
-def _words(answer: Plan) -> Iterator[tuple[str, str]]:
-    for finding in answer.estimate.findings:
-        bound = finding.clause.bound
-        if bound.words:
-            yield bound.words, minute_text(round(bound.value))
+def _listed(names: Sequence[str], between: str = ", ") -> str:
+    """Join names: `3, 4 and 5`; of many, the first and the number of the others."""
+    shown = names if len(names) <= _MOST_NAMED else names[: _MOST_NAMED - 1]
+    return few(shown, len(names), between=between)
 
 
-def _listed(values: Sequence[object]) -> str:
-    """Join values: `3, 4 and 5`; of many, the first and the number of the others."""
-    named = [str(value) for value in values]
-    return few(named if len(named) <= _MOST_NAMED else named[: _MOST_NAMED - 1], len(named))
+def _combinations(parts: Sequence[Combination]) -> str:
+    # Names of combinations contain commas.
+    return _listed([part.name for part in parts], "; ")
 
 
 _MOST_NAMED = 5
+
+
+def plan_content(answer: Plan) -> tuple[list[str], list[FigureTable]]:
+    """Return the sentences and tables of a plan."""
+    found = [plan_headline(answer), plan_question(answer), *plan_sentences(answer)]
+    return [*found, *warnings_of(answer)], plan_tables(answer)
+
+
+def warnings_of(answer: Plan | Optimum) -> list[str]:
+    """Return the warnings as sentences."""
+    return [f"Warning: {text}." for text in answer.warnings]
 
 
 def plan_sentences(answer: Plan) -> list[str]:
@@ -281,44 +251,43 @@ def _shortened(sentences: list[str]) -> list[str]:
 def _undefined(finding: ClauseFinding, runs: Sequence[RunFigures]) -> str | None:
     """Describe the number of runs in which an expression divides by zero."""
     figure = finding.clause.figure
-    if not runs or figure.is_instant:
+    count = 0 if figure.is_instant else int((~np.isfinite(figure.of(runs))).sum())
+    if not count:
         return None
-    values = figure.of(runs)
-    endless, none = int(np.isinf(values).sum()), int(np.isnan(values).sum())
-    if not endless and not none:
-        return None
-    said = [f"infinite in {endless}"] if endless else []
-    said += [f"without a value in {none}"] if none else []
-    more = ", which a mean leaves out" if none else ""
     return (
-        f"Warning: {figure.text} is {' and '.join(said)} of {len(runs)} runs, where it is divided "
-        f"by nothing or is of what never ended{more}."
+        f"Warning: {figure.text} has no finite value in {count} of {len(runs)} runs, where it is "
+        "divided by nothing or never ended; a mean leaves out runs without any value."
     )
 
 
 def plan_tables(answer: Plan) -> list[FigureTable]:
-    """Return the evaluations of the answer and its neighbour, then of all values tried."""
-    first = [("answer" if answer.met else "closest", answer.estimate)]
-    if answer.neighbour is not None:
-        first.append(("neighbour", answer.neighbour))
-    tables = [
-        FigureTable(
-            _clause_title(finding),
-            ("value", "meets it", "estimate", "at least", "at most", "runs"),
-            tuple(
-                (
-                    label,
-                    _value_text(answer, part),
-                    verdict_text(part.findings[number]),
-                    *_finding_cells(part.findings[number]),
-                    str(part.replications),
-                )
-                for label, part in first
-            ),
-        )
-        for number, finding in enumerate(answer.estimate.findings)
-    ]
-    return [*tables, _tried_table(answer)]
+    """Return the table of all values tried, with the statistics of the goal; the answer has an
+    arrow.
+    """
+    tried = answer.tried
+    columns: dict[str, list[str]] = {"meets the goal": [verdict_text(part) for part in tried]}
+    for number, finding in enumerate(answer.estimate.findings):
+        columns[_clause_title(finding)] = [_interval_text(part.findings[number]) for part in tried]
+    columns |= {
+        "runs": [str(part.replications) for part in tried],
+        "reached": _means("reach_share", [part.reach_share for part in tried]),
+        "lost": _means("people_lost", [part.people_lost or None for part in tried]),
+        "cost": _means("cost", [part.cost for part in tried]),
+    }
+    kept = {name: cells for name, cells in columns.items() if any(cells)}
+    key = answer.path.rpartition(".")[2]
+    values = []
+    for part in tried:
+        arrow = "→ " if part.value == answer.estimate.value else ""
+        number_of = float(read_amount(str(part.value)).value)
+        values.append(ValueText(f"{arrow}{words_of(key, part.value)}", number_of))
+    rows = tuple(zip(values, *kept.values(), strict=True))
+    return [FigureTable("Value tried", tuple(kept), rows)]
+
+
+def _interval_text(finding: ClauseFinding) -> ValueText:
+    estimate, low, high = finding_cells(finding)
+    return ValueText(f"{estimate} ({low} to {high})", finding.estimate)
 
 
 def setting_of(name: str, part: GoalEstimate) -> SettingRuns:
@@ -336,30 +305,11 @@ def setting_of(name: str, part: GoalEstimate) -> SettingRuns:
 
 
 def _clause_title(finding: ClauseFinding) -> str:
-    """Return the clause, with its unit if its figures do not imply it."""
+    """Return the statistic of a clause, with its unit if its figures do not imply it."""
     clause = finding.clause
     label = "" if clause.figure.is_figure else clause.figure.measure.label
     plain = clause.statistic is Statistic.PROBABILITY or clause.figure.unit in SAY_THEIRS
-    return clause.text if plain or not label else f"{clause.text} ({label})"
-
-
-def _tried_table(answer: Plan) -> FigureTable:
-    """Return the table of all values tried: verdict, runs, and mean reach, losses and cost."""
-    columns = {
-        "meets the goal": [verdict_text(part) for part in answer.tried],
-        "runs": [str(part.replications) for part in answer.tried],
-        "reached": _means("reach_share", [part.reach_share for part in answer.tried]),
-        "lost": _means("people_lost", [part.people_lost or None for part in answer.tried]),
-        "cost": _means("cost", [part.cost for part in answer.tried]),
-    }
-    kept = {name: cells for name, cells in columns.items() if any(cells)}
-    values = [_value_text(answer, part) for part in answer.tried]
-    return FigureTable("Value tried", tuple(kept), tuple(zip(values, *kept.values(), strict=True)))
-
-
-def _value_text(answer: Plan, part: GoalEstimate) -> ValueText:
-    value = float(read_amount(str(part.value)).value)
-    return ValueText(words_of(answer.path.rpartition(".")[2], part.value), value)
+    return clause.asked if plain or not label else f"{clause.asked} ({label})"
 
 
 def _means(figure: str, values: Sequence[float | None]) -> list[str]:
@@ -376,7 +326,7 @@ def verdict_text(part: GoalEstimate | ClauseFinding) -> str:
 def optimum_headline(answer: Optimum) -> str:
     """Describe the best combination, or the closest one."""
     name, of = answer.best.name, f"{answer.count:,} combinations"
-    first = f"{name[:1].upper()}{name[1:]}"
+    first = capitalized(name)
     if answer.best.estimate.breaches:
         return f"None of {of} is allowed."
     if answer.stopped_after is not None:
@@ -398,30 +348,30 @@ def optimum_headline(answer: Optimum) -> str:
     return f"{first} has the {most} {asked}, {said},{among}{doubt}"
 
 
+def optimum_content(answer: Optimum) -> tuple[list[str], list[FigureTable]]:
+    """Return the sentences and tables of an optimum."""
+    return [optimum_headline(answer), *optimum_sentences(answer)], optimum_tables(answer)
+
+
 def optimum_sentences(answer: Optimum) -> list[str]:
     """Describe equivalent and undecided combinations."""
     said = []
     if answer.alike:
         share = f"{100 * answer.indifference:.3g} %"
-        names = _named(answer.alike)
+        names = _combinations(answer.alike)
         said.append(f"Within {share} of it, and meeting the goal as well: {names}.")
     if answer.in_doubt:
-        said.append(f"May meet the goal, too, and would be better: {_named(answer.in_doubt)}.")
-    warnings = (f"Warning: {text}." for text in answer.warnings)
+        said.append(
+            f"May meet the goal, too, and would be better: {_combinations(answer.in_doubt)}."
+        )
     first = filter(None, [answer.first_estimate])
-    return [*said, *not_allowed_of_optimum(answer), *warnings, *first]
-
-
-def _named(parts: Sequence[Combination]) -> str:
-    names = [part.name for part in parts[:_MOST_NAMED]]
-    rest = len(parts) - len(names)
-    return "; ".join([*names, *([f"and {rest} more"] if rest else [])])
+    return [*said, *not_allowed_of_optimum(answer), *warnings_of(answer), *first]
 
 
 def optimum_tables(answer: Optimum) -> list[FigureTable]:
     """Return the evaluation of the answer, and the frontier of finish, cost and reach."""
     estimate = [
-        (finding.clause.text, verdict_text(finding), *_finding_cells(finding),
+        (finding.clause.text, verdict_text(finding), *finding_cells(finding),
          str(answer.best.estimate.replications))
         for finding in answer.best.estimate.findings
     ]  # fmt: skip
@@ -447,7 +397,7 @@ def _frontier_table(answer: Optimum) -> FigureTable:
     return FigureTable("Beaten by none", columns, tuple(rows))
 
 
-def _finding_cells(finding: ClauseFinding) -> list[str]:
+def finding_cells(finding: ClauseFinding) -> list[str]:
     """Return estimate and interval as texts."""
     return [finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
 
@@ -475,16 +425,3 @@ def bound_text(finding: ClauseFinding) -> str:
     share = clause.statistic is Statistic.PROBABILITY
     sign = clause.sign.replace("<=", "≤").replace(">=", "≥")
     return f"{sign} {finding_text(finding, clause.share if share else clause.bound.value)}"
-
-
-def plan_html(answer: Plan) -> str:
-    """Return a plan as HTML for notebooks."""
-    warnings = (f"Warning: {text}." for text in answer.warnings)
-    said = [plan_headline(answer), plan_question(answer), *plan_sentences(answer), *warnings]
-    return fragment(answer.scenario, said, plan_tables(answer))
-
-
-def optimum_html(answer: Optimum) -> str:
-    """Return an optimum as HTML for notebooks."""
-    said = [optimum_headline(answer), *optimum_sentences(answer)]
-    return fragment(answer.scenario, said, optimum_tables(answer))

@@ -23,7 +23,7 @@ from dialsim.experiments.experiment_text import (
 from dialsim.experiments.expression import Expression, figure_of, read_expression, read_shown
 from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
-from dialsim.experiments.plan_text import finding_text
+from dialsim.experiments.plan_text import finding_cells
 from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.variants import AmountKind, read_amount, setting_noun, setting_text
 from dialsim.interface.instants import DAY, HOUR, minute_text, short_text
@@ -119,35 +119,11 @@ def estimates_of(found: Sweep, figure: Expression) -> pd.DataFrame:
 
 
 def middle_of(figure: Expression) -> tuple[str, str]:
-    """Return the column that represents all runs of a variant, and its name.
+    """Return the column for the middle of a variant's runs, and its name.
 
-    An instant has its median: its mean may be an instant at which nobody calls.
+    An instant has its median: its mean may lie outside all calling hours.
     """
     return ("p50", "half of the runs") if figure.by_median else ("mean", "mean")
-
-
-def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> Axes:
-    """Plot a figure's middle against a path's values, with a band from the 5 % to the 95 %
-    quantile.
-
-    Several paths give a line for each combination of the others. Values that are texts, and named
-    variants, are listed vertically, with the figure from left to right.
-    """
-    name = read_shown(figure, found.scenario)
-    if path is not None and path not in found.paths:
-        raise ExperimentError(f"{path} doesn't vary; what does: {', '.join(found.paths)}")
-    table = estimates_of(found, name)
-    along = _crossed_along(found, path, table)
-    ax = canvas(ax)
-    grid(ax)
-    if along is None:
-        _points(ax, found, name, table)
-        said = amount_axis(ax.xaxis, name)
-        return dress(ax, said[0].upper() + said[1:], said, "")
-    upright = _are_numbers(table[along])
-    _lines(ax, found, name, along, table, upright)
-    said, values = amount_axis(ax.yaxis if upright else ax.xaxis, name), setting_noun(along)
-    return dress(ax, said[0].upper() + said[1:], *((values, said) if upright else (said, values)))
 
 
 def names_of(found: Sweep) -> int:
@@ -277,54 +253,6 @@ def _name_rows(ax: Axes, names: Sequence[str]) -> None:
     ax.set_ylim(len(names) - 0.4, -0.6)
 
 
-def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
-    """Plot mean cost against the middle finish, a point per variant; undominated ones stand out.
-
-    Variants of crossed values are joined along the first path, and each point is labelled with that
-    path's value; otherwise with a number, which the legend explains. Raises ExperimentError without
-    costs.
-    """
-    if found.scenario.costs is None:
-        raise ExperimentError("there is no cost to draw: the scenario names no costs")
-    ax = canvas(ax)
-    cost_name, finish_name = (read_expression(f, found.scenario) for f in ("cost", "finish"))
-    table = estimates_of(found, finish_name)
-    x = drawn(finish_name, table[middle_of(finish_name)[0]], found.origin)
-    y = drawn(cost_name, estimates_of(found, cost_name)["mean"], found.origin)
-    # Never finishing loses against any finish; NaN would compare as neither.
-    front = undominated([*zip(y, np.where(np.isnan(x), inf, x), strict=True)])
-    said = "none is cheaper and earlier"
-    ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label=said)
-    along = _crossed_along(found, None, table)
-    groups = [(BLUE, "", table)] if along is None else _groups(found, along, table)
-    for color, said, rows in groups:
-        places = list(rows.index)
-        style = "o" if along is None else "o-"
-        label = said or "_"
-        ax.plot(x[places], y[places], style, color=color, linewidth=1, markersize=5, label=label)
-    names = [str(value) for value in table[along]] if along else []
-    numbered = [] if along else cut_names([*table["variant"]], _in_a_line, _LETTERS)
-    for number, name in enumerate(numbered, 1):
-        names.append(str(number))
-        ax.plot([], [], linestyle="none", label=f"{number}  {name}")
-    grid(ax)
-    ax.margins(0.15)
-    label = amount_axis(ax.xaxis, finish_name)
-    amount_axis(ax.yaxis, cost_name)
-    title = "Cost against finish" + (f", by {setting_noun(along)}" if along else "")
-    currency = found.scenario.costs.currency
-    dress(ax, title, label, f"mean cost ({currency})")
-    _name_points(ax, x, y, names, front, drawing_size(ax, key(ax)))
-    costs = estimates_of(found, cost_name)["mean"].tolist()
-    told_of = [
-        f"{row['variant']}: {amount_text('cost', cost)} {currency} on average; median finish "
-        f"{when_text(row['p50'], found)}"
-        for row, cost in zip(table.to_dict("records"), costs, strict=True)
-    ]
-    tell(ax, [*zip(x.tolist(), y.tolist(), told_of, strict=True)])
-    return ax
-
-
 _OFFSETS = [(0, 9), (0, -9), (9, 0), (-9, 0), (8, 8), (-8, 8), (8, -8), (-8, -8), (0, 14), (0, -14),
             (12, 12), (-12, 12), (12, -12), (-12, -12), (0, 20), (0, -20)]  # fmt: skip
 """Offsets of a name from its point, in points, the best first."""
@@ -388,48 +316,6 @@ def _overlap(one: _Box, other: _Box) -> bool:
     return bool((abs(one[0] - other[0]) < one[1] + other[1]).all())
 
 
-def draw_estimates(answer: Plan, clause: int, ax: Axes | None) -> Axes:
-    """Plot the estimate of one clause at each value tried, with its interval, and the bound.
-
-    `clause` counts from 0. Raises ExperimentError for an unknown clause.
-    """
-    clauses = [finding.clause for finding in answer.estimate.findings]
-    if not 0 <= clause < len(clauses):
-        raise ExperimentError(f"the goal has {len(clauses)} clauses, counted from 0")
-    wanted = clauses[clause]
-    ax = canvas(ax)
-    for met, color, marker in ((True, GREEN, "o"), (False, VERMILION, "x")):
-        parts = [part for part in answer.tried if part.met is met]
-        if not parts:
-            continue
-        x = [_place(part.value, answer) for part in parts]
-        estimate, low, high = (
-            np.array([_scaled(getattr(p.findings[clause], end), wanted) for p in parts])
-            for end in ("estimate", "low", "high")
-        )
-        ax.vlines(x, low, high, color=color, alpha=0.4, linewidth=5)
-        tell(ax, [
-            (place, at, f"{setting_text(answer.path, part.value)}: "
-             f"{finding_text(finding, finding.estimate)}, at least "
-             f"{finding_text(finding, finding.low)}, at most {finding_text(finding, finding.high)}")
-            for place, at, part in zip(x, estimate.tolist(), parts, strict=True)
-            for finding in [part.findings[clause]]
-        ])  # fmt: skip
-        label = "meets the goal" if met else "misses it"
-        ax.plot(x, estimate, marker, color=color, markersize=6, label=label)
-    bound = wanted.share if wanted.statistic is Statistic.PROBABILITY else wanted.bound.value
-    ax.axhline(_scaled(bound, wanted), color=BLACK, linewidth=1, linestyle="--", label="the bound")
-    grid(ax)
-    said = _amount_axis(ax, wanted)
-    kind = read_amount(str(answer.between[0])).kind
-    if kind is AmountKind.WHOLE:
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if kind is AmountKind.INSTANT:
-        instant_axis(ax.xaxis)
-    unit = " (h)" if kind is AmountKind.DURATION else ""
-    return dress(ax, wanted.asked, f"{setting_noun(answer.path)}{unit}", said)
-
-
 def _place(value: object, answer: Plan) -> float:
     """Return the position of a value: numbers unchanged, durations in hours, instants in days."""
     ends = {read_amount(str(end)).kind for end in answer.between}
@@ -461,72 +347,14 @@ def _amount_axis(ax: Axes, clause: Clause) -> str:
 _BANDS = ((0.05, 0.95, 0.22, "5–95 % of runs"), (0.25, 0.75, 0.4, "25–75 % of runs"))
 
 
-def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
-    """Plot the share of people reached over time: median, and bands of runs."""
-    ax = canvas(ax)
-    median = fan(runs.figures, 0.5)
-    known = median[np.isfinite(median)]
-    levels = np.arange(MARKS + 1) / MARKS
-    if not len(known):
-        note(ax, "Nothing was scheduled.")
-        return dress(ax, "Progress of all runs", "", "people reached")
-    ends = [*known]
-    for low, high, alpha, label in _BANDS:
-        early, late = (fan(runs.figures, share) for share in (low, high))
-        # The band ends where the late quantile never gets there.
-        both = np.isfinite(late)
-        ends += [*late[both]]
-        x, y = runs.bounds.band(levels[both], early[both], late[both])
-        ax.fill(days(x), y, color=BLUE, alpha=alpha, linewidth=0, label=label)
-    x, y = runs.bounds.rising_in_windows(known, levels[: len(known)])
-    ax.plot(days(x), y, color=BLUE, linewidth=2, label="half of the runs")
-    finishes = [run.scopes[0].values["finish"] for run in runs.figures]
-    done = np.array([at for at in finishes if np.isfinite(at)])
-    if len(done):
-        at_top = np.full(len(done), 1.02)
-        ax.plot(days(done), at_top, "|", color=BLACK, markersize=7, label="finishes")
-        ends += [float(done.max())]
-    label = time_axis(ax, int(known[0]), int(max(ends)))
-    share_axis(ax, 1.06)
-    early, late = (fan(runs.figures, share) for share in (0.05, 0.95))
-    tell(ax, [
-        (None, ((k - 0.5) / MARKS, (k + 0.5) / MARKS),
-         f"{100 * k / MARKS:.0f} % of the people reached: in half of the runs by "
-         f"{_when(median[k])}; 5 to 95 % of the runs: {_when(early[k])} to {_when(late[k])}")
-        for k in range(1, len(known))
-    ])  # fmt: skip
-    return dress(ax, f"Progress of {counted(len(runs), 'run')}", label, "people reached")
-
-
 def _when(instant: float) -> str:
     return short_text(int(instant)) if isfinite(instant) else "never"
 
 
-def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
-    """Plot the share of runs done by each instant, and mark 95 %."""
-    ax = canvas(ax)
-    finishes = np.sort([run.scopes[0].values["finish"] for run in runs.figures])
-    done = finishes[np.isfinite(finishes)]
-    if not len(done):
-        note(ax, "No run finished.")
-        return dress(ax, "When runs are done", "", "share of runs")
-    margin = max((done[-1] - done[0]) * 0.1, 60_000)
-    start, end = done[0] - margin, done[-1] + margin
-    x = np.concatenate([[start], done, [end]])
-    y = np.concatenate([[0], np.arange(1, len(done) + 1), [len(done)]]) / len(finishes)
-    ax.plot(days(x), y, drawstyle="steps-post", color=BLUE, linewidth=2)
-    late = finishes[rank(len(finishes), 0.95) - 1]
-    if np.isfinite(late):
-        label = f"95 % of these runs by {minute_text(int(late))}"
-        ax.plot([float(days(late))] * 2, [0, 0.95], color=VERMILION, linewidth=1.2, label=label)
-    label = time_axis(ax, int(start), int(end))
-    share_axis(ax, 1.04)
-    tell_times(ax, [
-        (since, until, f"{short_text(until)}: {np.searchsorted(done, until, side='right'):,} of "
-         f"{counted(len(finishes), 'run')} done")
-        for since, until in told(int(start), int(end))
-    ])  # fmt: skip
-    return dress(ax, "When runs are done", label, "share of runs")
+def _combination_text(part: Combination) -> str:
+    cost = f", cost {amount_text('cost', part.cost)}" if isfinite(part.cost) else ""
+    reached = amount_text("people_reached", part.people_reached)
+    return f"{part.name}: median finish {_when(part.finish)}, {reached} reached{cost}"
 
 
 class ReplicationPlots:
@@ -536,14 +364,67 @@ class ReplicationPlots:
         self._runs = runs
 
     def progress(self, *, ax: Axes | None = None) -> Axes:
-        """Plot the share of people reached over time, as a fan over all runs, and their
-        finishes.
-        """
-        return draw_fan(self._runs, ax)
+        """Plot the share of people reached over time: the median, bands of runs, and finishes."""
+        runs, ax = self._runs, canvas(ax)
+        median = fan(runs.figures, 0.5)
+        known = median[np.isfinite(median)]
+        levels = np.arange(MARKS + 1) / MARKS
+        if not len(known):
+            note(ax, "Nothing was scheduled.")
+            return dress(ax, "Progress of all runs", "", "people reached")
+        ends = [*known]
+        for low, high, alpha, label in _BANDS:
+            early, late = (fan(runs.figures, share) for share in (low, high))
+            # The band ends where the late quantile never gets there.
+            both = np.isfinite(late)
+            ends += [*late[both]]
+            x, y = runs.bounds.band(levels[both], early[both], late[both])
+            ax.fill(days(x), y, color=BLUE, alpha=alpha, linewidth=0, label=label)
+        x, y = runs.bounds.rising_in_windows(known, levels[: len(known)])
+        ax.plot(days(x), y, color=BLUE, linewidth=2, label="half of the runs")
+        finishes = [run.scopes[0].values["finish"] for run in runs.figures]
+        done = np.array([at for at in finishes if np.isfinite(at)])
+        if len(done):
+            at_top = np.full(len(done), 1.02)
+            ax.plot(days(done), at_top, "|", color=BLACK, markersize=7, label="finishes")
+            ends += [float(done.max())]
+        label = time_axis(ax, int(known[0]), int(max(ends)))
+        share_axis(ax, 1.06)
+        early, late = (fan(runs.figures, share) for share in (0.05, 0.95))
+        tell(ax, [
+            (None, ((k - 0.5) / MARKS, (k + 0.5) / MARKS),
+             f"{100 * k / MARKS:.0f} % of the people reached: in half of the runs by "
+             f"{_when(median[k])}; 5 to 95 % of the runs: {_when(early[k])} to {_when(late[k])}")
+            for k in range(1, len(known))
+        ])  # fmt: skip
+        return dress(ax, f"Progress of {counted(len(runs), 'run')}", label, "people reached")
 
     def finish(self, *, ax: Axes | None = None) -> Axes:
-        """Plot the share of runs that are done by each instant."""
-        return draw_finishes(self._runs, ax)
+        """Plot the share of runs that are done by each instant, and mark 95 %."""
+        runs, ax = self._runs, canvas(ax)
+        finishes = np.sort([run.scopes[0].values["finish"] for run in runs.figures])
+        done = finishes[np.isfinite(finishes)]
+        if not len(done):
+            note(ax, "No run finished.")
+            return dress(ax, "When runs are done", "", "share of runs")
+        margin = max((done[-1] - done[0]) * 0.1, 60_000)
+        start, end = done[0] - margin, done[-1] + margin
+        x = np.concatenate([[start], done, [end]])
+        y = np.concatenate([[0], np.arange(1, len(done) + 1), [len(done)]]) / len(finishes)
+        ax.plot(days(x), y, drawstyle="steps-post", color=BLUE, linewidth=2)
+        late = finishes[rank(len(finishes), 0.95) - 1]
+        if np.isfinite(late):
+            label = f"95 % of these runs by {minute_text(int(late))}"
+            ax.plot([float(days(late))] * 2, [0, 0.95], color=VERMILION, linewidth=1.2, label=label)
+        label = time_axis(ax, int(start), int(end))
+        share_axis(ax, 1.04)
+        tell_times(ax, [
+            (since, until,
+             f"{short_text(until)}: {np.searchsorted(done, until, side='right'):,} of "
+             f"{counted(len(finishes), 'run')} done")
+            for since, until in told(int(start), int(end))
+        ])  # fmt: skip
+        return dress(ax, "When runs are done", label, "share of runs")
 
 
 class SweepPlots:
@@ -556,18 +437,80 @@ class SweepPlots:
         self, figure: str = "finish", path: str | None = None, *, ax: Axes | None = None
     ) -> Axes:
         """Plot a figure's mean, or an instant's median, along a path (by default the first), with a
-        band of runs.
+        band from the 5 % to the 95 % quantile of the runs.
 
-        Raises ExperimentError for an unknown figure, or a path that does not vary.
+        Several paths give a line for each combination of the others. Values that are texts, and
+        named variants, are listed vertically, with the figure from left to right. Raises
+        ExperimentError for an unknown figure, or a path that does not vary.
         """
-        return draw_curve(self._found, figure, path, ax)
+        found = self._found
+        name = read_shown(figure, found.scenario)
+        if path is not None and path not in found.paths:
+            raise ExperimentError(f"{path} doesn't vary; what does: {', '.join(found.paths)}")
+        table = estimates_of(found, name)
+        along = _crossed_along(found, path, table)
+        ax = canvas(ax)
+        grid(ax)
+        if along is None:
+            _points(ax, found, name, table)
+            said = amount_axis(ax.xaxis, name)
+            return dress(ax, said[0].upper() + said[1:], said, "")
+        upright = _are_numbers(table[along])
+        _lines(ax, found, name, along, table, upright)
+        said, values = amount_axis(ax.yaxis if upright else ax.xaxis, name), setting_noun(along)
+        return dress(
+            ax, said[0].upper() + said[1:], *((values, said) if upright else (said, values))
+        )
 
     def cost(self, *, ax: Axes | None = None) -> Axes:
         """Plot mean cost against median finish, a point per variant, with equal numbers of runs.
 
-        Raises ExperimentError if the scenario has no costs.
+        Undominated variants stand out. Variants of crossed values are joined along the first path,
+        and each point is labelled with that path's value; otherwise with a number, which the legend
+        explains. Raises ExperimentError if the scenario has no costs.
         """
-        return draw_cost(self._found.together, ax)
+        found = self._found.together
+        if found.scenario.costs is None:
+            raise ExperimentError("there is no cost to draw: the scenario names no costs")
+        ax = canvas(ax)
+        cost_name, finish_name = (read_expression(f, found.scenario) for f in ("cost", "finish"))
+        table = estimates_of(found, finish_name)
+        x = drawn(finish_name, table[middle_of(finish_name)[0]], found.origin)
+        y = drawn(cost_name, estimates_of(found, cost_name)["mean"], found.origin)
+        # Never finishing loses against any finish; NaN would compare as neither.
+        front = undominated([*zip(y, np.where(np.isnan(x), inf, x), strict=True)])
+        said = "none is cheaper and earlier"
+        ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label=said)
+        along = _crossed_along(found, None, table)
+        groups = [(BLUE, "", table)] if along is None else _groups(found, along, table)
+        for color, said, rows in groups:
+            places = list(rows.index)
+            style = "o" if along is None else "o-"
+            label = said or "_"
+            ax.plot(
+                x[places], y[places], style, color=color, linewidth=1, markersize=5, label=label
+            )
+        names = [str(value) for value in table[along]] if along else []
+        numbered = [] if along else cut_names([*table["variant"]], _in_a_line, _LETTERS)
+        for number, name in enumerate(numbered, 1):
+            names.append(str(number))
+            ax.plot([], [], linestyle="none", label=f"{number}  {name}")
+        grid(ax)
+        ax.margins(0.15)
+        label = amount_axis(ax.xaxis, finish_name)
+        amount_axis(ax.yaxis, cost_name)
+        title = "Cost against finish" + (f", by {setting_noun(along)}" if along else "")
+        currency = found.scenario.costs.currency
+        dress(ax, title, label, f"mean cost ({currency})")
+        _name_points(ax, x, y, names, front, drawing_size(ax, key(ax)))
+        costs = estimates_of(found, cost_name)["mean"].tolist()
+        told_of = [
+            f"{row['variant']}: {amount_text('cost', cost)} {currency} on average; median finish "
+            f"{when_text(row['p50'], found)}"
+            for row, cost in zip(table.to_dict("records"), costs, strict=True)
+        ]
+        tell(ax, [*zip(x.tolist(), y.tolist(), told_of, strict=True)])
+        return ax
 
 
 class PlanPlots:
@@ -577,10 +520,46 @@ class PlanPlots:
         self._answer = answer
 
     def estimates(self, clause: int = 0, *, ax: Axes | None = None) -> Axes:
-        """Plot the evaluation of each value tried, with its interval, against the bound of a
-        clause.
+        """Plot the estimate of one clause at each value tried, with its interval, and the bound.
+
+        Raises ExperimentError for an unknown clause.
         """
-        return draw_estimates(self._answer, clause, ax)
+        answer = self._answer
+        clauses = [finding.clause for finding in answer.estimate.findings]
+        if not 0 <= clause < len(clauses):
+            raise ExperimentError(f"the goal has {len(clauses)} clauses, counted from 0")
+        wanted = clauses[clause]
+        ax = canvas(ax)
+        for met, color, marker in ((True, GREEN, "o"), (False, VERMILION, "x")):
+            parts = [part for part in answer.tried if part.met is met]
+            if not parts:
+                continue
+            x = [_place(part.value, answer) for part in parts]
+            estimate, low, high = (
+                np.array([_scaled(getattr(p.findings[clause], end), wanted) for p in parts])
+                for end in ("estimate", "low", "high")
+            )
+            ax.vlines(x, low, high, color=color, alpha=0.4, linewidth=5)
+            tell(ax, [
+                (place, at, f"{setting_text(answer.path, part.value)}: "
+                 "{}, at least {}, at most {}".format(*finding_cells(part.findings[clause])))
+                for place, at, part in zip(x, estimate.tolist(), parts, strict=True)
+            ])  # fmt: skip
+            label = "meets the goal" if met else "misses it"
+            ax.plot(x, estimate, marker, color=color, markersize=6, label=label)
+        bound = wanted.share if wanted.statistic is Statistic.PROBABILITY else wanted.bound.value
+        ax.axhline(
+            _scaled(bound, wanted), color=BLACK, linewidth=1, linestyle="--", label="the bound"
+        )
+        grid(ax)
+        said = _amount_axis(ax, wanted)
+        kind = read_amount(str(answer.between[0])).kind
+        if kind is AmountKind.WHOLE:
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if kind is AmountKind.INSTANT:
+            instant_axis(ax.xaxis)
+        unit = " (h)" if kind is AmountKind.DURATION else ""
+        return dress(ax, wanted.asked, f"{setting_noun(answer.path)}{unit}", said)
 
 
 class OptimumPlots:
@@ -590,44 +569,37 @@ class OptimumPlots:
         self._answer = answer
 
     def frontier(self, *, ax: Axes | None = None) -> Axes:
-        """Plot the instant at which half of the runs are done against mean cost, or reach
-        without costs.
+        """Plot the instant at which half of the runs are done against mean cost, or reach without
+        costs.
+
+        Undominated combinations are ringed, the answer is filled.
         """
-        return draw_frontier(self._answer, ax)
+        answer, ax = self._answer, canvas(ax)
+        priced = any(isfinite(part.cost) for part in answer.tried)
+        finish, other = (
+            figure_of(name) for name in ("finish", "cost" if priced else "people_reached")
+        )
 
+        def points(parts: Sequence[Combination]) -> tuple[list[float], list[float]]:
+            shown = [part for part in parts if isfinite(part.finish)]
+            amounts = [part.cost if priced else part.people_reached for part in shown]
+            return [part.finish / DAY for part in shown], amounts
 
-def _combination_text(part: Combination) -> str:
-    cost = f", cost {amount_text('cost', part.cost)}" if isfinite(part.cost) else ""
-    reached = amount_text("people_reached", part.people_reached)
-    return f"{part.name}: median finish {_when(part.finish)}, {reached} reached{cost}"
-
-
-def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
-    """Plot a point per combination tried; undominated ones are ringed, the answer is filled."""
-    ax = canvas(ax)
-    priced = any(isfinite(part.cost) for part in answer.tried)
-    finish, other = (figure_of(name) for name in ("finish", "cost" if priced else "people_reached"))
-
-    def points(parts: Sequence[Combination]) -> tuple[list[float], list[float]]:
-        shown = [part for part in parts if isfinite(part.finish)]
-        amounts = [part.cost if priced else part.people_reached for part in shown]
-        return [part.finish / DAY for part in shown], amounts
-
-    for met, color, marker in ((True, GREEN, "o"), (False, VERMILION, "x")):
-        parts = [part for part in answer.tried if part.estimate.met is met]
-        if parts:
-            label = "tried" if answer.goal is None else "meets the goal" if met else "misses it"
-            ax.plot(*points(parts), marker, color=color, markersize=4, label=label)
-    front = points(answer.frontier)
-    ax.plot(*front, "o", color=BLACK, ms=10, mfc="none", label="beaten by none")
-    name = "the answer" if answer.met else "comes closest"
-    ax.plot(*points([answer.best]), "D", color=BLUE, ms=8, label=name)
-    grid(ax)
-    ax.margins(0.1)
-    label = amount_axis(ax.xaxis, finish)
-    unit = amount_axis(ax.yaxis, other)
-    told_of = [_combination_text(part) for part in answer.tried if isfinite(part.finish)]
-    tell(ax, [*zip(*points(answer.tried), told_of, strict=True)])
-    dress(ax, f"{'Cost' if priced else 'People reached'} against finish", label, f"mean {unit}")
-    key(ax)
-    return ax
+        for met, color, marker in ((True, GREEN, "o"), (False, VERMILION, "x")):
+            parts = [part for part in answer.tried if part.estimate.met is met]
+            if parts:
+                label = "tried" if answer.goal is None else "meets the goal" if met else "misses it"
+                ax.plot(*points(parts), marker, color=color, markersize=4, label=label)
+        front = points(answer.frontier)
+        ax.plot(*front, "o", color=BLACK, ms=10, mfc="none", label="beaten by none")
+        name = "the answer" if answer.met else "comes closest"
+        ax.plot(*points([answer.best]), "D", color=BLUE, ms=8, label=name)
+        grid(ax)
+        ax.margins(0.1)
+        label = amount_axis(ax.xaxis, finish)
+        unit = amount_axis(ax.yaxis, other)
+        told_of = [_combination_text(part) for part in answer.tried if isfinite(part.finish)]
+        tell(ax, [*zip(*points(answer.tried), told_of, strict=True)])
+        dress(ax, f"{'Cost' if priced else 'People reached'} against finish", label, f"mean {unit}")
+        key(ax)
+        return ax

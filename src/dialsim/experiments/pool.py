@@ -1,8 +1,8 @@
-"""Workers that make runs elsewhere: processes on this machine, or those of a Dask cluster.
+"""Workers for the runs of experiments: processes on this machine, or on a Dask cluster.
 
 A pool gives tasks to its worker processes by priority, cancels them inside a run, and replaces a
 killed worker. Experiments and the studio use it: what they want is a `Batch`. `Workers` are what an
-experiment sees of it; a Dask cluster has a scheduler of its own in place of the pool.
+experiment sees of it; a Dask cluster has another scheduler in place of the pool.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def start_process(
 
     context = get_context("loky")
     ours, theirs = context.Pipe()
-    # By default glibc returns large columns to the system and requests them again in every run,
+    # The default of glibc returns large columns to the system and requests them again in every run,
     # page by page, which takes a tenth of a worker's time (mallopt(3)). Other systems ignore these
     # variables.
     kept = {name: _MOST_KEPT for name in _MALLOC if name not in os.environ}
@@ -101,7 +101,7 @@ def _begin(connection: Connection, master: int, nice: int, target: Any, *given: 
     # Windows has no nice
     with suppress(AttributeError, OSError):
         os.nice(nice)
-    # The other end was closed: nobody needs this process any more.
+    # A closed pipe means that the program needs no further runs of this process.
     with suppress(EOFError, OSError):
         target(connection, *given)
 
@@ -291,7 +291,7 @@ class Pool:
     def _serve(self) -> None:
         """Give tasks to the workers, and hear from them, until the pool is closed."""
         for worker in self._workers if not self._on_demand else ():
-            # What fails here is tried again when the worker is needed.
+            # A worker that does not start now is started again when it is needed.
             with suppress(OSError):
                 worker.start()
         while not self._is_closed:
@@ -389,7 +389,7 @@ _sharing = Lock()
 
 
 def shared_pool(jobs: int | None = None) -> Pool:
-    """Return the program's only pool of the studio, or that of `jobs` workers on demand.
+    """Return the pool of the studio, or the pool of `jobs` workers on demand.
 
     It is created on first use and closed at exit.
     """

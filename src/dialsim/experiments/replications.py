@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.estimates import estimates
+from dialsim.experiments.estimates import (
+    SettingRuns,
+    estimate_records,
+    estimates,
+    finite,
+    instant_text,
+)
 from dialsim.experiments.expression import Expression, ShownFigures, read_figures, read_shown
 from dialsim.experiments.intervals import CONFIDENCE, mean_interval, quantile_interval
 from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
@@ -26,15 +31,14 @@ from dialsim.experiments.run_figures import (
     replication_rows,
 )
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.runner import ExperimentRunner, runner
+from dialsim.experiments.runner import ExperimentRunner, RunSettings, runner
 from dialsim.interface.phrases import checked
-from dialsim.results.progress import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dialsim.engine.engines import Choice
     from dialsim.experiments.plots import ReplicationPlots
+    from dialsim.results.summary_text import FigureTable
     from dialsim.scenario.scenario import Scenario
 
 
@@ -43,12 +47,8 @@ _FIRST_STAGE = 10
 """Fewest runs at which a sequential procedure may stop, because the spread is unknown before."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionGoal:
-    """Requested relative precision of a figure's mean, or of an instant's median, such as 0.02."""
-
-    figure: Expression
-    relative: float
+PrecisionGoal = tuple[Expression, float]
+"""Figure, and the requested relative precision of its mean, or of an instant's median: 0.02."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,11 @@ class Precision:
     unfinished: int
     met: bool
     statistic: str = "mean"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON values."""
+        names = ("figure", "wanted", "reached", "unfinished", "met")
+        return {name: finite(getattr(self, name)) for name in names}
 
 
 class Replications(RunTables):
@@ -117,13 +122,35 @@ class Replications(RunTables):
             f"<dialsim.Replications {self.scenario.name!r} seed {self.seed}, runs: {len(self):,}>"
         )
 
-    def _repr_html_(self) -> str:
-        from dialsim.experiments.experiment_text import replications_html
+    @property
+    def title(self) -> str:
+        """Name of the scenario."""
+        return self.scenario.name
 
-        return replications_html(self)
+    def settings(self) -> list[SettingRuns]:
+        """Return the runs for a workbook."""
+        return [SettingRuns(self.scenario.name, self.figures, self.bounds)]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the output of `--format json`."""
+        return {
+            "scenario": self.scenario.name,
+            "seed": self.seed,
+            "replications": len(self),
+            "origin": instant_text(self.origin),
+            "confidence": CONFIDENCE,
+            "precision": [part.to_dict() for part in self.precision],
+            "estimates": estimate_records(self.intervals(), self.origin),
+        }
+
+    def printed(self) -> tuple[list[str], list[FigureTable]]:
+        """Return the sentences and tables that a command prints."""
+        from dialsim.experiments.experiment_text import replications_content
+
+        return replications_content(self)
 
 
-@checked(ExperimentError)
+@checked(ExperimentError, RunSettings)
 def replicate(
     scenario: Scenario,
     replications: int = 100,
@@ -132,11 +159,7 @@ def replicate(
     precision: Mapping[str, float] | str | None = None,
     figures: ShownFigures = (),
     max_replications: int = 1000,
-    jobs: int | None = None,
-    dask: str | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress: Shown = None,
-    engine: Choice = "auto",
+    **settings: Unpack[RunSettings],
 ) -> Replications:
     """Run a scenario `replications` times with independent random numbers, and collect the figures.
 
@@ -144,11 +167,12 @@ def replicate(
     stage, and runs are added until the 95 % interval of each named mean is that narrow, up to
     `max_replications`. `figures` are further expressions to show, such as
     `"cost / people_reached"`, or functions of a `Result` by name, `{"gap90": function}`, which are
-    figures from then on; `OwnFigure` gives a unit and a label. The runs are made by `jobs`
-    processes (None: one per processor), or by the workers of the Dask scheduler `dask`, with equal
-    results. `store` is a folder that keeps finished replications and is not run again.
-    `progress(done, total)` counts runs. `engine` is "simpy", "compiled", or "auto" for the faster
-    one; the results are equal.
+    figures from then on; `OwnFigure` gives a unit and a label.
+
+    `settings` are common to all experiments: the runs are made by `jobs` processes (None: one per
+    processor), or by the workers of the Dask scheduler `dask`, with equal results. `store` is a
+    folder that keeps finished replications and is not run again. `progress(done, total)` counts
+    runs. `engine` is "simpy", "compiled", or "auto" for the faster one; the results are equal.
 
     Raises ExperimentError for invalid arguments, ReplicationFailed, WorkersLost.
 
@@ -161,8 +185,8 @@ def replicate(
     scenario, shown = read_figures(figures, scenario)
     wanted = precisions(precision, scenario)
     spec = RunSpec(scenario, seed)
-    with runner(jobs, dask, store, progress, engine) as place:
-        reached = _reach_precision(place, spec, replications, max_replications, wanted)
+    with runner(**settings) as workers:
+        reached = _reach_precision(workers, spec, replications, max_replications, wanted)
     runs = spec.first(len(spec.finished) if wanted else replications)
     return Replications(scenario, spec.seed, runs, reached, shown)
 
@@ -180,7 +204,7 @@ def precisions(asked: Mapping[str, float] | str | None, scenario: Scenario) -> l
             raise ExperimentError(
                 f"precision of {name}: {relative} is not between 0 and 1 (0 % and 100 %)"
             )
-    return [PrecisionGoal(read_shown(name, scenario), relative) for name, relative in pairs]
+    return [(read_shown(name, scenario), relative) for name, relative in pairs]
 
 
 def _pairs(text: str) -> list[tuple[str, float]]:
@@ -196,7 +220,7 @@ def _pairs(text: str) -> list[tuple[str, float]]:
 
 
 def _reach_precision(
-    place: ExperimentRunner, spec: RunSpec, first: int, most: int, wanted: Sequence[PrecisionGoal]
+    runner: ExperimentRunner, spec: RunSpec, first: int, most: int, wanted: Sequence[PrecisionGoal]
 ) -> list[Precision]:
     """Replicate until all precisions are reached, or `most` runs are made.
 
@@ -209,8 +233,8 @@ def _reach_precision(
     """
     count = first if not wanted else min(max(first, _FIRST_STAGE), most)
     while True:
-        place.replicate([spec], count)
-        reached = [_reached(part, spec.first(count), spec.bounds) for part in wanted]
+        runner.replicate([spec], count)
+        reached = [_reached(*part, spec.first(count), spec.bounds) for part in wanted]
         hopeless = any(part.unfinished for part in reached)
         if hopeless or all(part.met for part in reached) or count >= most:
             return reached
@@ -236,10 +260,12 @@ def _batch(count: int, reached: Sequence[Precision]) -> int:
     return max(_LEAST_BATCH, int(min(missing, count) / 2))
 
 
-def _reached(wanted: PrecisionGoal, runs: Sequence[RunFigures], bounds: KnownBounds) -> Precision:
-    values = wanted.figure.in_tables(runs, earliest_start(runs))
-    given, by_median = ~np.isnan(values), wanted.figure.by_median
-    facts = wanted.figure.facts_in_tables(runs, bounds).among(given)
+def _reached(
+    figure: Expression, wanted: float, runs: Sequence[RunFigures], bounds: KnownBounds
+) -> Precision:
+    values = figure.in_tables(runs, earliest_start(runs))
+    given, by_median = ~np.isnan(values), figure.by_median
+    facts = figure.facts_in_tables(runs, bounds).among(given)
     if by_median:
         interval = quantile_interval(values[given], 0.5, CONFIDENCE, facts.certain)
     else:
@@ -251,10 +277,10 @@ def _reached(wanted: PrecisionGoal, runs: Sequence[RunFigures], bounds: KnownBou
     error = 0.0 if half == 0 else half / (size - half) if half < size else inf
     known = isfinite(half) and not unfinished
     return Precision(
-        wanted.figure.text,
-        wanted.relative,
+        figure.text,
+        wanted,
         error if known else inf,
         unfinished,
-        known and error <= wanted.relative,
+        known and error <= wanted,
         "median" if by_median else "mean",
     )

@@ -33,6 +33,7 @@ from dialsim.results.figures import (
     unit_text,
 )
 from dialsim.results.run_view import ProgressCurve, RunPart
+from dialsim.results.summary_text import fragment
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dialsim.results.result import Result
+    from dialsim.results.summary_text import FigureTable
 
 
 Number = int | float
@@ -58,9 +60,9 @@ class ScopeFigures:
     `scope` is `run`, `organization` or `campaign`. `values` are the numeric figures of the summary
     by name, NaN if undefined. `finish` and `final_at` are in ms since 1970 (UTC): infinite for a
     scheduled campaign without one, NaN if nothing was scheduled. `held_back` is as in the summary.
-    `aside` are numbers that intervals need and that no table shows: by how much
-    `talk_minutes` and `cost` are above what the answered calls were expected to take
-    (`dialsim.results.expected_talk`), and the number of attempts of each number in a campaign.
+    `aside` are numbers that intervals need and that no table shows: the excess of `talk_minutes`
+    and `cost` over the expectation for the answered calls (`dialsim.results.expected_talk`), and
+    the number of attempts of each number in a campaign.
     """
 
     scope: str
@@ -91,7 +93,7 @@ class ScopeFigures:
 class RunFigures:
     """Figures of one replication; `start` is the earliest startAt in ms, or None.
 
-    `reached` are the instants (ms) by which 1, 2, … `MARKS`-ths of all people were reached, as far
+    `reached` are the instants (ms) at which 1, 2, … `MARKS`-ths of all people were reached, as far
     as they were. `asked` are the names of the computed figures, None for all. With `asked`, neither
     `reached` nor the cause that held the run back is available.
     """
@@ -198,10 +200,9 @@ def _aside(part: RunPart, asked: frozenset[str] | None) -> dict[str, Number]:
 
 
 def fan(runs: Sequence[RunFigures], share: float) -> NDArray[np.float64]:
-    """Return the instants (ms) by which a share of the runs had reached 0, 1, … `MARKS`-ths of the
-    people.
+    """Return a quantile of the instants (ms) at which 0, 1, … `MARKS`-ths of people are reached.
 
-    Infinite if fewer runs ever did.
+    Infinite if fewer runs ever get there.
     """
     instants = np.full((len(runs), MARKS + 1), inf)
     for row, run in zip(instants, runs, strict=True):
@@ -237,7 +238,7 @@ def replication_rows(
 
     `finish` is in ms, None without one. `finish_seconds` counts from `origin`, and is infinite if a
     scheduled campaign did not finish; `final_at` and `final_at_seconds` likewise. Every row has
-    every figure; those of steps and fields that its agents lack are 0.
+    every figure; steps and fields that its agents lack are 0.
     """
     listed = [(run, part) for run in runs for part in run.scopes if part.scope == scope]
     names = _names([part for _, part in listed])
@@ -294,7 +295,7 @@ def _row(
 
 
 class RunTables:
-    """Figures of many runs as tables, with a row per run; a sweep has those of each variant.
+    """Figures of many runs as tables, with a row per run; in a sweep, per run and variant.
 
     `finish` is an instant, NaT without one; `finish_seconds` counts from `origin`, and is infinite
     if a run did not finish (later than any instant).
@@ -351,6 +352,27 @@ class RunTables:
 
     def _intervals(self, confidence: float) -> pd.DataFrame:
         raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """Heading of the printed answer."""
+        raise NotImplementedError
+
+    def printed(self) -> tuple[list[str], list[FigureTable]]:
+        """Return the sentences and tables that a command prints."""
+        raise NotImplementedError
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of the output folder, by name."""
+        return {
+            "runs": self.runs,
+            "organizations": self.organizations,
+            "campaigns": self.frame,
+            "estimates": self.intervals(),
+        }
+
+    def _repr_html_(self) -> str:
+        return fragment(self.title, *self.printed())
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         return {"run": self.runs, "organization": self.organizations, "campaign": self.frame}

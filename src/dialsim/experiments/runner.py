@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from math import inf
@@ -207,13 +207,21 @@ class ExperimentRunner:
 
 
 class RunSettings(TypedDict, total=False):
-    """Settings for the runs of any experiment, as in `replicate`."""
+    """Settings for the runs of any experiment.
+
+    The runs are made by `jobs` processes (None: one per processor), or by the workers of the Dask
+    scheduler `dask`, with equal results. `store` is a folder that keeps finished replications and
+    is not run again. `progress(done, total)` counts runs. `engine` is "simpy", "compiled", or
+    "auto" for the faster one; the results are equal. `begin` is called when the first run is due,
+    so that arguments with errors have no effect.
+    """
 
     jobs: int | None
     dask: str | None
     store: str | os.PathLike[str] | None
     progress: Shown
     engine: Choice
+    begin: Callable[[], object] | None
 
 
 @contextmanager
@@ -223,10 +231,13 @@ def runner(
     store: str | os.PathLike[str] | None = None,
     progress: Shown = None,
     engine: Choice = "auto",
+    begin: Callable[[], object] | None = None,
     within: float | None = None,
 ) -> Iterator[ExperimentRunner]:
     """Yield a runner for one experiment; `store` is the folder of its store."""
     with ExitStack() as opened:
+        if begin is not None:
+            begin()
         kept = None
         if store is not None:
             try:
@@ -235,5 +246,5 @@ def runner(
                 raise StoreError(f"{store} can't be used: {error.strerror}") from None
             kept = opened.enter_context(closing(Store(Path(store))))
         workers = opened.enter_context(closing(Workers(jobs, dask)))
-        told = opened.enter_context(followed(progress, "Simulating", "runs"))
-        yield ExperimentRunner(workers, kept, told, engine, within)
+        shown = opened.enter_context(followed(progress, "Simulating", "runs"))
+        yield ExperimentRunner(workers, kept, shown, engine, within)

@@ -1,4 +1,4 @@
-"""Search along an axis: which values are tried, and with how many runs.
+"""Search along one setting: selection of values, and number of runs for each.
 
 A value first gets a few runs, which show on which side of the goal's bound it lies unless it is
 close. That suffices for the bisection, which leads to the point where the goal turns from missed to
@@ -9,39 +9,31 @@ until the remaining runs would hardly decide (`dialsim.experiments.looks`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from dialsim.errors import ExperimentError
-from dialsim.experiments.breaches import Baseline
-from dialsim.experiments.facts import facts, facts_needed
+from dialsim.experiments.facts import facts
 from dialsim.experiments.figure_names import COST
 from dialsim.experiments.fluid import first_estimate, no_estimate, seems_met, sought_text
 from dialsim.experiments.goal import (
     ClauseFinding,
+    Goal,
     GoalEstimate,
     Statistic,
     certainty_text,
     chance_of_meeting,
-    judge,
 )
 from dialsim.experiments.intervals import CONFIDENCE, paired_difference
-from dialsim.experiments.known_bounds import known_bounds_of
-from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
-from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.variants import SettingChange, Variant, setting_text
+from dialsim.experiments.looks import LEAST_TO_BE_SURE
+from dialsim.experiments.trials import Baseline, Effort, Trials
+from dialsim.experiments.variants import Amount, SettingChange, SettingValue, Variant, setting_text
 
 if TYPE_CHECKING:
-    from dialsim.experiments.goal import Goal
     from dialsim.experiments.runner import ExperimentRunner
-    from dialsim.experiments.variants import Axis
     from dialsim.scenario.scenario import Scenario
 
 
-_MORE = 4
-"""Factor of the proposed runs where the maximum is too small."""
 _HOPE = 0.2
 """Stop sampling a value when the probability of a decision falls below this."""
 _PROBES = 7
@@ -50,61 +42,50 @@ _GRID = 9
 """Values tried in each round of the search for the cheapest."""
 
 
-class Search:
-    """Values of an axis, and evaluations of those that were tried."""
+class Search(Trials[int]):
+    """Values of a setting in order of preference, and evaluations of those that were tried.
+
+    The smallest value is preferred, or the largest: an index is a place in that order.
+    """
 
     def __init__(
         self,
-        place: ExperimentRunner,
+        runner: ExperimentRunner,
         scenario: Scenario,
-        seed: int | None,
         path: str,
-        axis: Axis,
+        axis: Sequence[Amount],
         goal: Goal,
-        first: int,
-        most: int,
-        confidence: float,
+        effort: Effort,
         known: Callable[[str], object] | None = None,
+        baseline: Baseline | None = None,
     ) -> None:
-        """`known` is called after each look with the findings so far."""
-        self.scenario = scenario
+        super().__init__(runner, scenario, goal, effort, known=known, baseline=baseline)
         self.path = path
         self.axis = axis
-        self.goal = goal
         self.warnings: list[str] = []
-        self.first_estimate: str | None = None
-        self._place = place
-        self._looks = Looks.between(first, most)
-        self._confidence = confidence
-        self._runs_and_seed = first, most, seed
-        self._baseline = Baseline(scenario, seed)
-        self._specs: dict[int, RunSpec] = {}
-        self._known = known
         self._first = 1
-        figures = [figure for clause in goal.clauses for figure in clause.figure.figures]
-        self._asked = goal.figures | facts_needed([*figures, COST], known_bounds_of(scenario))
-        self._looked: dict[int, int] = {}
-        self._tried: dict[int, GoalEstimate] = {}
 
-    def along(self, scenario: Scenario, path: str, axis: Axis, goal: Goal | None = None) -> Search:
-        """Return a search along another axis with the same runner, seed, certainty and baseline."""
-        first, most, seed = self._runs_and_seed
-        search = Search(
-            self._place, scenario, seed, path, axis, goal or self.goal, first, most,
-            self._confidence,
+    def along(
+        self, scenario: Scenario, path: str, axis: Sequence[Amount], goal: Goal | None = None
+    ) -> Search:
+        """Return a search along another axis with the same runner, effort and baseline."""
+        return Search(
+            self._runner, scenario, path, axis, goal or self.goal, self.effort,
+            baseline=self._baseline,
         )  # fmt: skip
-        search._baseline = self._baseline
-        return search
-
-    @property
-    def tried(self) -> tuple[GoalEstimate, ...]:
-        """All evaluations, by value."""
-        return tuple(self._tried[index] for index in sorted(self._tried))
 
     @property
     def indices(self) -> list[int]:
         """Values tried, as indices into the axis."""
         return sorted(self._tried)
+
+    @property
+    def tried(self) -> tuple[GoalEstimate, ...]:
+        """All evaluations, by value."""
+        return tuple(
+            self._tried[index]
+            for index in sorted(self._tried, key=lambda index: self.axis[index].value)
+        )
 
     @property
     def can_be_sure(self) -> bool:
@@ -114,25 +95,25 @@ class Search:
             for clause in self.goal.clauses
         )
 
-    def foreseen(self, order: Sequence[int]) -> list[int]:
+    def foreseen(self) -> list[int]:
         """Return values between which the goal turns by the first estimates, and log the turn."""
 
-        def met(place: int) -> bool | None:
-            return seems_met(self.goal, first_estimate(self._variant(order[place])))
+        def met(index: int) -> bool | None:
+            return seems_met(self.goal, first_estimate(self._variant(index)))
 
-        last = len(order) - 1
+        last = len(self.axis) - 1
         if (is_enough := met(0)) is None:
-            self.first_estimate = no_estimate(self._variant(order[0]), self.goal.text)
+            self.first_estimate = no_estimate(self._variant(0), self.goal.text)
             return []
         low, high = (-1, 0) if is_enough else (0, last)
         is_enough = is_enough or met(last)
         while is_enough and high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if met(middle) else (middle, high)
-        found = setting_text(self.path, self.axis[order[high]].plain) if is_enough else "no value"
+        found = setting_text(self.path, self.axis[high].plain) if is_enough else "no value"
         self.first_estimate = sought_text("enough", found)
         # A goal for nearly all runs takes a little more than one for the mean.
-        return [order[low], order[min(high + 1, last)]] if is_enough and high else []
+        return [low, min(high + 1, last)] if is_enough and high else []
 
     def at(self, index: int) -> GoalEstimate:
         """Return the evaluation of one value, after at least one look."""
@@ -187,7 +168,7 @@ class Search:
 
     def _is_hopeful(self, index: int) -> bool:
         """Return True if further looks at a value may make it certain."""
-        if self._looked[index] == len(self._looks.counts):
+        if not self._has_looks(index):
             return False
         estimate = self._tried[index]
         # With so few runs nothing may count as certain, however clear it looks.
@@ -216,33 +197,23 @@ class Search:
         )
         return (smaller, greater) if clause.wanted.startswith("<") else (greater, smaller)
 
-    def _look_at(self, indices: Sequence[int]) -> None:
-        """Make the next look at several values at once."""
-        self._place.ahead = self._ahead(len(indices))
-        counts = {index: self._looks.counts[self._looked.get(index, 0)] for index in indices}
-        for count in sorted({*counts.values()}):
-            together = [index for index in indices if counts[index] == count]
-            specs = [self._spec(index) for index in together]
-            asked = self._asked | self._baseline.figures
-            self._place.replicate([*specs, *self._baseline.specs], count, asked)
-        for index, count in counts.items():
-            self._looked[index] = self._looked.get(index, 0) + 1
-            self._tried[index] = self._judged(index, count, self._looks)
-        if self._known is not None:
-            self._known(self._known_so_far())
+    def _look_at(self, keys: Sequence[int]) -> None:
+        self._runner.ahead = self._ahead(len(keys))
+        super()._look_at(keys)
 
-    def _judged(self, index: int, count: int, looks: Looks) -> GoalEstimate:
-        spec = self._spec(index)
-        value, runs = self.axis[index].plain, spec.first(count)
-        breaches = self._baseline.breaches(runs)
-        return judge(value, self.goal, runs, self._confidence, spec.bounds, looks, breaches)
+    def _value(self, key: int) -> SettingValue:
+        return self.axis[key].plain
+
+    def _variant(self, key: int) -> Scenario:
+        change = SettingChange(self.path, self.axis[key].text)
+        return Variant(setting_text(self.path, change.text), (change,)).of(self.scenario)
 
     def _turns(self) -> list[tuple[int, int]]:
         """Return neighbouring values tried if exactly one of them seems to meet the goal."""
         pairs = pairwise(self.indices)
         return [pair for pair in pairs if self._tried[pair[0]].met is not self._tried[pair[1]].met]
 
-    def _known_so_far(self) -> str:
+    def _findings_so_far(self) -> str:
         """Describe the findings: `53 lines: missed (sure), 54 lines: met (88 % certain)`."""
         turns = self._turns()
         shown = turns[0] if turns else (self.indices[0], self.indices[-1])
@@ -254,23 +225,6 @@ class Search:
             certain = certainty_text(chance if found.met else 1 - chance)
             said.append(f"{setting_text(self.path, found.value)}: {verdict} ({certain})")
         return ", ".join(said)
-
-    def take_finished(self) -> None:
-        """Judge values by the runs that are finished when the time is up.
-
-        Raises ExperimentError if no value has two runs.
-        """
-        for index, spec in self._specs.items():
-            count = min(each.known for each in (spec, *self._baseline.specs))
-            if index not in self._tried and count >= 2:
-                found = self._judged(index, count, Looks((count,)))
-                # The clock chose this number of runs, not the plan of looks, so no error level
-                # holds.
-                self._tried[index] = replace(found, sure=False)
-        if not self._tried:
-            raise ExperimentError(
-                "the time was up before any value had two runs: allow more with --within"
-            )
 
     def _ahead(self, values: int) -> int:
         """Estimate the remaining runs: of the bisection, and for certainty about two values."""
@@ -285,97 +239,68 @@ class Search:
         rest = 2 * sure - sum(min(sure, count) for count in ends) if high - low == 1 else 2 * sure
         return first * (values + (high - low - 1).bit_length()) + rest
 
-    def _spec(self, index: int) -> RunSpec:
-        if index not in self._specs:
-            self._specs[index] = self._baseline.spec(self._variant(index))
-        return self._specs[index]
-
-    def _variant(self, index: int) -> Scenario:
-        change = SettingChange(self.path, self.axis[index].text)
-        return Variant(change.text, (change,)).of(self.scenario)
-
     def warn(self, text: str) -> None:
         """Add a warning, once."""
         if text not in self.warnings:
             self.warnings.append(text)
 
 
-def enough(first: int, most: int, share: float, confidence: float) -> bool:
-    """Return True if `most` runs can prove that a share this large meets a bound, if all of them
-    do.
-    """
-    return Looks.between(first, most).can_tell(share, confidence)
+def preferred(search: Search) -> int | None:
+    """Return the first index that meets the goal, or None.
 
-
-def enough_runs(first: int, most: int, share: float, confidence: float, least: int = 0) -> int:
-    """Return a larger maximum of runs that suffices, at least `least`."""
-    most *= _MORE
-    while most < least or not enough(first, most, share, confidence):
-        most *= _MORE
-    return most
-
-
-def smallest(search: Search, order: Sequence[int]) -> int | None:
-    """Return the first index of an order that meets the goal, or None.
-
-    `order` ascends for the smallest and descends for the largest. Bisection finds where each clause
-    turns; the goal is met where all clauses are. Values off the path show whether a clause turns
-    more than once. The result is the first value that *certainly* meets the goal; uncertain ones
-    before it are `doubtful`. If no value certainly meets it, the result is the safest of those that
-    seem to.
+    Bisection finds where each clause turns; the goal is met where all clauses are. Values off the
+    path show whether a clause turns more than once. The result is the first value that *certainly*
+    meets the goal; uncertain ones before it are `doubtful`. If no value certainly meets it, the
+    result is the safest of those that seem to.
     """
     spread = False
     while True:
-        found, end = _first_meeting(search, order)
+        found, end = _first_meeting(search)
         if found is None:
             if search.settle(search.indices):
                 continue
-            _check_turns(search, order)
+            _check_turns(search)
             return None
-        # More runs may move the place where the goal turns, so it is searched anew.
-        if search.confirm(order[found]) or search.settle([order[max(found - 1, 0)]]):
+        # More runs may move the turn of the goal, so it is searched anew.
+        if search.confirm(found) or search.settle([max(found - 1, 0)]):
             continue
         if not spread:
-            off_the_path = [*_spread(0, found, 3), *_spread(found, end, 3)]
-            search.try_all(order[place] for place in off_the_path)
+            search.try_all([*_spread(0, found, 3), *_spread(found, end, 3)])
             spread = True
             continue
-        beyond = [place for place in _tried(search, order) if found < place <= end]
-        if search.settle((order[place] for place in beyond), lambda estimate: estimate.met):
+        beyond = [index for index in search.indices if found < index <= end]
+        if search.settle(beyond, lambda estimate: estimate.met):
             continue
         answer = found
-        if not search.at(order[found]).sure:
-            answer = _first_sure(search, order, found) or _safest(search, order, found, end)
-        doubtful(search, order, order[answer])
-        if _meeting(search, order)[0] == found:
-            _check_turns(search, order)
-            return order[answer]
+        if not search.at(found).sure:
+            answer = _first_sure(search, found) or _safest(search, found, end)
+        doubtful(search, answer)
+        if _meeting(search)[0] == found:
+            _check_turns(search)
+            return answer
 
 
-def _first_meeting(search: Search, order: Sequence[int]) -> tuple[int | None, int]:
-    """Return the first index that seems to meet the goal, or None, and the last one up to which it
-    is met.
+def _first_meeting(search: Search) -> tuple[int | None, int]:
+    """Return the first index that seems to meet the goal, or None, and the last index before the
+    goal is missed again.
 
     Both assume that clauses turn no more often than necessary.
     """
-    low, high = 0, len(order) - 1
-    search.try_all([order[low], order[high]])
+    low, high = 0, len(search.axis) - 1
+    search.try_all([low, high])
     for met in _conditions(search):
-        span = _span(search, order, met)
+        span = _span(search, met)
         if span is None:
             return None, high
         low, high = max(low, span[0]), min(high, span[1])
-    if low <= high and search.met(order[low]):
-        found: int | None = low
-    else:
-        found = next(iter(_meeting(search, order)), None)
+    found = low if low <= high and search.met(low) else next(iter(_meeting(search)), None)
     while found is not None:
-        for place in range(max(found - 2, 0), found):
-            search.at(order[place])
-        earliest = _meeting(search, order)[0]
+        for index in range(max(found - 2, 0), found):
+            search.at(index)
+        earliest = _meeting(search)[0]
         if earliest == found:
             break
-        found = _turn(search.met, order, search, missed=0, met=earliest)
+        found = _turn(search.met, search, missed=0, met=earliest)
     return found, high
 
 
@@ -389,7 +314,7 @@ def _conditions(search: Search) -> list[Callable[[int], bool]]:
     return [*clauses, lambda index: not search.at(index).breaches]
 
 
-def _first_sure(search: Search, order: Sequence[int], found: int) -> int | None:
+def _first_sure(search: Search, found: int) -> int | None:
     """Return the first index after the doubtful `found` that certainly meets the goal.
 
     The steps double, up to a value that certainly misses the goal; None if there is none.
@@ -403,34 +328,33 @@ def _first_sure(search: Search, order: Sequence[int], found: int) -> int | None:
         return estimate.met and estimate.sure
 
     # Steps double while values are in doubt, and get smaller before a value that certainly misses.
-    doubtful, beyond, step = found, len(order), 1
+    doubtful, beyond, step = found, len(search.axis), 1
     while beyond - doubtful > 1:
-        place = min(doubtful + step, beyond - 1)
-        if sure(order[place]):
-            return _turn(sure, order, search, missed=found, met=place)
-        if search.at(order[place]).sure:
-            beyond, step = place, max(1, (place - doubtful) // 2)
+        index = min(doubtful + step, beyond - 1)
+        if sure(index):
+            return _turn(sure, search, missed=found, met=index)
+        if search.at(index).sure:
+            beyond, step = index, max(1, (index - doubtful) // 2)
         else:
-            doubtful, step = place, 2 * step
+            doubtful, step = index, 2 * step
     return None
 
 
-def _safest(search: Search, order: Sequence[int], found: int, end: int) -> int:
+def _safest(search: Search, found: int, end: int) -> int:
     """Return the index farthest from the turning points, if none certainly meets the goal."""
-    # The goal seems met from `found` to `end`. At the end of the order no clause turns, so the end
+    # The goal seems met from `found` to `end`. At the end of the axis no clause turns, so the end
     # is safest; otherwise a clause turns at `end`, and the middle is.
-    safest = end if end == len(order) - 1 else (found + end) // 2
-    search.settle([order[safest]])
-    return safest if search.met(order[safest]) else found
+    safest = end if end == len(search.axis) - 1 else (found + end) // 2
+    search.settle([safest])
+    return safest if search.met(safest) else found
 
 
-def doubtful(search: Search, order: Sequence[int], index: int) -> list[int]:
+def doubtful(search: Search, answer: int) -> list[int]:
     """Return the indices before the answer that may meet the goal.
 
-    They follow the last one in the order that certainly misses it.
+    They follow the last one that certainly misses it.
     """
-    answer = order.index(index)
-    found = answer if search.at(index).sure else _meeting(search, order)[0]
+    found = answer if search.at(answer).sure else _meeting(search)[0]
 
     def in_doubt(index: int) -> bool:
         search.settle([index])
@@ -439,59 +363,46 @@ def doubtful(search: Search, order: Sequence[int], index: int) -> list[int]:
 
     first, step = found, 1
     while first > 0:
-        place = max(0, first - step)
-        if not in_doubt(order[place]):
-            first = _turn(in_doubt, order, search, missed=place, met=first)
+        index = max(0, first - step)
+        if not in_doubt(index):
+            first = _turn(in_doubt, search, missed=index, met=first)
             break
-        first, step = place, 2 * step
-    return [order[place] for place in range(first, answer)]
+        first, step = index, 2 * step
+    return [*range(first, answer)]
 
 
-def _tried(search: Search, order: Sequence[int]) -> list[int]:
-    """Return the positions in an order that were tried."""
-    return sorted(order.index(index) for index in search.indices)
+def _meeting(search: Search) -> list[int]:
+    """Return the values tried that meet the goal."""
+    return [index for index in search.indices if search.met(index)]
 
 
-def _meeting(search: Search, order: Sequence[int]) -> list[int]:
-    """Return the positions in an order that were tried and meet the goal."""
-    return [place for place in _tried(search, order) if search.met(order[place])]
-
-
-def _span(
-    search: Search, order: Sequence[int], met: Callable[[int], bool]
-) -> tuple[int, int] | None:
-    """Return the first and the last place at which a condition is met; None if it was at none.
+def _span(search: Search, met: Callable[[int], bool]) -> tuple[int, int] | None:
+    """Return the first and the last index at which a condition is met; None if it was at none.
 
     It is met in between, unless it turns more often than necessary.
     """
-    last = len(order) - 1
-    places = [0, last]
-    if not met(order[0]) and not met(order[last]):
-        places = [0, *_spread(0, last, _PROBES), last]
-        search.try_all(order[place] for place in places)
-    meeting = [place for place in places if met(order[place])]
+    last = len(search.axis) - 1
+    indices = [0, last]
+    if not met(0) and not met(last):
+        indices = [0, *_spread(0, last, _PROBES), last]
+        search.try_all(indices)
+    meeting = [index for index in indices if met(index)]
     if not meeting:
         return None
-    first = 0 if met(order[0]) else _turn(met, order, search, missed=0, met=meeting[0])
-    end = last if met(order[last]) else _turn(met, order, search, missed=last, met=meeting[-1])
+    first = 0 if met(0) else _turn(met, search, missed=0, met=meeting[0])
+    end = last if met(last) else _turn(met, search, missed=last, met=meeting[-1])
     return first, end
 
 
-def _turn(
-    holds: Callable[[int], bool], order: Sequence[int], search: Search, *, missed: int, met: int
-) -> int:
-    """Return the position at which meeting turns into missing, on the way from `met` to
-    `missed`.
-    """
+def _turn(holds: Callable[[int], bool], search: Search, *, missed: int, met: int) -> int:
+    """Return the index at which meeting turns into missing, on the way from `met` to `missed`."""
     ends = min(missed, met), max(missed, met)
-    between = [place for place in _tried(search, order) if ends[0] <= place <= ends[1]]
-    missed = min(
-        (place for place in between if not holds(order[place])), key=lambda p: abs(p - met)
-    )
-    met = min((place for place in between if holds(order[place])), key=lambda p: abs(p - missed))
+    between = [index for index in search.indices if ends[0] <= index <= ends[1]]
+    missed = min((index for index in between if not holds(index)), key=lambda k: abs(k - met))
+    met = min((index for index in between if holds(index)), key=lambda k: abs(k - missed))
     while abs(met - missed) > 1:
         middle = (missed + met) // 2
-        if holds(order[middle]):
+        if holds(middle):
             met = middle
         else:
             missed = middle
@@ -499,27 +410,27 @@ def _turn(
 
 
 def _spread(low: int, high: int, count: int) -> list[int]:
-    """Return up to `count` evenly spaced positions between two."""
+    """Return up to `count` evenly spaced indices between two."""
     inside = range(low + 1, high)
     if len(inside) <= count:
         return list(inside)
     return sorted({low + round((high - low) * k / (count + 1)) for k in range(1, count + 1)})
 
 
-def _check_turns(search: Search, order: Sequence[int]) -> None:
+def _check_turns(search: Search) -> None:
     """Warn about each clause that certainly turns more than once."""
     for number, clause in enumerate(search.goal.clauses):
         turns: list[tuple[int, bool]] = []
-        for index in (order[place] for place in _tried(search, order)):
+        for index in search.indices:
             finding = search.at(index).findings[number]
             if finding.sure and (not turns or turns[-1][1] != finding.met):
                 turns.append((index, finding.met))
         if len(turns) > 2:
-            said = ", ".join(
+            found = ", ".join(
                 f"{'met' if met else 'missed'} at {search.axis[index].text}" for index, met in turns
             )
             search.warn(
-                f"the response is not monotone: {clause.text} is {said}; the values between those "
+                f"the response is not monotone: {clause.text} is {found}; the values between those "
                 "tried may differ as well"
             )
 
@@ -557,16 +468,18 @@ def cheapest(search: Search) -> int | None:
     while True:
         grid = [low, *_spread(low, high, _GRID - 2), high]
         search.settle(grid)
-        meeting = [index for index in search.indices if search.met(index)]
-        if not meeting:
-            best = closest(search)
-        else:
-            best = min(meeting, key=lambda index: (search.at(index).cost or 0.0, index))
+        meeting = _meeting(search)
+        best = cheapest_of(search, meeting) if meeting else closest(search)
         if high - low <= _GRID - 1:
             return best if meeting else None
-        place = sorted({*grid, best})
-        at = place.index(best)
-        low, high = place[max(at - 1, 0)], place[min(at + 1, len(place) - 1)]
+        known = sorted({*grid, best})
+        at = known.index(best)
+        low, high = known[max(at - 1, 0)], known[min(at + 1, len(known) - 1)]
+
+
+def cheapest_of(search: Search, indices: Sequence[int]) -> int:
+    """Return the index with the lowest mean cost among some."""
+    return min(indices, key=lambda index: (search.at(index).cost or 0.0, index))
 
 
 def tied(search: Search, best: int) -> list[int]:
@@ -575,7 +488,7 @@ def tied(search: Search, best: int) -> list[int]:
     """
     # The runs share their random numbers, so costs are compared in pairs.
     chosen = search.at(best)
-    others = (index for index in search.indices if index != best and search.met(index))
+    others = (index for index in _meeting(search) if index != best)
     return [index for index in others if not _dearer(search.at(index), chosen)]
 
 
@@ -589,5 +502,7 @@ def _dearer(part: GoalEstimate, chosen: GoalEstimate) -> bool:
 
 
 def closest(search: Search) -> int:
-    """Return the tried value that comes closest to meeting the goal."""
-    return min(search.indices, key=lambda index: (search.at(index).shortfall, index))
+    """Return the tried value that comes closest to meeting the goal, the smallest if several do."""
+    return min(
+        search.indices, key=lambda index: (search.at(index).shortfall, search.axis[index].value)
+    )

@@ -1,43 +1,49 @@
-"""Sweep: variants of a scenario with common random numbers, and the differences between them.
+"""Sweep and comparison: variants of a scenario, or scenario files, and their differences.
 
 Replication k of every variant uses the same random numbers for the same person and attempt (common
 random numbers; Law 2015, section 11.2). So differences are computed in pairs, and are far more
 precise than each variant's own figures.
 
-With a deciding figure, a variant gets no more runs once it certainly differs from the baseline in
-that figure, or certainly does not. The claims are about pairs of runs: the figure is greater in
-more than half of them, or smaller, or within the indifference. Each claim concerns a share of
-pairs, and is evaluated by the looks of `dialsim.experiments.looks` as in a plan. That requires no
-assumption about the distribution of differences; a mean may depend on rare pairs that few runs do
-not show. The error is divided evenly among claims and variants (Bonferroni), so that all verdicts
-of a sweep are true with 95 % confidence.
+Files are the variants of a comparison. They share their random numbers as far as their campaigns
+stand at equal positions ("Chance" in docs/rules.md). Campaigns are matched by the names of
+organization and campaign.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Unpack
-
-import numpy as np
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.breaches import Breach, breaches_of
-from dialsim.experiments.estimates import Measured, check_baseline, differences, estimates
-from dialsim.experiments.expression import Expression, ShownFigures, read_expression, read_figures
-from dialsim.experiments.intervals import CONFIDENCE, Values
-from dialsim.experiments.known_bounds import KnownBounds
-from dialsim.experiments.looks import Looks
+from dialsim.experiments.breaches import RuleBreach, breaches_of
+from dialsim.experiments.deciding import INDIFFERENCE, Decided, Deciding
+from dialsim.experiments.estimates import (
+    Measured,
+    SettingRuns,
+    check_baseline,
+    differences,
+    estimate_records,
+    estimates,
+    instant_text,
+    records,
+)
+from dialsim.experiments.expression import Expression, ShownFigures, read_figures
+from dialsim.experiments.intervals import CONFIDENCE
 from dialsim.experiments.run_figures import (
     RunFigures,
     RunTables,
-    earliest_start,
     figure_frame,
     replication_rows,
 )
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.runner import ExperimentRunner, RunSettings, runner
+from dialsim.experiments.runner import RunSettings, runner
 from dialsim.experiments.variants import (
     SettingValue,
     Variant,
@@ -45,172 +51,18 @@ from dialsim.experiments.variants import (
     sorting,
     variants_of,
 )
-from dialsim.interface.phrases import checked
+from dialsim.interface.phrases import checked, kind_of
+from dialsim.scenario.loading import document_of, load
+from dialsim.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.known_bounds import KnownBounds
     from dialsim.experiments.plots import SweepPlots
-    from dialsim.scenario.scenario import Scenario
+    from dialsim.results.summary_text import FigureTable
 
-Adjustment = Literal["bonferroni", "holm"]
-Verdict = Literal["more", "less", "alike", "open"]
-
-INDIFFERENCE = 0.005
-"""Default share within which two runs are equivalent."""
-_FIRST_LOOK = 8
-"""Runs at the first look, as in a plan: enough to stop early if all pairs agree."""
-_HALF = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Verdict on a variant against the baseline, and its number of runs.
-
-    Of the pairs of runs, the deciding figure is greater than the baseline's in `more`, smaller in
-    `less`, and within the indifference in `alike`, which overlaps with both. The verdict names the
-    relation that certainly holds in more than half of all pairs, or is `open`.
-    """
-
-    variant: str
-    verdict: Verdict
-    runs: int
-    more: int
-    less: int
-    alike: int
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """Decisions of a sweep, in its order, with the deciding figure and the baseline.
-
-    A pair is alike if its difference is at most the share `indifference` of the baseline's figure;
-    for an instant, of the time since the earliest startAt. No variant has more than `most` runs.
-    All verdicts together are true with the given `confidence`.
-    """
-
-    figure: Expression
-    indifference: float
-    baseline: str
-    most: int
-    confidence: float
-    decisions: tuple[Decision, ...]
-
-    def runs(self, variant: str) -> int:
-        """Return the number of runs of a variant; the baseline has the maximum."""
-        known = {part.variant: part.runs for part in self.decisions}
-        return known.get(variant, max(known.values()))
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """Table with a row per decision."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(part) for part in self.decisions])
-
-
-class Deciding:
-    """Sequential comparison of variants with the baseline, with no more runs than needed."""
-
-    def __init__(
-        self,
-        figure: str,
-        indifference: float,
-        names: Sequence[str],
-        baseline: str | None,
-        most: int,
-        scenarios: Sequence[Scenario],
-    ) -> None:
-        """`names` are the names of all variants, each with at most `most` runs.
-
-        Raises ExperimentError for a figure that a scenario lacks, an indifference that is no share,
-        an unknown baseline, and too few runs for any decision.
-        """
-        # Parsed for every scenario: one of several files may lack the campaign that the figure
-        # names.
-        (self._figure, *_) = [read_expression(figure, scenario) for scenario in scenarios]
-        if not 0 <= indifference < 1:
-            raise ExperimentError(f"the indifference is a share such as 0.01, not {indifference}")
-        self._indifference = indifference
-        self.names = names
-        self._baseline = check_baseline(names, baseline)
-        if len(names) < 2:
-            raise ExperimentError("one variant alone has nothing to be told from")
-        self._most = most
-        self._looks = _looks(most)
-        # Each variant may turn out more, less or alike: three claims, and none may be wrong.
-        claims = 3 * (len(names) - 1)
-        # Only one tail of each claim counts.
-        self._level = 1 - 2 * (1 - CONFIDENCE) / claims
-        if not self._looks.can_tell(_HALF, self._level):
-            enough = next(n for n in range(most, 1000) if _looks(n).can_tell(_HALF, self._level))
-            raise ExperimentError(
-                f"{most} replications tell none of {len(names)} variants from another: "
-                f"{enough} or more do"
-            )
-
-    def replicate(self, place: ExperimentRunner, specs: Sequence[RunSpec]) -> Decided:
-        """Run the specs, one per variant, until all is decided or no runs are left."""
-        by_name = dict(zip(self.names, specs, strict=True))
-        base = by_name.pop(self._baseline)
-        still_open, made, decisions = [*by_name], 0, {}
-        for count in self._looks.counts:
-            # An upper bound for the progress bar, as decided variants drop out.
-            place.ahead = (len(still_open) + 1) * (self._most - made)
-            place.replicate([base, *(by_name[name] for name in still_open)], count)
-            made, start = count, earliest_start(base.first(count))
-            theirs = self._figure.in_tables(base.first(count), start)
-            for name in still_open:
-                ours = self._figure.in_tables(by_name[name].first(count), start)
-                decisions[name] = self._decision(name, ours, theirs)
-            still_open = [name for name in still_open if decisions[name].verdict == "open"]
-            if not still_open:
-                break
-        return Decided(
-            self._figure,
-            self._indifference,
-            self._baseline,
-            self._most,
-            CONFIDENCE,
-            tuple(decisions[name] for name in by_name),
-        )
-
-    def _decision(self, name: str, ours: Values, theirs: Values) -> Decision:
-        from scipy import stats
-
-        count = len(theirs)
-        more, less = int((ours > theirs).sum()), int((ours < theirs).sum())
-        alike = self._alike(ours, theirs)
-        hits: dict[Verdict, int] = {"more": more, "less": less, "alike": alike}
-        # The sign test: with equal variants each pair is more or less with probability 1/2,
-        # whatever the distribution.
-        tail = self._looks.of_share(_HALF, count, self._level).low
-        sure = (each for each in hits if stats.binom.sf(hits[each] - 1, count, _HALF) <= tail)
-        return Decision(name, next(sure, "open"), count, more, less, alike)
-
-    def _alike(self, ours: Values, theirs: Values) -> int:
-        """Return the number of equivalent pairs, pairs without any finish included."""
-        with np.errstate(invalid="ignore"):
-            within = np.abs(ours - theirs) <= self._indifference * np.abs(theirs)
-        # Equality covers infinities: two runs that never finish are alike, though their difference
-        # is NaN.
-        return int(((ours == theirs) | (within & np.isfinite(theirs))).sum())
-
-
-def _looks(most: int) -> Looks:
-    return Looks.between(min(_FIRST_LOOK, most), most)
-
-
-def run_variants(
-    place: ExperimentRunner, specs: Sequence[RunSpec], replications: int, deciding: Deciding | None
-) -> tuple[list[list[RunFigures]], Decided | None]:
-    """Return the runs of each spec: `replications` of each, or fewer with `deciding`."""
-    if deciding is None:
-        place.replicate(specs, replications)
-        return [spec.first(replications) for spec in specs], None
-    decided = deciding.replicate(place, specs)
-    counts = map(decided.runs, deciding.names)
-    return [spec.first(count) for spec, count in zip(specs, counts, strict=True)], decided
+Adjustment = Literal["bonferroni"]
 
 
 class Sweep(RunTables):
@@ -219,13 +71,17 @@ class Sweep(RunTables):
     The first columns of `frame`, `organizations` and `runs` are `variant`, the name, and one per
     varied path: its value, missing if the variant does not change it. Durations and instants are
     texts that sort by length and time. `origin` is the earliest
-    startAt of all variants, so that later starts are visible. `decided` are the decisions by a
-    figure, or None; only with them do variants have different numbers of runs.
+    startAt of all variants, so that later starts are visible. `baseline` is the variant that the
+    others are compared with, with an adjustment for their number if `adjust` names one. `decided`
+    are the decisions by a figure, or None; only with them do variants have different numbers of
+    runs. `seed` is the seed of the runs, unless a variant sets another.
 
     >>> swept = dialsim.sweep(scenario, {"lines": [1, 2]}, 4, jobs=1)
     >>> swept.paths, swept.runs.groupby("lines").size().to_dict()
     (('lines',), {1: 4, 2: 4})
     """
+
+    noun = "variant"
 
     def __init__(
         self,
@@ -235,7 +91,10 @@ class Sweep(RunTables):
         all_bounds: Sequence[KnownBounds],
         expressions: Sequence[Expression] = (),
         decided: Decided | None = None,
+        *,
         baseline: str | None = None,
+        adjust: Adjustment | None = None,
+        seed: int | None = None,
     ) -> None:
         """`figures` are the runs of each variant, in order of replication.
 
@@ -250,7 +109,20 @@ class Sweep(RunTables):
         self.decided = decided
         self.baseline = self.variants[0].name if baseline is None else baseline
         self.figures = tuple(tuple(runs) for runs in figures)
+        self.baseline = check_baseline(self.names, baseline)
+        self.adjust = adjust
+        self.seed = scenario.seed if seed is None else seed
         super().__init__([run for runs in self.figures for run in runs])
+
+    @property
+    def title(self) -> str:
+        """Name of the scenario."""
+        return self.scenario.name
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the variants."""
+        return [variant.name for variant in self.variants]
 
     @property
     def replications(self) -> int:
@@ -274,10 +146,20 @@ class Sweep(RunTables):
             return self
         # The first runs, not the best or last: replications are matched by their number.
         cut = [runs[:least] for runs in self.figures]
+        return self._like(self.scenario, cut, self.expressions, None)
+
+    def _like(
+        self,
+        scenario: Scenario,
+        figures: Sequence[Sequence[RunFigures]],
+        expressions: Sequence[Expression],
+        decided: Decided | None,
+    ) -> Sweep:
+        """Return a sweep of the same variants, with other runs or figures."""
+        compared: dict[str, Any] = {name: getattr(self, name) for name in _COMPARED}
         return Sweep(
-            self.scenario, self.variants, cut, self.all_bounds, self.expressions,
-            baseline=self.baseline,
-        )  # fmt: skip
+            scenario, self.variants, figures, self.all_bounds, expressions, decided, **compared
+        )
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -285,9 +167,9 @@ class Sweep(RunTables):
         changes = (change for variant in self.variants for change in variant.changes)
         return tuple(dict.fromkeys(change.path for change in changes))
 
-    def breaches(self, baseline: str) -> dict[str, tuple[Breach, ...]]:
+    def breaches(self, baseline: str) -> dict[str, tuple[RuleBreach, ...]]:
         """Return the compliance rules that variants break more often than the baseline."""
-        runs = dict(zip((variant.name for variant in self.variants), self.figures, strict=True))
+        runs = dict(zip(self.names, self.figures, strict=True))
         found = {name: breaches_of(self.scenario, own, runs[baseline])
                  for name, own in runs.items()}  # fmt: skip
         return {name: breaches for name, breaches in found.items() if breaches}
@@ -297,10 +179,7 @@ class Sweep(RunTables):
         people_reached`.
         """
         scenario, shown = read_figures(figures, self.scenario)
-        return Sweep(
-            scenario, self.variants, self.figures, self.all_bounds, shown, self.decided,
-            self.baseline,
-        )  # fmt: skip
+        return self._like(scenario, self.figures, shown, self.decided)
 
     def _intervals(self, confidence: float) -> pd.DataFrame:
         import pandas as pd
@@ -329,36 +208,30 @@ class Sweep(RunTables):
     ) -> pd.DataFrame:
         """Return every variant's figures minus the baseline's, over pairs of runs.
 
-        `baseline` is the name of a variant, by default `Sweep.baseline`. `statistic` names what
-        `difference` compares: medians of instants (in seconds), means of other figures. `low` and
-        `high` are the ends of its interval; `real` is True where it excludes 0, and `unit` is that
-        of the difference. Of many variants some look different by chance: `adjust`, "holm" or
-        "bonferroni", allows for that. Raises ExperimentError for an unknown variant.
+        `baseline` is the name of a variant; it and `adjust` default to the choices of the sweep.
+        `statistic` names what `difference` compares: medians of instants (in seconds), means of
+        other figures. `low` and `high` are the ends of its interval; `real` is True where it
+        excludes 0, and `unit` is the unit of the difference. Of many variants some look different
+        by chance: `adjust="bonferroni"` allows for that. Raises ExperimentError for an unknown
+        variant.
 
         >>> swept = dialsim.sweep(scenario, {"lines": [1, 2]}, 4, jobs=1)
         >>> swept.differences().query("figure == 'finish_seconds'")["unit"].unique().tolist()
         ['s']
         """
-        names = [variant.name for variant in self.variants]
-        base = check_baseline(names, self.baseline if baseline is None else baseline)
-        all_bounds = dict(zip(names, self.all_bounds, strict=True))
-        runs = dict(zip(names, self.figures, strict=True))
+        base = self.baseline if baseline is None else check_baseline(self.names, baseline)
+        runs = dict(zip(self.names, self.figures, strict=True))
+        bounds = dict(zip(self.names, self.all_bounds, strict=True))
         return differences(
-            self._frames(),
-            runs,
-            all_bounds,
-            base,
-            confidence,
-            adjust,
-            self.days,
+            self._frames(), runs, bounds, base, confidence, adjust or self.adjust, self.days,
             self._shown(),
-        )
+        )  # fmt: skip
 
     def _shown(self) -> dict[str, Measured]:
         """Return the expressions, with their values in the runs of each variant."""
         return {
-            variant.name: [(e, e.in_tables(runs, self._start)) for e in self.expressions]
-            for variant, runs in zip(self.variants, self.figures, strict=True)
+            name: [(e, e.in_tables(runs, self._start)) for e in self.expressions]
+            for name, runs in zip(self.names, self.figures, strict=True)
         }
 
     def _place(self, variant: Variant) -> dict[str, SettingValue | None]:
@@ -380,16 +253,48 @@ class Sweep(RunTables):
 
         return SweepPlots(self)
 
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of the output folder, by name."""
+        tables = super().frames() | {"differences": self.differences()}
+        return tables if self.decided is None else tables | {"decisions": self.decided.frame}
+
+    def settings(self) -> list[SettingRuns]:
+        """Return the variants for a workbook."""
+        parts = zip(self.names, self.figures, self.all_bounds, strict=True)
+        return [SettingRuns(*part) for part in parts]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the output of `--format json`."""
+        document = {
+            "scenario": self.scenario.name,
+            "seed": self.seed,
+            "replications": self.replications,
+            "origin": instant_text(self.origin),
+            "confidence": CONFIDENCE,
+            "variants": [{"variant": v.name, "changes": v.texts} for v in self.variants],
+            "estimates": estimate_records(
+                self.intervals().drop(columns=list(self.paths)), self.origin
+            ),
+            "baseline": self.baseline,
+            "adjustment": self.adjust,
+            "differences": records(self.differences()),
+        }
+        return document if self.decided is None else document | {"decided": self.decided.to_dict()}
+
+    def printed(self) -> tuple[list[str], list[FigureTable]]:
+        """Return the sentences and tables that a command prints."""
+        from dialsim.experiments.experiment_text import sweep_content
+
+        return sweep_content(self)
+
     def __repr__(self) -> str:
         return (
             f"<dialsim.Sweep {self.scenario.name!r}, variants: {len(self.variants):,}, "
             f"replications: {self.replications:,}>"
         )
 
-    def _repr_html_(self) -> str:
-        from dialsim.experiments.experiment_text import sweep_html
 
-        return sweep_html(self)
+_COMPARED = ("baseline", "adjust", "seed")
 
 
 @checked(ExperimentError, RunSettings)
@@ -402,6 +307,7 @@ def sweep(
     decide: str | None = None,
     indifference: float = INDIFFERENCE,
     baseline: str | None = None,
+    adjust: Adjustment | None = None,
     seed: int | None = None,
     **settings: Unpack[RunSettings],
 ) -> Sweep:
@@ -411,10 +317,12 @@ def sweep(
     crossed; or it is a list of variants, or a text such as `lines=10..60:5`. `figures` are further
     expressions to show, such as `"cost / people_reached"`, or functions by name, as in `replicate`.
 
-    With `decide`, a figure or an expression, `replications` is the maximum: a variant gets no more
-    runs once that figure is certainly greater, or smaller, than the `baseline`'s (the name of a
-    variant, by default the first) in more than half of the pairs of runs, or within the share
-    `indifference` of it (`Sweep.decided`). The other arguments are as in `replicate`.
+    `baseline` is the name of the variant that the others are compared with, by default the first,
+    and `adjust` the adjustment for their number (`Sweep.differences`). With `decide`, a figure or
+    an expression, `replications` is the maximum: a variant gets no more runs once that figure is
+    certainly greater, or smaller, than the baseline's in more than half of the pairs of runs, or
+    within the share `indifference` of it (`Sweep.decided`). The other arguments are as in
+    `replicate`.
 
     Raises ExperimentError, and ScenarioError for a value that the scenario cannot have.
 
@@ -429,13 +337,257 @@ def sweep(
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
     scenario, shown = read_figures(figures, scenario)
-    names = [variant.name for variant in variants]
-    baseline = check_baseline(names, baseline)
+    specs = [RunSpec(variant.of(scenario), seed) for variant in variants]
+    names, bounds = [variant.name for variant in variants], [spec.bounds for spec in specs]
+    base = check_baseline(names, baseline)
     deciding = None
     if decide is not None:
-        deciding = Deciding(decide, indifference, names, baseline, replications, [scenario])
-    specs = [RunSpec(variant.of(scenario), seed) for variant in variants]
-    with runner(**settings) as place:
-        runs, decided = run_variants(place, specs, replications, deciding)
-    bounds = [spec.bounds for spec in specs]
-    return Sweep(scenario, variants, runs, bounds, shown, decided, baseline)
+        deciding = Deciding(decide, indifference, names, base, replications, [scenario])
+    runs, decided = _run(specs, replications, deciding, settings)
+    return Sweep(
+        scenario, variants, runs, bounds, shown, decided, baseline=base, adjust=adjust, seed=seed
+    )
+
+
+def _run(
+    specs: Sequence[RunSpec], replications: int, deciding: Deciding | None, settings: RunSettings
+) -> tuple[list[list[RunFigures]], Decided | None]:
+    """Return the runs of each spec: `replications` of each, or fewer with `deciding`."""
+    with runner(**settings) as workers:
+        if deciding is None:
+            workers.replicate(specs, replications)
+            return [spec.first(replications) for spec in specs], None
+        decided = deciding.replicate(workers, specs)
+    counts = map(decided.runs, deciding.names)
+    return [spec.first(count) for spec, count in zip(specs, counts, strict=True)], decided
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+_LONGEST = 60  # characters of a value that a table shows
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """Path at which files differ; `values` has each file's value, None if absent."""
+
+    path: str
+    values: tuple[str | None, ...]
+
+
+class Comparison(Sweep):
+    """Result of many runs of several scenario files: a `Sweep` whose variants are the files.
+
+    >>> both = {"two": scenario, "four": scenario.with_(lines=4)}
+    >>> found = dialsim.compare(both, 4, jobs=1)
+    >>> found.runs.groupby("variant", sort=False).size().to_dict()
+    {'two': 4, 'four': 4}
+    """
+
+    noun = "file"
+
+    def __init__(
+        self,
+        variants: Sequence[Variant],
+        figures: Sequence[Sequence[RunFigures]],
+        specs: Sequence[RunSpec],
+        expressions: Sequence[Expression] = (),
+        decided: Decided | None = None,
+        **compared: Any,
+    ) -> None:
+        """`variants` are whole scenarios; `specs` are theirs, in the same order.
+
+        The others are as in `Sweep`.
+        """
+        self.scenarios = tuple(spec.scenario for spec in specs)
+        super().__init__(
+            self.scenarios[0], variants, figures, [spec.bounds for spec in specs], expressions,
+            decided, seed=specs[0].seed, **compared,
+        )  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        """Names of the files."""
+        return " or ".join(self.names)
+
+    @property
+    def file_differences(self) -> tuple[FileDifference, ...]:
+        """Differences between the files as written, path by path, overrides included."""
+        return tuple(file_differences([document_of(scenario) for scenario in self.scenarios]))
+
+    @property
+    def changed(self) -> pd.DataFrame:
+        """`file_differences` as a table: a row per path, a column per file."""
+        import pandas as pd
+
+        rows = [(part.path, *part.values) for part in self.file_differences]
+        return pd.DataFrame(rows, columns=["path", *self.names])
+
+    @property
+    def unmatched(self) -> dict[str, tuple[str, ...]]:
+        """Campaigns that are missing in some files, with the files that have them."""
+        having: dict[str, list[str]] = {}
+        for file, scenario in zip(self.names, self.scenarios, strict=True):
+            for organization in scenario.organizations:
+                for campaign in organization.campaigns:
+                    having.setdefault(f"{organization.name}/{campaign.name}", []).append(file)
+        return {
+            name: tuple(files) for name, files in having.items() if len(files) < len(self.names)
+        }
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of the output folder, by name."""
+        return super().frames() | {"changed": self.changed}
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the output of `--format json`."""
+        return super().to_dict() | {
+            "unmatched": self.unmatched,
+            "file_differences": [
+                {"path": part.path, "values": dict(zip(self.names, part.values, strict=True))}
+                for part in self.file_differences
+            ],
+        }
+
+    def printed(self) -> tuple[list[str], list[FigureTable]]:
+        """Return the sentences and tables that a command prints."""
+        from dialsim.experiments.experiment_text import comparison_content
+
+        return comparison_content(self)
+
+    def __repr__(self) -> str:
+        return f"<dialsim.Comparison {', '.join(self.names)}, replications: {self.replications:,}>"
+
+
+@checked(ExperimentError, RunSettings)
+def compare(
+    files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
+    replications: int = 50,
+    *,
+    figures: ShownFigures = (),
+    decide: str | None = None,
+    indifference: float = INDIFFERENCE,
+    baseline: str | None = None,
+    adjust: Adjustment | None = None,
+    seed: int | None = None,
+    **settings: Unpack[RunSettings],
+) -> Comparison:
+    """Run several scenario files `replications` times each, with common random numbers.
+
+    `files` are paths or scenarios, or scenarios by name. `seed` defaults to the first file's and
+    applies to all. `figures`, `decide`, `indifference`, `baseline` and `adjust` are as in `sweep`;
+    every file must have the figures in them. The other arguments are as in `replicate`. Raises
+    ExperimentError, and ScenarioError for a file with problems.
+
+    >>> both = {"two": scenario, "four": scenario.with_(lines=4)}
+    >>> found = dialsim.compare(both, 6, decide="finish", jobs=1)
+    >>> found.differences().query("figure == 'finish_seconds'")["variant"].unique().tolist()
+    ['four']
+    """
+    named = _named(files)
+    if len(named) < 2:
+        raise ExperimentError(f"a comparison needs 2 files or more, not {len(named)}")
+    if replications < 2:
+        raise ExperimentError(f"a comparison needs 2 replications or more, not {replications}")
+    read = {name: read_figures(figures, part) for name, part in named.items()}
+    (_, shown), *_ = read.values()
+    names, scenarios = [*read], [scenario for scenario, _ in read.values()]
+    # With different seeds, differences between files would include differences of chance.
+    seed = scenarios[0].seed if seed is None else seed
+    specs = [RunSpec(scenario, seed) for scenario in scenarios]
+    base = check_baseline(names, baseline)
+    deciding = None
+    if decide is not None:
+        deciding = Deciding(decide, indifference, names, base, replications, scenarios)
+    runs, decided = _run(specs, replications, deciding, settings)
+    variants = [Variant(name, scenario=part) for name, part in zip(names, scenarios, strict=True)]
+    return Comparison(variants, runs, specs, shown, decided, baseline=base, adjust=adjust)
+
+
+def _named(
+    files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
+) -> dict[str, Scenario]:
+    """Return the scenarios by unique names: file names, with folders if necessary."""
+    if isinstance(files, Mapping):
+        if not all(isinstance(name, str) for name in files):
+            raise ExperimentError(f"files must have texts as names, not {[*files]}")
+        return {name: s if isinstance(s, Scenario) else load(s) for name, s in files.items()}
+    if isinstance(files, str):
+        raise ExperimentError(f'a comparison takes a list of files, such as ["{files}", "b.yaml"]')
+    if not isinstance(files, Sequence):
+        raise ExperimentError(f"files must be a list of files or scenarios, not {kind_of(files)}")
+    loaded = [part if isinstance(part, Scenario) else load(part) for part in files]
+    return dict(zip(names_of([_path(scenario) for scenario in loaded]), loaded, strict=True))
+
+
+def _path(scenario: Scenario) -> Path:
+    return scenario.source or Path(scenario.name)
+
+
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """Return short unique names for files: the last part without suffix, or more parts if
+    necessary.
+    """
+    parts = [path.with_suffix("").parts for path in paths]
+    for length in range(1, max(map(len, parts), default=0) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    twice = {path for path, often in Counter(paths).items() if often > 1}
+    numbers = {path: count(1) for path in twice}
+    return [f"{path} ({next(numbers[path])})" if path in twice else str(path) for path in paths]
+
+
+def file_differences(documents: Sequence[Any]) -> Iterator[FileDifference]:
+    """Yield the paths at which documents differ.
+
+    Items of lists are matched by their `name` if all have one; other lists are compared as a whole.
+    """
+    yield from _walk("", documents)
+
+
+_ABSENT = object()
+"""Stand-in for a path that a document lacks, since None is a value."""
+
+
+def _walk(path: str, found: Sequence[Any]) -> Iterator[FileDifference]:
+    present = [value for value in found if value is not _ABSENT]
+    if len(present) == len(found) and all(value == present[0] for value in present):
+        return
+    # If a file lacks a whole block, the block is one difference, not each of its lines.
+    branches = [_branches(value) for value in present]
+    kinds = {type(value) for value in present}
+    if len(present) < len(found) or None in branches or len(kinds) > 1:
+        texts = (None if value is _ABSENT else _text(value) for value in found)
+        yield FileDifference(path, tuple(texts))
+        return
+    keys = dict.fromkeys(key for branch in branches for key in branch or {})
+    if kinds == {list}:  # the order of campaigns matters (Q3), the order of keys does not
+        common = [
+            [key for key in b or {} if all(key in (c or {}) for c in branches)] for b in branches
+        ]
+        if any(order != common[0] for order in common):
+            yield FileDifference(
+                path, tuple(f"{', '.join(order)} in this order" for order in common)
+            )
+    for key in keys:
+        below = [(branch or {}).get(key, _ABSENT) for branch in branches]
+        yield from _walk(f"{path}.{key}" if path else key, below)
+
+
+def _branches(value: Any) -> dict[str, Any] | None:
+    """Return the parts of a value by their names in paths; None for a value without parts."""
+    if isinstance(value, dict):
+        return {str(key): part for key, part in value.items()}
+    if not isinstance(value, list):
+        return None
+    names = [part.get("name") if isinstance(part, dict) else None for part in value]
+    if None in names or len(set(map(str, names))) < len(names):
+        return None
+    return dict(zip(map(str, names), value, strict=True))
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -8,14 +8,14 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from dialsim.errors import ExperimentError
+from dialsim.errors import ExperimentError, ScenarioError
 from dialsim.interface.instants import duration_text, format_instant, short_text
 from dialsim.interface.phrases import kind_of
 from dialsim.scenario.units import (
@@ -71,7 +71,7 @@ class Amount:
 def read_amount(text: str, first_day: int | None = None) -> Amount:
     """Parse `40`, `0.5`, `50%`, `1h30m` or `2026-01-05T02:00:00Z`.
 
-    With `first_day`, from which days of the week count, also `Fri 18:00` and the like, in Thai
+    With `first_day`, the origin of days of the week, also `Fri 18:00` and the like, in Thai
     time. Raises ExperimentError for other texts.
     """
     text = text.strip().strip("\"'")
@@ -113,40 +113,15 @@ def read_amount(text: str, first_day: int | None = None) -> Amount:
     )
 
 
-class Axis(Protocol):
-    """Values of a setting in ascending order: a `ValueRange`, or a list."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Amount: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ValueRange:
-    """Values `low`, `low + step`, … up to `high`, all of one kind."""
-
-    kind: AmountKind
-    low: Decimal
-    high: Decimal
-    step: Decimal
-
-    def __len__(self) -> int:
-        return int((self.high - self.low) // self.step) + 1
-
-    def __getitem__(self, index: int) -> Amount:
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        return Amount(self.kind, self.low + index * self.step)
-
-
-_LONGEST = 10**9
+_MOST = 50_000
+"""Values that a range may have."""
 _STEPS = {AmountKind.WHOLE: 1, AmountKind.DURATION: 60_000, AmountKind.INSTANT: 3_600_000}
 
 
-def make_axis(
+def value_range(
     low: str, high: str, step: str | None = None, first_day: int | None = None
-) -> ValueRange:
-    """Build the axis between two amounts; `first_day` is as in `read_amount`.
+) -> list[Amount]:
+    """Return the amounts `low`, `low + step`, … up to `high`; `first_day` is as in `read_amount`.
 
     The default step is 1, `1m` between durations, `1h` between instants, and a hundredth of the
     range between decimal numbers. Raises ExperimentError for amounts of different kinds.
@@ -157,15 +132,16 @@ def make_axis(
     if last < first:
         raise ExperimentError(f"{low}..{high}: the range ends before it begins")
     width = _step(kind, step, last - first)
-    if (last - first) // width >= _LONGEST:
-        raise ExperimentError(f"{low}..{high}: the range has too many values; give a step")
+    count = int((last - first) // width) + 1
+    if count > _MOST:
+        raise ExperimentError(f"{count:,} values are too many; give a step")
     if kind in (AmountKind.WHOLE, AmountKind.DECIMAL) and width % 1:
         # A fractional step from whole ends, 1..2:0.5, makes decimals of all values.
         kind = AmountKind.DECIMAL
-    return ValueRange(kind, first, last, width)
+    return [Amount(kind, first + k * width) for k in range(count)]
 
 
-def _kind(ends: Sequence[Amount], told: str) -> AmountKind:
+def _kind(ends: Sequence[Amount], shown: str) -> AmountKind:
     """Return the kind of a range; 0 is a duration too, and a whole number can go with a decimal
     one.
     """
@@ -177,7 +153,7 @@ def _kind(ends: Sequence[Amount], told: str) -> AmountKind:
     if kinds == {AmountKind.WHOLE, AmountKind.DECIMAL}:
         return AmountKind.DECIMAL
     if len(kinds) > 1:
-        raise ExperimentError(f"{told}: a {ends[0].kind} and a {ends[1].kind} make no range")
+        raise ExperimentError(f"{shown}: a {ends[0].kind} and a {ends[1].kind} make no range")
     return kinds.pop()
 
 
@@ -196,7 +172,7 @@ def _step(kind: AmountKind, text: str | None, width: Decimal) -> Decimal:
     return step.value
 
 
-def read_range(text: str, first_day: int | None = None) -> ValueRange | None:
+def read_range(text: str, first_day: int | None = None) -> list[Amount] | None:
     """Parse `10..60`, `10..60:5` or `10m..1h:10m`; None for a text that is no range.
 
     `first_day` is as in `read_amount`.
@@ -204,17 +180,15 @@ def read_range(text: str, first_day: int | None = None) -> ValueRange | None:
     low, dots, rest = text.partition("..")
     if not dots:
         return None
-    high, colon, step = rest.rpartition(":")
+    high, _, step = rest.rpartition(":")
     # A colon may also be part of an instant, 09:00; it separates a step only if both sides are
     # amounts.
-    if colon:
-        try:
-            read_amount(high, first_day)
-            read_amount(step)
-        except ExperimentError:
-            return make_axis(low.strip(), rest.strip(), None, first_day)
-        return make_axis(low.strip(), high.strip(), step.strip(), first_day)
-    return make_axis(low.strip(), rest.strip(), None, first_day)
+    try:
+        read_amount(high, first_day)
+        read_amount(step)
+    except ExperimentError:
+        return value_range(low.strip(), rest.strip(), None, first_day)
+    return value_range(low.strip(), high.strip(), step.strip(), first_day)
 
 
 SettingValue = int | float | str
@@ -260,9 +234,9 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Variant: its name and its changes.
+    """Variant of a scenario: its name and its changes.
 
-    With `scenario` it is a separate scenario, to which `changes` apply.
+    With `scenario` it is a separate scenario, changed by `changes`.
     """
 
     name: str
@@ -287,7 +261,14 @@ class Variant:
         base = scenario if self.scenario is None else self.scenario
         if not self.changes:
             return base  # without changes, its files need not be read again
-        return base.with_(*(f"{c.path}={c.text}" for c in self.changes))
+        try:
+            return base.with_(*self.texts)
+        except ScenarioError as error:
+            # No option --set was given, so the variant's name stands for the source of the value.
+            raise ScenarioError(
+                replace(problem, file=problem.file.replace("--set", f"variant {self.name}:", 1))
+                for problem in error.problems
+            ) from None
 
 
 def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -> None:
@@ -302,6 +283,13 @@ def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -
             "the scenario or a file that it names was changed after it was loaded; "
             "load it with overrides instead"
         )
+
+
+def check_values(scenario: Scenario, path: str, texts: Sequence[str]) -> None:
+    """Raise ScenarioError if a scenario cannot have the first or the last value of a setting."""
+    # Not all of them: many values take long, and limits are passed at an end.
+    for text in dict.fromkeys((texts[0], texts[-1])):
+        Variant(setting_text(path, text), (SettingChange(path, text),)).of(scenario)
 
 
 def variants_of(
@@ -364,7 +352,10 @@ def check_axis(path: str) -> None:
 
 
 def read_vary(text: str, first_day: int | None = None) -> tuple[str, list[str]]:
-    """Parse `PATH=VALUES`, the values as `10,20,30`, `10..60:5` or both."""
+    """Parse `PATH=VALUES`, the values as `10,20,30`, `10..60:5` or both.
+
+    Days of the week count from `first_day`, the scenario's.
+    """
     path, equals, listed = text.partition("=")
     if not equals or not path.strip() or not listed.strip():
         raise ExperimentError(
@@ -396,45 +387,14 @@ def _read_values(listed: str, first_day: int | None) -> list[str]:
         # In quotes and brackets two dots are part of a text.
         is_range = ".." in part and not part.startswith(_OPENING)
         axis = read_range(part, first_day) if is_range else None
-        if axis is not None and len(axis) > _MOST:
-            raise ExperimentError(f"{len(axis):,} values are too many; give a step")
-        values += [part] if axis is None else [axis[index].text for index in range(len(axis))]
+        values += [part] if axis is None else [amount.text for amount in axis]
     if not all(values):
         raise ExperimentError("a value is missing between two commas")
     return values
 
 
-def read_span(text: str, first_day: int) -> tuple[str, str]:
-    """Parse `PATH=LOW..HIGH` or `PATH=LOW..HIGH:STEP`: the path, and the range as text.
-
-    Days of the week count from `first_day`.
-    """
-    path, equals, span = text.partition("=")
-    if equals and path.strip().endswith(("+", "-")):
-        raise ExperimentError(
-            f"--vary {text}: a plan varies a value from LOW to HIGH; to add to a list, or take "
-            "away from it, use dialsim sweep"
-        )
-    if not equals or not path.strip() or ".." not in span:
-        raise ExperimentError(f"--vary {text}: write PATH=LOW..HIGH, such as lines=1..200")
-    try:
-        read_range(span, first_day)
-    except ExperimentError as error:
-        raise ExperimentError(f"--vary {text}: {error}") from None
-    return path.strip(), span.strip()
-
-
-def ends(path: str, span: str, first_day: int) -> list[Variant]:
-    """Return the variants at both ends of a range from `read_span`."""
-    axis = read_range(span, first_day)
-    assert axis is not None
-    texts = dict.fromkeys((axis[0].text, axis[len(axis) - 1].text))
-    return crossed({path: [*texts]})
-
-
 DRAWS = "draws.yaml"
 """File of the behaviours that may be true, beside a scenario of today."""
-_MOST = 10_000
 _OPENING = ("[", "{", '"', "'")
 
 
@@ -561,13 +521,13 @@ _ALIASES = {
     "end": "endDateTime",
 }
 _WORDED = {
-    "retryInterval": ("A retry interval of", "retries after"),
-    "startDateTime": ("A start at", "starts"),
-    "endDateTime": ("An end at", "ends"),
-    "queueTimeout": ("A queue timeout of", "queue timeout of"),
-    "queueLimit": ("A queue limit of", "queue limit of"),
+    "retryInterval": ("retry interval", "retries after"),
+    "startDateTime": ("start", "starts"),
+    "endDateTime": ("end", "ends"),
+    "queueTimeout": ("queue timeout", "queue timeout of"),
+    "queueLimit": ("queue limit", "queue limit of"),
 }
-"""Other settings: subject of a sentence, and what comes before the value elsewhere."""
+"""Other settings: their noun, and the words before their value."""
 
 
 def setting_key(path: str) -> str:
@@ -587,19 +547,11 @@ def setting_text(path: str, value: SettingValue) -> str:
     return f"{_WORDED[key][1]} {said}" if key in _WORDED else f"{key}={value}"
 
 
-def setting_subject(path: str, value: SettingValue) -> str:
-    """Return a setting as the subject of a sentence: `30 lines`, `An end at Fri 18 Dec 20:00`."""
-    key = path.rpartition(".")[2]
-    if key not in _WORDED:
-        return setting_text(path, value)
-    return f"{_WORDED[key][0]} {amount_text(key, value)}"
-
-
 def setting_noun(path: str) -> str:
     """Return what a setting is called: `lines`, `retry interval`."""
     key = setting_key(path)
     if key in _WORDED:
-        return " ".join(_WORDED[key][0].split()[1:-1])
+        return _WORDED[key][0]
     return COUNTED[key][1] if key in COUNTED else key
 
 
@@ -617,7 +569,7 @@ def amount_text(key: str, value: SettingValue) -> str:
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return what tells settings of the same kind apart, such as ` of January`; mostly nothing."""
+    """Return a suffix for each path that distinguishes equal settings, such as ` of January`."""
     kept = dict.fromkeys(paths)
     often = Counter(path.rpartition(".")[2] for path in kept)
     return {path: "" if often[path.rpartition(".")[2]] == 1 else f" of {_owner(path)}"

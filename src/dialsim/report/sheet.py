@@ -19,7 +19,6 @@ import numpy as np
 
 from dialsim import __version__
 from dialsim.errors import DialsimError, ExperimentError
-from dialsim.experiments.comparison import Comparison
 from dialsim.experiments.days import calling_days
 from dialsim.experiments.estimates import SettingRuns
 from dialsim.experiments.experiment_text import amount_text
@@ -33,7 +32,7 @@ from dialsim.experiments.optimum import Optimum
 from dialsim.experiments.plan import Plan
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS, RunFigures, earliest_start, fan, figures_of
-from dialsim.experiments.sweep import Sweep
+from dialsim.experiments.sweep import Comparison, Sweep
 from dialsim.experiments.variants import (
     AmountKind,
     SettingChange,

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments import experiment_text
-from dialsim.experiments.breaches import Breach, not_allowed
-from dialsim.experiments.comparison import Comparison
+from dialsim.experiments.breaches import RuleBreach, not_allowed
 from dialsim.experiments.estimates import known_of
 from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.intervals import Difference, Values, figure_difference, rank
 from dialsim.experiments.known_bounds import WHOLE, KnownBounds
 from dialsim.experiments.plots import names_of
 from dialsim.experiments.run_figures import RunFigures
-from dialsim.experiments.sweep import Sweep
+from dialsim.experiments.sweep import Comparison, Sweep
 from dialsim.interface.instants import short_text
 from dialsim.interface.phrases import joined
 from dialsim.report.effects import (
@@ -141,7 +140,7 @@ class Frontier:
         )
 
     @cached_property
-    def breaches(self) -> dict[str, tuple[Breach, ...]]:
+    def breaches(self) -> dict[str, tuple[RuleBreach, ...]]:
         """The variants that break a compliance rule more often than the baseline, and which."""
         return self.found.breaches(self.baseline)
 

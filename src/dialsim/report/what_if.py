@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.errors import DialsimError, ScenarioError
-from dialsim.experiments.breaches import Breach, breaches_of
+from dialsim.experiments.breaches import RuleBreach, breaches_of
 from dialsim.experiments.days import DoneBy, compare_days, telling_days
 from dialsim.experiments.estimates import known_of
 from dialsim.experiments.intervals import (
@@ -332,7 +332,7 @@ class MeasuredLever:
     runs: Runs
     shortens_retries: bool
     effects: Mapping[str, Difference]
-    breaches: tuple[Breach, ...] = ()
+    breaches: tuple[RuleBreach, ...] = ()
 
     @property
     def finish(self) -> Difference:

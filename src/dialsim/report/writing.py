@@ -15,15 +15,14 @@ import orjson
 
 from dialsim.engine.engines import Choice
 from dialsim.errors import DialsimError
-from dialsim.experiments.comparison import compare
 from dialsim.experiments.folder import FILE
 from dialsim.experiments.forecast import KIND, Forecast, ForecastFigures, forecast
-from dialsim.experiments.optimum import optimize
-from dialsim.experiments.plan import plan
+from dialsim.experiments.optimum import Optimum, optimize
+from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
-from dialsim.experiments.sweep import sweep
-from dialsim.experiments.variants import SettingChange, Variant, read_span
+from dialsim.experiments.sweep import Comparison, Sweep, compare, sweep
+from dialsim.experiments.variants import SettingChange, Variant, read_vary
 from dialsim.report.effects import against_goal, asked_of
 from dialsim.report.page import NAME
 from dialsim.report.plan_page import optimum_page, plan_page, setting_text
@@ -50,10 +49,6 @@ from dialsim.scenario.units import value_text
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dialsim.experiments.optimum import Optimum
-    from dialsim.experiments.plan import Plan
-    from dialsim.experiments.sweep import Sweep
 
 
 def run_report(
@@ -216,6 +211,27 @@ def optimum_report(answer: Optimum, scenario: Scenario, seed: int | None) -> str
     return optimum_page(answer, run(best, seed=seed)).html()
 
 
+def experiment_report(
+    found: Replications | Forecast | Sweep | Plan | Optimum,
+    scenario: Scenario,
+    seed: int | None,
+    further: FurtherRuns = _NONE_OF_ITS_OWN,
+) -> str:
+    """Return the report of an experiment with a scenario; `seed` is as in `sweep_report`."""
+    match found:
+        case Replications():
+            return replications_report(found, further)
+        case Forecast():
+            return forecast_report(found, further)
+        case Sweep():
+            given = found.seed if isinstance(found, Comparison) else seed
+            return sweep_report(found, found.differences(), found.baseline, given, further)
+        case Plan():
+            return plan_report(found, scenario, seed, further)
+        case _:
+            return optimum_report(found, scenario, seed)
+
+
 _Pages = tuple[str, Callable[[str], ManagerSheet]]
 """Report as HTML, and the function that makes the sheet in a language."""
 
@@ -341,10 +357,10 @@ def _asked_runs(found: dict[str, Any]) -> dict[str, Any]:
 
 def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> _Pages:
     scenario, arguments = read_source(folder), dict(said["arguments"])
-    path, span = read_span(arguments.pop("vary"), scenario.first_day)
+    path, values = read_vary(arguments.pop("vary"), scenario.first_day)
     goal = arguments.pop("goal")
     seed = _given_seed(scenario, said)
-    answer = plan(scenario, path, span, goal, seed=seed, store=folder, **arguments)
+    answer = plan(scenario, {path: values}, goal, seed=seed, store=folder, **arguments)
     sheet = partial(sheet_of, answer, scenario=scenario, seed=seed)
     return plan_report(answer, scenario, seed, further), sheet
 
