@@ -155,9 +155,7 @@ class Measure:
         second value.
         """
         if self.is_instant or other.is_instant:
-            raise UnitMismatch(
-                "an instant can only be moved by a time, or taken from another instant"
-            )
+            raise UnitMismatch(_OF_INSTANTS)
         factor, powers = _converted(other, self._time)
         total = dict(self.powers)
         for unit, power in powers.items():
