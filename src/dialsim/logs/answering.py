@@ -123,7 +123,7 @@ class DialHistory:
         return found
 
 
-_COLUMNS = ("person", "attempt", "hour", "day", "segment", "outcome", "dial")
+COLUMNS = ("person", "attempt", "hour", "day", "segment", "outcome", "dial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Attempts:
         return len(self.person)
 
     def __getitem__(self, rows: Mask | slice) -> Attempts:
-        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
+        return replace(self, **{name: getattr(self, name)[rows] for name in COLUMNS})
 
     @property
     def seen(self) -> Mask:

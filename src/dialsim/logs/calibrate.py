@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import TYPE_CHECKING, Literal, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 import numpy as np
 import orjson
@@ -26,6 +26,7 @@ from dialsim.interface.phrases import brief_text, checked, kind_of
 from dialsim.logs.answering import (
     ANSWERED,
     BUSY,
+    COLUMNS,
     DAYS_OF_WEEK,
     FAILED,
     NO_ANSWER,
@@ -543,60 +544,58 @@ def attempts_of(
     Attempts before a person's later ones that are not in the log are added as unseen, with instant
     0.
     """
-    count = len(calls)
-    person = people_of(calls)
-    # Masked calls have no number; as first attempts they assume nothing of earlier ones.
-    attempt = np.maximum(calls["attempt"].fillna(1).to_numpy(np.int64), 1)
     at = calls["dialled_at"].to_numpy(np.int64)
     days, time = np.divmod(at + THAI_OFFSET, DAY)
     names: tuple[str, ...] = ()
-    segment = np.full(count, -1, dtype=np.int64)
+    segment: Any = -1
     if segments and calls["segment"].notna().any():
         kinds = pd.Categorical(calls["segment"].astype(object))
         names, segment = tuple(map(str, kinds.categories)), kinds.codes.astype(np.int64)
-    columns = np.stack(
-        # Day 0 of the epoch is a Thursday.
-        [person, attempt, time // HOUR, (days + 3) % 7 + 1, segment,
-         calls["outcome"].to_numpy(np.int64), calls["dial"].to_numpy(np.int64), at]
-    )  # fmt: skip
+    seen = pd.DataFrame(
+        {
+            "person": people_of(calls),
+            # Masked calls have no number; as first attempts they assume nothing of earlier ones.
+            "attempt": np.maximum(calls["attempt"].fillna(1).to_numpy(np.int64), 1),
+            "hour": time // HOUR,
+            # Day 0 of the epoch is a Thursday.
+            "day": (days + 3) % 7 + 1,
+            "segment": segment,
+            "outcome": calls["outcome"].to_numpy(np.int64),
+            "dial": calls["dial"].to_numpy(np.int64),
+            "at": at,
+        }
+    )
     # A missing attempt was not answered (R3), which is evidence about the person even without its
     # hour.
-    columns = np.concatenate([columns, _unseen(columns)], axis=1)
-    columns = columns[:, np.lexsort((columns[-1], columns[1], columns[0]))]
-    if without:
-        columns = _without(columns, without)
-    who, number, hour, day, of_segment, outcome, dial, at = columns
-    return Attempts(who, number, hour, day, of_segment, outcome, dial, names, dials), at
+    attempts = pd.concat([seen, _unseen(seen)]).sort_values(["person", "attempt", "at"])
+    attempts = _without(attempts, without)
+    columns: dict[str, Any] = {name: attempts[name].to_numpy() for name in COLUMNS}
+    return Attempts(**columns, segments=names, dials=dials), attempts["at"].to_numpy()
 
 
-def _without(columns: NDArray[np.int64], dates: Sequence[int]) -> NDArray[np.int64]:
+def _without(attempts: pd.DataFrame, dates: Sequence[int]) -> pd.DataFrame:
     """Give the calls of dates separate codes of days, and remove those that failed.
 
     The other calls stay: without them, the recipients who answered on these dates would be missing
     among people of their kind.
     """
-    kept = np.ones(columns.shape[1], dtype=bool)
-    for number, date in enumerate(dates, DAYS_OF_WEEK + 1):
-        rows = (dates_of(columns[-1]) == date) & (columns[5] != UNSEEN)
-        columns[3][rows] = number
-        kept &= ~(rows & (columns[5] == FAILED))
-    return columns[:, kept]
+    date = dates_of(attempts["at"].to_numpy())
+    for number, left_out in enumerate(dates, DAYS_OF_WEEK + 1):
+        rows = (date == left_out) & (attempts["outcome"] != UNSEEN)
+        attempts.loc[rows, "day"] = number
+    failed = (attempts["day"] > DAYS_OF_WEEK) & (attempts["outcome"] == FAILED)
+    return attempts[~failed]
 
 
-def _unseen(columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a column for each missing attempt before a person's last one."""
-    order = np.lexsort((columns[1], columns[0]))
-    person, attempt, segment = columns[0][order], columns[1][order], columns[4][order]
-    same = np.diff(person, prepend=person[0] - 1 if len(person) else 0) == 0
-    before = np.where(same, np.concatenate([[0], attempt[:-1]]), 0)
-    missing = np.maximum(attempt - before - 1, 0)
-    rows = np.repeat(np.arange(len(person)), missing)
-    nth = np.arange(len(rows)) - np.repeat(np.cumsum(missing) - missing, missing)
-    nothing = np.full(len(rows), -1)
-    return np.stack(
-        [person[rows], before[rows] + 1 + nth, nothing, nothing, segment[rows],
-         np.full(len(rows), UNSEEN), nothing, np.zeros(len(rows), dtype=np.int64)]
-    )  # fmt: skip
+def _unseen(seen: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each missing attempt before a person's last one."""
+    ordered = seen.sort_values(["person", "attempt"])
+    before = ordered.groupby("person")["attempt"].shift(fill_value=0)
+    missing = (ordered["attempt"] - before - 1).clip(lower=0)
+    rows = ordered.index.repeat(missing)
+    gaps = ordered.loc[rows, ["person", "segment"]].reset_index(drop=True)
+    gaps["attempt"] = before[rows].to_numpy() + 1 + gaps.groupby(rows.to_numpy()).cumcount()
+    return gaps.assign(hour=-1, day=-1, outcome=UNSEEN, dial=-1, at=0)
 
 
 def _calibrated(

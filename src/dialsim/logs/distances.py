@@ -98,10 +98,6 @@ class Events:
         return len(self.person)
 
 
-_NO_ONE = np.empty(0, np.int64)
-_NOTHING = Events(_NO_ONE, np.empty(0, np.int8), _NO_ONE, _NO_ONE, _NO_ONE)
-
-
 def events_of(log: Log, *, webhooks_only: bool) -> Events:
     """Return the events of a log; if `webhooks_only`, without events that webhooks don't show."""
     calls, outcome = log.calls, outcomes_of(log)
@@ -117,7 +113,8 @@ def events_of_run(reading: RunView, *, webhooks_only: bool) -> Events:
     """Return the events of a run, as `events_of` reads them from its folder."""
     code = np.array([STATUS_OUTCOMES.get(status, -1) for status in CALL_STATUSES], dtype=np.int8)
     silent = [VERDICTS.index(Verdict(name)) for name in SILENT]
-    top, columns = 0, []
+    nothing = np.empty(0, np.int64)
+    top, columns = 0, [(nothing, code[:0], nothing, nothing, nothing)]
     for own in reading.campaigns.values():
         calls = own.calls
         outcome = code[calls.status]
@@ -129,7 +126,7 @@ def events_of_run(reading: RunView, *, webhooks_only: bool) -> Events:
         attempt = calls.attempt.astype(np.int64)
         columns.append((person, outcome, attempt, calls.started_at, calls.ended_at))
     joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
-    return Events.of(*joined) if columns else _NOTHING
+    return Events.of(*joined)
 
 
 @dataclass(frozen=True, slots=True)
