@@ -28,12 +28,15 @@ from math import erfc, exp, log, pi, sqrt
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+ENDS = ("answered", "noAnswer", "busy", "failed")
+"""Names of the outcomes in a behaviour, by their codes."""
 ANSWERED, NO_ANSWER, BUSY, FAILED = range(4)
 UNSEEN = -1
 """Code of an unanswered attempt that the log does not contain."""
@@ -369,17 +372,12 @@ class _Layout:
         _, day, attempt, segment, _ = self.starts
         of_attempt = attempt + np.minimum(attempts.attempt, self.attempts) - 1
         of_segment = np.where(attempts.segment >= 0, segment + attempts.segment, -1)
-        of_hour = _places(self.hours, attempts.hour, 0)
-        of_day = _places(self.days, attempts.day, day)
+        of_hour, of_day = (
+            pd.Index(known).get_indexer(pd.Index(values))
+            for known, values in ((self.hours, attempts.hour), (self.days, attempts.day))
+        )
+        of_day = np.where(of_day >= 0, day + of_day, -1)
         return np.stack([of_hour, of_day, of_attempt, of_segment], axis=1)
-
-
-def _places(known: Integers, values: Integers, start: int) -> Integers:
-    """Return the indices of values among the known ones, counted from `start`; −1 for unknown
-    ones.
-    """
-    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.where(known[places] == values, start + places, -1)
 
 
 def _shares(codes: Integers, count: int) -> Floats:
@@ -412,9 +410,8 @@ def _named(
 ) -> dict[str, Any]:
     """Return the fields of `Answering` for the values of `_figures` and of all levels."""
     hour, day, attempt, segment, end = layout.starts
-    outcomes = ("answered", "noAnswer", "busy", "failed")
     return {
-        "outcomes": dict(zip(outcomes, figures[:4], strict=True)),
+        "outcomes": dict(zip(ENDS, figures[:4], strict=True)),
         "reachable": figures[4],
         "dead_numbers": figures[5],
         "concentration": figures[6],

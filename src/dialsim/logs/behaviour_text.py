@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from dialsim.interface.instants import HOUR, duration_text, minute_text
-from dialsim.logs.hold_times import ENDS
+from dialsim.logs.answering import ENDS
 from dialsim.scenario.units import format_duration
 
 if TYPE_CHECKING:

@@ -25,11 +25,10 @@ from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEK, WEEKDAYS
 from dialsim.interface.phrases import brief_text, checked, kind_of
 from dialsim.logs.answering import (
     ANSWERED,
-    BUSY,
     COLUMNS,
     DAYS_OF_WEEK,
+    ENDS,
     FAILED,
-    NO_ANSWER,
     UNSEEN,
     Answering,
     Attempts,
@@ -660,8 +659,7 @@ def _line_times(
     outcome = known["outcome"].to_numpy()
     end = np.where(at["started_at"] != NO_INSTANT, at["started_at"], at["ended_at"])
     ringing = np.where(at["ringing_at"] != NO_INSTANT, at["ringing_at"], end)
-    names = {"answered": ANSWERED, "noAnswer": NO_ANSWER, "busy": BUSY, "failed": FAILED}
-    rings = {name: (end - ringing)[outcome == code] for name, code in names.items()}
+    rings = {name: (end - ringing)[outcome == code] for code, name in enumerate(ENDS)}
     return ringing - at["initiated_at"], rings
 
 

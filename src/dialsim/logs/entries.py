@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -67,8 +67,8 @@ class LineRange:
         return _numbered(lines), len(lines) - (0 if cut_short else 1)
 
 
-def _numbered(lines: Iterable[bytes]) -> Iterator[Entry]:
-    for number, line in enumerate(lines, 1):
+def _numbered(lines: Iterable[bytes], first: int = 1) -> Iterator[Entry]:
+    for number, line in enumerate(lines, first):
         if len(line) > LONGEST_LINE:
             yield number, Damaged(f"is longer than {LONGEST_LINE // 2**20} MiB")
         elif line and not line.isspace():
@@ -177,22 +177,20 @@ def _line_end(raw: BinaryIO, offset: int, size: int) -> int:
 
 def _packed_lines(file: Any) -> Iterator[Entry]:
     """Yield the lines of a compressed file; a line too long and a truncated file are damage."""
-    number = 0
-
-    def lines() -> Iterator[bytes]:
-        nonlocal number
-        rest = file.read(len(_MARK)).removeprefix(_MARK)
-        # The limit bounds the memory for a line that never ends. Its beginning stands for it.
-        while line := rest + file.readline(LONGEST_LINE + 1):
-            number, rest, end = number + 1, b"", line
+    rest = file.read(len(_MARK)).removeprefix(_MARK)
+    for number in count(1):
+        try:
+            # The limit bounds the memory for a line that never ends. Its beginning stands for it.
+            line = end = rest + file.readline(LONGEST_LINE + 1)
             while end and not end.endswith(b"\n"):
                 end = file.readline(2**16)
-            yield line.removesuffix(b"\n")
-
-    try:
-        yield from _numbered(lines())
-    except (EOFError, OSError) as error:
-        yield number + 1, Damaged(f"the packed file breaks off ({error})")
+        except (EOFError, OSError) as error:
+            yield number, Damaged(f"the packed file breaks off ({error})")
+            return
+        if not line:
+            return
+        yield from _numbered([line.removesuffix(b"\n")], number)
+        rest = b""
 
 
 def _array_entries(file: Any) -> Iterator[Entry]:

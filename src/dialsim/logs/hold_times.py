@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
 from dialsim.interface.instants import HOUR, MINUTE
-from dialsim.logs.answering import ANSWERED, Floats, Integers, PointEstimate
+from dialsim.logs.answering import ANSWERED, ENDS, Floats, Integers, PointEstimate
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.log_table import milliseconds
 from dialsim.scenario.behaviour import BUILT_IN
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from dialsim.logs.bodies import Settings
     from dialsim.logs.log import Log
 
-ENDS = ("answered", "noAnswer", "busy", "failed")
-"""Names of the outcomes in a behaviour, by the codes of `answering`."""
 FEWEST_SATURATED = 200
 """Minimum number of calls that begin in saturated time."""
 _STEP = 10_000  # ms, resolution of saturated time
