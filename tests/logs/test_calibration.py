@@ -28,7 +28,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dialsim.Calibration:
 
 
 def test_a_calibration_has_the_parts_of_an_answer(found: dialsim.Calibration) -> None:
-    assert not found.sure  # 150 people called twice do not tell the concentration
+    assert not found.sure  # 150 people called twice do not determine the concentration
     assert repr(found).startswith("<dialsim.Calibration of ")
     assert len(repr(found).splitlines()) <= 15
     assert "<table>" in found._repr_html_()

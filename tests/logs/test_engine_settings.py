@@ -203,7 +203,7 @@ def test_settings_that_fit_nothing_are_said_to() -> None:
 
 
 def lines_of(change: bool) -> Sketch:
-    """A campaign on four lines, of which two go away after an hour."""
+    """A campaign on four lines; two are taken away after an hour."""
     sketch = (
         Sketch(4, seed=1, setup_time=None)
         .having(webhook=URL)

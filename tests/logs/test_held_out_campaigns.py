@@ -77,7 +77,7 @@ def assert_second_held(found: HeldOutCampaigns, log: Log) -> None:
     ends = log.calls.loc[log.calls["campaign"] == 1, "ended_at"]
     assert finish.truth == round(ends.max().timestamp() * 1000)
     assert finish.span.high - finish.span.low < 6 * HOUR
-    # Everybody on the list is the widest interval of the reach
+    # The widest interval of the reach ends at the number of people on the list
     assert reach.widened(1e9).span.high == 300
     assert 0 < reach.span.low < reach.truth
     assert all(second.held)

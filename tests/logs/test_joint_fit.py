@@ -24,7 +24,7 @@ ATTEMPTS = 3
 
 
 class Truth(NamedTuple):
-    """People of whom 30 % answer a first attempt; without `concentration` all are alike."""
+    """People who answer 30 % of first attempts; without `concentration` all are alike."""
 
     concentration: float | None
     never: float

@@ -24,7 +24,7 @@ def scenario(
     talk: int = 60,
     windows: str = "Mon 09:00-18:00",
 ) -> dialsim.Scenario:
-    """Nine hours, of which the calls take five."""
+    """A campaign with nine open hours and calls for five."""
     return (
         Sketch(5, start=start, setup_time=None)
         .behaviour("default", talk_time={"dist": "lognormal", "mean": f"{talk}s", "sd": "30s"})

@@ -1,4 +1,4 @@
-"""What a log shows that the fitted model does not make is said, with its size and its risk."""
+"""Differences between a log and its fitted model are named, with their sizes and risks."""
 
 from __future__ import annotations
 

@@ -346,7 +346,7 @@ class _Settings(NamedTuple):
 
 
 class _Campaign(NamedTuple):
-    """A campaign that continues after the cut, as the scenario has it from there.
+    """A campaign that continues after the cut, with its state at the cut.
 
     `people` is the table of `_people`; `unseen` counts those on the list whom the log never shows.
     `finish` is when its last call ended; `why_not` says why that is not the end of the campaign,

@@ -40,7 +40,7 @@ from dialsim.logs.answering import (
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.durations import FittedDurations, fitted
 from dialsim.logs.hold_times import HoldTimes, assumed_holds, hold_times
-from dialsim.logs.log import Campaign, Log
+from dialsim.logs.log import CampaignOfLog, Log
 from dialsim.logs.log_table import milliseconds, outcomes_of, people_of
 from dialsim.logs.misfit import OutageDay, date_name, dates_of, misfits, outages
 from dialsim.results.summary_text import FigureTable, fragment
@@ -518,7 +518,7 @@ def _groups(log: Log, calls: pd.DataFrame, by: By | None) -> Iterator[tuple[str,
         yield str(name), part
 
 
-def behaviour_of(campaign: Campaign, by: By | None) -> str:
+def behaviour_of(campaign: CampaignOfLog, by: By | None) -> str:
     """Return the name of the behaviour of a campaign's calls; not for `by` segment."""
     if by is None:
         return "default"

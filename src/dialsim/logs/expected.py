@@ -8,7 +8,7 @@ import orjson
 
 from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.logs.log import Campaign
+from dialsim.logs.log import CampaignOfLog
 from dialsim.scenario.scenario import Scenario
 
 
@@ -18,11 +18,11 @@ class Expected:
     `blocks` has the scenario's campaign for each one of the log, None if there is none.
     """
 
-    def __init__(self, scenario: Scenario, campaigns: tuple[Campaign, ...]) -> None:
+    def __init__(self, scenario: Scenario, campaigns: tuple[CampaignOfLog, ...]) -> None:
         self.world = World(scenario)
         self.blocks = [self._block(one) for one in campaigns]
 
-    def _block(self, one: Campaign) -> CampaignBlock | None:
+    def _block(self, one: CampaignOfLog) -> CampaignBlock | None:
         """Find a campaign by id, else by name if only one campaign has that name."""
         all_of_them = [block for owner in self.world.organizations for block in owner.campaigns]
         named = [

@@ -301,7 +301,8 @@ def _solved(blocks: list[_Blocks]) -> HoldTimes | None:
         variance = float((missing**2).sum()) / max(len(missing) - len(ENDS), 1) + 1.0
         # Least squares with a Gaussian prior, in closed form.
         information = begun.T @ begun / variance + prior
-        # By eigenvalues: with fewer blocks than outcomes, an inverse has negative variances
+        # Inverted through eigenvalues: with fewer blocks than outcomes, a plain inverse has
+        # negative variances
         values, vectors = np.linalg.eigh(information)
         covariance = ((vectors / values) @ vectors.T).astype(np.float64)
         moved = covariance @ (begun.T @ missing / variance - prior @ (means - assumed))

@@ -65,7 +65,7 @@ class Damage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Campaign:
+class CampaignOfLog:
     """A campaign in a log: its id (None in a folder without webhooks), its name and its agent."""
 
     id: str | None
@@ -110,7 +110,7 @@ class Log:
     form: str
     calls: pd.DataFrame
     bodies: pd.DataFrame
-    campaigns: tuple[Campaign, ...]
+    campaigns: tuple[CampaignOfLog, ...]
     settings: tuple[Settings, ...]
     agents: tuple[tuple[str | None, str | None], ...] = ()
     shapes: tuple[tuple[tuple[str, str], ...], ...] = ()
@@ -347,7 +347,7 @@ def _campaigns(
     bodies: pd.DataFrame,
     settings: tuple[Settings, ...],
     agents: tuple[tuple[str | None, str | None], ...],
-) -> tuple[tuple[Campaign, ...], NDArray[np.int32]]:
+) -> tuple[tuple[CampaignOfLog, ...], NDArray[np.int32]]:
     """Return the campaigns by first appearance, and the campaign of each body."""
     codes: dict[str, int] = {}
     of_setting = np.array([codes.setdefault(one.id, len(codes)) for one in settings], np.int32)
@@ -356,7 +356,7 @@ def _campaigns(
     _, where = np.unique(of_body, return_index=True)
     agent = bodies["agent"].to_numpy()[where].tolist()
     return tuple(
-        Campaign(one, settings[first[code]].name, *agents[agent[code]])
+        CampaignOfLog(one, settings[first[code]].name, *agents[agent[code]])
         for one, code in codes.items()
         if code < len(agent)
     ), of_body
@@ -563,7 +563,7 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
     campaigns = []
     for code, (organization, name) in enumerate(kinds):
         own = shown["campaign"][(codes == code) & has_body]
-        one = Campaign(None, name or None, None, None)
+        one = CampaignOfLog(None, name or None, None, None)
         one = one if own.empty else log.campaigns[int(own.iloc[0])]
         campaigns.append(replace(one, organization=organization or None))
     people = pd.MultiIndex.from_arrays([codes, table["recipient"]]).factorize()[0]

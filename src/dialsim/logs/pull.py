@@ -39,8 +39,8 @@ from dialsim.results.folder import check_place
 from dialsim.results.progress import Progress
 
 FRESH_SECONDS = 900
-"""Time (s) for which cached pages of an interrupted command are used; people have moved on by
-then.
+"""Time (s) for which cached pages of an interrupted command are used; afterwards the campaign has
+moved on.
 """
 _LONGEST_SILENCE = 7 * 86_400_000
 """Longest time (ms) from the newest change to the service's clock that is plausible.
