@@ -174,6 +174,13 @@ def test_the_truth_lies_in_the_interval_of_8_of_10_seeds(tmp_path: Path) -> None
     assert sum(reach for _, reach in found) >= 8
 
 
+def test_assumed_hold_times_are_noted_where_lines_were_never_saturated(tmp_path: Path) -> None:
+    known = Sketch(60, setup_time=None).campaign("Only", recipients={"count": 300}, **HOURS)
+    log = read_log(run(known, tmp_path / "run") / "webhooks.jsonl")
+    [note] = held_out(log, 0.3).notes
+    assert note.startswith("The finish rests on assumed ring and setup times: 10 s more would move")
+
+
 def test_a_past_request_keeps_its_first_calls_due_since_it_was_made(log: Log) -> None:
     """C1, Q2: scheduledAt is later than startDateTime here, and before the cut."""
     asked = parse_instant("2026-01-05T03:30:00Z")

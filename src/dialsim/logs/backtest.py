@@ -260,9 +260,8 @@ def forecast_held_out(
             finished.append(one)
     if not finished:
         return HeldOutCampaigns(cut, (), tuple(reasons))
-    made = _forecast(ahead, cut, scenario, None, runs, settings)
+    made, note = _forecast(ahead, cut, scenario, None, runs, settings)
     loaded, figures = made.runs.scenario, made.campaigns()
-    note = hold_time_note(loaded, jobs=settings.get("jobs"))
     campaigns = tuple(
         past_forecast(one.name, figures[one.settings.organization, one.name], one.finish,
                       int(one.people["reached"].sum()), windows_of(loaded, one.name))
@@ -301,7 +300,7 @@ def backtest(
         reasons |= dict.fromkeys(ahead.missing)
         # Campaigns that share lines with a missing one would be forecast to be too quick
         if ahead.found and not ahead.missing:
-            made = _forecast(ahead, cut, scenario, until, _RUNS, settings)
+            made, _ = _forecast(ahead, cut, scenario, until, _RUNS, settings)
             found += _progress(log, ahead, made, cut, until)
     return Backtest(tuple(found), tuple(reasons))
 
@@ -535,15 +534,22 @@ def _forecast(
     until: int | None,
     runs: int,
     settings: RunSettings,
-) -> Forecast:
-    """Forecast campaigns from a cut on, with the behaviours learned before it."""
+) -> tuple[Forecast, str | None]:
+    """Forecast campaigns from a cut on, with the behaviours learned before it.
+
+    Also returns the note on assumed hold times, but for a forecast up to an instant.
+    """
     with TemporaryDirectory() as folder:
         file = _write([*ahead.found.values()], ahead.learned, cut, scenario, Path(folder), until)
         draws = read_variants(file.with_name(DRAWS))
         if until is not None:  # of many cuts, one run of a draw is enough
             draws = draws[:runs]
         quiet: RunSettings = {"progress": False, **settings}
-        return forecast(load(file), runs, draws=draws, **quiet)
+        made = forecast(load(file), runs, draws=draws, **quiet)
+        if until is not None:
+            return made, None
+        # Before the folder goes: a changed scenario reads its lists of people again
+        return made, hold_time_note(made.runs.scenario, jobs=settings.get("jobs"))
 
 
 def _write(
