@@ -17,14 +17,17 @@ from dialsim.engine.compiled.jit import entry, rule
 from dialsim.engine.compiled.queue import (
     await_releases,
     can_release,
+    clear,
     close_windows,
     create_retry,
     drop_retries,
+    first_entry,
     first_open,
     leave_queue,
+    planned,
     release,
+    run_index,
     time_out,
-    waiting,
 )
 from dialsim.engine.compiled.state import (
     ALL_FINAL,
@@ -111,7 +114,7 @@ def is_final(campaign: Record) -> bool:
     """Return True if a campaign is RUNNING and every recipient is settled (C3)."""
     return (
         campaign.status == RUNNING
-        and waiting(campaign) == 0
+        and campaign.waiting == 0
         and campaign.queued + campaign.dialling + campaign.under_way + campaign.retries == 0
     )
 
@@ -157,7 +160,7 @@ def end_date_times(s: State) -> None:
         campaign = s.campaigns[c]
         if campaign.ends_at == s.dialler.now:
             campaign.ends_at = NO_TIMER
-            cut_short = waiting(campaign) + campaign.queued + campaign.dialling + campaign.retries
+            cut_short = campaign.waiting + campaign.queued + campaign.dialling + campaign.retries
             drop_waiting(s, c, BY_END)
             if cut_short > 0 or not campaign.started:
                 become(s, c, EXPIRED, END_DATE_TIME)
@@ -168,15 +171,16 @@ def drop_waiting(s: State, c: int, cause: int) -> None:
     """End waiting calls for good, and drop retries that are not yet due (C6, C7, C8)."""
     campaign = s.campaigns[c]
     waiting_kind, queued_kind, dialling_kind = DROPPED[cause]
-    campaign.settled += waiting(campaign) + campaign.queued + campaign.dialling + campaign.retries
+    campaign.settled += campaign.waiting + campaign.queued + campaign.dialling + campaign.retries
     leave_queue(s, c, queued_kind, False)
     withdraw_dials(s, c, dialling_kind, False)
-    for index in range(campaign.fresh_next, campaign.fresh_end):
-        write(s, s.fresh[index], waiting_kind)
-    for index in range(campaign.first_person, campaign.first_person + campaign.heaped):
-        write(s, s.waiting_people[index], waiting_kind)
-    campaign.fresh_next = campaign.fresh_end
-    campaign.heaped = 0
+    agenda = s.agendas[c]
+    for number in range(agenda.length):
+        write(s, s.run_people[run_index(agenda, number)], waiting_kind)
+    for index in range(agenda.begin, agenda.begin + agenda.heaped):
+        write(s, s.heap_people[index], waiting_kind)
+    clear(agenda)
+    campaign.waiting = 0
     drop_retries(s, c)
     campaign.closed = 1
     s.dialler.woken = 1  # Q11
@@ -198,7 +202,8 @@ def next_instant(s: State) -> int:
     if dialler.lines_in_use > 0:
         at = s.line_at[0]
     if dialler.retries > 0:
-        at = min(at, max(dialler.now, s.retry_due[0]))  # C1: due before the request
+        due, _ = first_entry(s, planned(s))
+        at = min(at, max(dialler.now, due))  # C1: due before the request
     # all calls wait equally long, so the first in the queue times out first
     if dialler.queue_length > 0:
         at = min(at, s.queue[dialler.queue_first].queued_at + dialler.queue_timeout)
@@ -224,7 +229,7 @@ def rows_of_timers(s: State) -> int:
     for c in range(len(s.campaigns)):
         campaign = s.campaigns[c]
         if campaign.ends_at == s.dialler.now:
-            rows += waiting(campaign) + campaign.queued + campaign.dialling
+            rows += campaign.waiting + campaign.queued + campaign.dialling
         if campaign.closes_at == s.dialler.now:
             rows += campaign.queued
     return rows
@@ -254,7 +259,7 @@ def release_and_dial(s: State) -> int:
 def fall_due(s: State) -> bool:
     """Create due retries, start campaigns, open windows (T4 step 6). False: the log is full."""
     dialler = s.dialler
-    while dialler.retries > 0 and s.retry_due[0] <= dialler.now:
+    while dialler.retries > 0 and first_entry(s, planned(s))[0] <= dialler.now:
         if not has_room(s, ROWS_OF_A_CALL):
             return False
         create_retry(s)

@@ -20,7 +20,9 @@ from dialsim.engine.campaign import (
     wrong_state,
 )
 from dialsim.engine.compiled.instants import carry_out, work_off
+from dialsim.engine.compiled.queue import RANK_SHIFT
 from dialsim.engine.compiled.state import (
+    AGENDA,
     CAMPAIGN,
     CANCEL,
     CAUSES,
@@ -308,11 +310,12 @@ class Organization:
             campaigns=records(len(self._blocks), CAMPAIGN),
             reactions=records(0, REACTION),
             people=records(people, PERSON),
-            fresh=integers(people),
-            waiting_keys=integers(people),
-            waiting_people=integers(people),
-            retry_due=integers(people),
-            retry_people=integers(people),
+            agendas=records(len(self._blocks) + 1, AGENDA),
+            # Each person has a place in a campaign's agenda and in that of the retries.
+            run_keys=integers(2 * people),
+            run_people=integers(2 * people),
+            heap_keys=integers(2 * people),
+            heap_people=integers(2 * people),
             queue=records(queued, QUEUED_CALL),
             lines=records(lines, LINE),
             line_at=integers(lines),
@@ -376,7 +379,8 @@ class Organization:
             campaign.closes_at = campaign.releases_at = NO_TIMER
             self._set_share(c)
             campaign.people = people.count
-            campaign.first_person = campaign.fresh_next = campaign.fresh_end = first
+            campaign.first_person = first
+            self.state.agendas[c].begin, self.state.agendas[c].room = first, people.count
             own = self.state.people[first : first + people.count]
             own["campaign"] = c
             own["shown_last"] = NONE
@@ -393,6 +397,7 @@ class Organization:
                     if past.reached:
                         self.state.reached_at[first + recipient] = past.last_ended_at
             first += people.count
+        self.state.agendas[-1].begin = self.state.agendas[-1].room = first
         if scripts:
             self.state.scripts = np.concatenate(scripts).view(SCRIPT)[:, 0].view(np.recarray)
             self.state.steps = np.concatenate(steps).view(STEP)[:, 0].view(np.recarray)
@@ -471,15 +476,22 @@ class Organization:
         persons["attempts"][past.recipients] = past.attempts
         persons["shown_last"][past.recipients] = past.caller_ids
         campaign.retries = len(past.due)
-        before = int(s.dialler.retries)
-        after = before + len(past.due)
-        s.retry_due[before:after] = past.due
-        s.retry_people[before:after] = int(campaign.first_person) + past.called_again
-        # sorted columns are a heap
-        order = np.lexsort((s.retry_people[:after], s.retry_due[:after]))
-        s.retry_due[:after] = s.retry_due[:after][order]
-        s.retry_people[:after] = s.retry_people[:after][order]
-        s.dialler.retries = after
+        # Other campaigns may have planned retries already.
+        due = np.append(self._planned(s.run_keys, s.heap_keys), past.due)
+        again = int(campaign.first_person) + past.called_again
+        people = np.append(self._planned(s.run_people, s.heap_people), again)
+        order, agenda = np.lexsort((people, due)), s.agendas[-1]
+        entries = slice(int(agenda.begin), int(agenda.begin) + len(order))
+        s.run_keys[entries], s.run_people[entries] = due[order], people[order]
+        agenda.first, agenda.length, agenda.heaped = 0, len(order), 0
+        s.dialler.retries = len(order)
+
+    def _planned(self, run: NDArray[np.int64], heap: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return a column of the retries that are not created yet, in any order."""
+        agenda = self.state.agendas[-1]
+        begin, end = int(agenda.begin), int(agenda.begin + agenda.room)
+        ring = np.roll(run[begin:end], -int(agenda.first))
+        return np.concatenate([ring[: agenda.length], heap[begin : begin + agenda.heaped]])
 
     def _create_first_calls(
         self, c: int, removed: NDArray[np.int64], gone_on: NDArray[np.int64]
@@ -492,9 +504,11 @@ class Organization:
         has_one = np.ones(count, dtype=bool)
         has_one[removed] = has_one[gone_on] = False
         people = first + np.flatnonzero(has_one)
-        # A campaign's part of the column has room for all its people.
-        s.fresh[first : first + len(people)] = people
-        campaign.fresh_next, campaign.fresh_end = first, first + len(people)
+        s.agendas[c].length = campaign.waiting = len(people)
+        s.run_people[first : first + len(people)] = people
+        # All are due in one instant (C1).
+        key = int(s.dialler.fresh_rank) << RANK_SHIFT | int(campaign.first_due)
+        s.run_keys[first : first + len(people)] = key
         s.people["calls"][first : first + count] = has_one
         self._ensure_rows(len(people))
         rows = slice(int(s.dialler.rows), int(s.dialler.rows) + len(people))

@@ -85,6 +85,78 @@ def restore(keys: Integers, items: Integers, base: int, size: int) -> None:
         push(keys, items, base, count, keys[base + count], items[base + count])
 
 
+# -- agendas: entries in the order of key and person -----------------------------------------------
+
+
+@rule
+def run_index(agenda: Record, number: int) -> int:
+    """Return the index in the columns of an entry of the run, a ring."""
+    index = agenda.first + number
+    return int(agenda.begin + (index if index < agenda.room else index - agenda.room))
+
+
+@rule
+def add(s: State, agenda: Record, key: int, person: int) -> None:
+    """Insert an entry into an agenda."""
+    # Calls come due in the order in which they were planned, unless they end in one instant, return
+    # from the queue, or belong to campaigns with other intervals. The run takes entries in order in
+    # constant time. A heap of all entries waits for memory at each level, for a fifth of the time
+    # of a run with many retries.
+    if agenda.length > 0:
+        last = run_index(agenda, agenda.length - 1)
+        above = s.run_keys[last]
+        if key < above or (key == above and person < s.run_people[last]):
+            push(s.heap_keys, s.heap_people, agenda.begin, agenda.heaped, key, person)
+            agenda.heaped += 1
+            return
+    index = run_index(agenda, agenda.length)
+    s.run_keys[index] = key
+    s.run_people[index] = person
+    agenda.length += 1
+
+
+@rule
+def is_heap_first(s: State, agenda: Record) -> bool:
+    """Return True if the first entry of an agenda is in its heap."""
+    if agenda.heaped == 0 or agenda.length == 0:
+        return bool(agenda.heaped > 0)
+    run, heap = run_index(agenda, 0), agenda.begin
+    if s.heap_keys[heap] != s.run_keys[run]:
+        return bool(s.heap_keys[heap] < s.run_keys[run])
+    return bool(s.heap_people[heap] < s.run_people[run])
+
+
+@rule
+def first_entry(s: State, agenda: Record) -> tuple[int, int]:
+    """Return key and person of the first entry of an agenda that is not empty."""
+    if is_heap_first(s, agenda):
+        return s.heap_keys[agenda.begin], s.heap_people[agenda.begin]
+    index = run_index(agenda, 0)
+    return s.run_keys[index], s.run_people[index]
+
+
+@rule
+def take_first_entry(s: State, agenda: Record) -> tuple[int, int]:
+    """Remove the first entry of an agenda; returns its key and its person."""
+    first = first_entry(s, agenda)
+    if is_heap_first(s, agenda):
+        remove_first(s.heap_keys, s.heap_people, agenda.begin, agenda.heaped)
+        agenda.heaped -= 1
+    else:
+        agenda.first += 1
+        if agenda.first == agenda.room:
+            agenda.first = 0
+        agenda.length -= 1
+    return first
+
+
+@rule
+def clear(agenda: Record) -> None:
+    """Remove all entries of an agenda."""
+    agenda.length = 0
+    agenda.heaped = 0
+
+
 # Compiled functions treat global numbers as constants.
 CREATED_RETRY = _trace.RETRY
 LOST_IN_QUEUE = _rules.LOST_IN_QUEUE
@@ -92,7 +164,7 @@ RELEASED = _trace.RELEASED
 TIMED_OUT = _trace.QUEUE_TIMEOUT
 WINDOW_CLOSED = _trace.WINDOW_CLOSED
 
-_RANK_SHIFT = 62  # instants and durations together stay below this bit
+RANK_SHIFT = 62  # instants and durations together stay below this bit
 
 # The rules that both engines share.
 calls_again = shared(_rules.calls_again)
@@ -113,12 +185,17 @@ next_open_on_grid = shared(
 
 
 @rule
+def planned(s: State) -> Record:
+    """Return the agenda of the retries that are not created yet."""
+    return s.agendas[len(s.campaigns)]
+
+
+@rule
 def call_again(s: State, person: int, ended: int) -> None:
     """Plan another call after one that ended so (R2); `ended` as for `retry_due`."""
     dialler = s.dialler
     campaign = s.campaigns[int(s.people[person].campaign)]
-    due = retry_due(dialler.now, campaign.retry_interval, ended)
-    push(s.retry_due, s.retry_people, 0, dialler.retries, due, person)
+    add(s, planned(s), retry_due(dialler.now, campaign.retry_interval, ended), person)
     dialler.retries += 1
     campaign.retries += 1
 
@@ -127,8 +204,7 @@ def call_again(s: State, person: int, ended: int) -> None:
 def create_retry(s: State) -> None:
     """Create a retry at its due instant, even during a pause (R2)."""
     dialler = s.dialler
-    due, person = s.retry_due[0], s.retry_people[0]
-    remove_first(s.retry_due, s.retry_people, 0, dialler.retries)
+    due, person = take_first_entry(s, planned(s))
     dialler.retries -= 1
     s.campaigns[int(s.people[person].campaign)].retries -= 1
     s.people[person].calls += 1
@@ -142,18 +218,29 @@ def create_retry(s: State) -> None:
 @rule
 def drop_retries(s: State, c: int) -> None:
     """Drop the retries of a campaign that are not yet due."""
-    dialler = s.dialler
+    dialler, agenda = s.dialler, planned(s)
     if s.campaigns[c].retries == 0:
         return
     kept = 0
-    for index in range(dialler.retries):
-        person = s.retry_people[index]
+    for number in range(agenda.length):
+        index = run_index(agenda, number)
+        person = s.run_people[index]
         if s.people[person].campaign != c:
-            s.retry_due[kept] = s.retry_due[index]
-            s.retry_people[kept] = person
+            to = run_index(agenda, kept)
+            s.run_keys[to] = s.run_keys[index]
+            s.run_people[to] = person
             kept += 1
-    restore(s.retry_due, s.retry_people, 0, kept)
-    dialler.retries = kept
+    agenda.length = kept
+    kept = 0
+    for index in range(agenda.begin, agenda.begin + agenda.heaped):
+        person = s.heap_people[index]
+        if s.people[person].campaign != c:
+            s.heap_keys[agenda.begin + kept] = s.heap_keys[index]
+            s.heap_people[agenda.begin + kept] = person
+            kept += 1
+    restore(s.heap_keys, s.heap_people, agenda.begin, kept)
+    agenda.heaped = kept
+    dialler.retries -= s.campaigns[c].retries
     s.campaigns[c].retries = 0
 
 
@@ -161,74 +248,32 @@ def drop_retries(s: State, c: int) -> None:
 
 
 @rule
-def waiting(campaign: Record) -> int:
-    """Return the number of a campaign's calls in SCHEDULED."""
-    return int(campaign.fresh_end - campaign.fresh_next + campaign.heaped)
-
-
-@rule
 def place_in_order(rank: int, due: int) -> int:
     """Return the sort key of a waiting call before upload order: class, then due instant (Q3)."""
-    return rank << _RANK_SHIFT | due
-
-
-@rule
-def fresh_key(s: State, campaign: Record) -> int:
-    """Return the sort key of first calls, which are all due at one instant (C1)."""
-    return place_in_order(s.dialler.fresh_rank, campaign.first_due)
-
-
-@rule
-def goes_on_fresh(s: State, campaign: Record) -> bool:
-    """Return True if a first call goes before the other waiting calls (Q3)."""
-    if campaign.fresh_next == campaign.fresh_end:
-        return False
-    if campaign.heaped == 0:
-        return True
-    fresh, other = fresh_key(s, campaign), s.waiting_keys[campaign.first_person]
-    if fresh != other:
-        return fresh < other
-    return s.fresh[campaign.fresh_next] < s.waiting_people[campaign.first_person]
+    return rank << RANK_SHIFT | due
 
 
 @rule
 def first_key(s: State, c: int) -> int:
     """Return the sort key of a campaign's next call (Q3)."""
-    campaign = s.campaigns[c]
-    if goes_on_fresh(s, campaign):
-        return fresh_key(s, campaign)
-    return s.waiting_keys[campaign.first_person]
+    return first_entry(s, s.agendas[c])[0]
 
 
 @rule
-def take_waiting(s: State, campaign: Record) -> tuple[int, int]:
-    """Take the next waiting call (Q3); returns its due instant and its person."""
-    if goes_on_fresh(s, campaign):
-        person = s.fresh[campaign.fresh_next]
-        campaign.fresh_next += 1
-        return campaign.first_due, person
-    base = campaign.first_person
-    due, person = s.waiting_keys[base] & ~(1 << _RANK_SHIFT), s.waiting_people[base]
-    remove_first(s.waiting_keys, s.waiting_people, base, campaign.heaped)
-    campaign.heaped -= 1
-    return due, person
+def take_waiting(s: State, c: int) -> tuple[int, int]:
+    """Take a campaign's next waiting call (Q3); returns its due instant and its person."""
+    key, person = take_first_entry(s, s.agendas[c])
+    s.campaigns[c].waiting -= 1
+    return key & ~(1 << RANK_SHIFT), person
 
 
 @rule
 def wait(s: State, person: int, due: int) -> None:
     """Insert a call in SCHEDULED by its order (Q3)."""
-    campaign = s.campaigns[int(s.people[person].campaign)]
-    dialler = s.dialler
-    rank = dialler.retry_rank if s.people[person].attempts > 0 else dialler.fresh_rank
-    push(
-        s.waiting_keys,
-        s.waiting_people,
-        campaign.first_person,
-        campaign.heaped,
-        place_in_order(rank, due),
-        person,
-    )
-    campaign.heaped += 1
+    c = int(s.people[person].campaign)
+    rank = s.dialler.retry_rank if s.people[person].attempts > 0 else s.dialler.fresh_rank
+    add(s, s.agendas[c], place_in_order(rank, due), person)
+    s.campaigns[c].waiting += 1
 
 
 # -- Q2, Q3: release -------------------------------------------------------------------------------
@@ -239,7 +284,7 @@ def can_release(s: State, campaign: Record) -> bool:
     """Return True if a call of this campaign may be released now (Q2), given room in the queue."""
     return (
         campaign.status == RUNNING
-        and waiting(campaign) > 0
+        and campaign.waiting > 0
         and is_release_instant(s.dialler.now, campaign.first_due, s.dialler.release_interval)
         and is_open(s, campaign)
     )
@@ -256,7 +301,7 @@ def release(s: State) -> bool:
         if not has_room(s, ROWS_OF_A_CALL):
             return False
         campaign = s.campaigns[c]
-        due, person = take_waiting(s, campaign)
+        due, person = take_waiting(s, c)
         index = dialler.queue_first + dialler.queue_length
         if index >= len(s.queue):
             index -= len(s.queue)
@@ -270,7 +315,7 @@ def release(s: State) -> bool:
         campaign.closes_at = campaign.shuts  # Q6
         look_at(s, campaign.closes_at)
         s.campaigns[campaign.first_of_priority].released_last = c
-        campaign.is_ready = waiting(campaign) > 0
+        campaign.is_ready = campaign.waiting > 0
     return True
 
 
@@ -356,7 +401,7 @@ def await_releases(s: State) -> None:
         if has_place and held_lines(s, campaign) > 0:
             campaign.releases_at = campaign.shuts
             look_at(s, campaign.shuts)
-        if has_place and campaign.status == RUNNING and waiting(campaign) > 0:
+        if has_place and campaign.status == RUNNING and campaign.waiting > 0:
             if dialler.release_interval > 0:
                 starts, ends = windows(s, campaign)
                 at = next_open_on_grid(

@@ -79,7 +79,7 @@ DIALLER = _record(
     "fresh_rank",  # class in `order` of people without and with a counted attempt (Q3)
     "retry_rank",
     "notes_reached",  # reached recipients are recorded (D3)
-    "retries",  # entries in the heap of retries
+    "retries",  # not created yet
     "rows",  # lengths in use: of `log_at` and `log_keys`, `dials`, `changes`
     "dials",
     "changes",
@@ -108,9 +108,7 @@ CAMPAIGN = _record(
     "shuts",
     "first_window",
     "windows",
-    "fresh_next",  # first calls not yet released, as indices into `fresh`
-    "fresh_end",
-    "heaped",  # other waiting calls, in the heap of `waiting`
+    "waiting",  # calls in SCHEDULED
     "queued",  # calls in QUEUED
     "dialling",  # lines being set up
     "under_way",  # calls ringing or in conversation
@@ -136,6 +134,14 @@ PERSON = _record(
     "shown_last",  # caller ID of the last counted dial (P3)
     "script",  # index into `scripts`, -1: none
     form="i4",
+)
+
+AGENDA = _record(
+    "begin",  # index of its first element in `run_keys` and the other columns of agendas
+    "room",  # number of its elements
+    "first",  # first entry of the run, from `begin` on
+    "length",  # entries of the run
+    "heaped",  # entries of the heap
 )
 
 QUEUED_CALL = _record("person", "due", "queued_at")
@@ -167,10 +173,10 @@ INTEGER, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
 class State(Columns):
     """Complete state of an organization; a heap is a pair of columns.
 
-    People of all campaigns are numbered consecutively, campaign by campaign. A campaign's heap of
-    waiting calls uses the indices of its people. `uses` and `used_at` have a row for each of
-    `recoveries` and a column for each of `World.numbers`. `slots` to `values` are columns of
-    `Chances`.
+    People of all campaigns are numbered consecutively, campaign by campaign. `agendas` has the
+    waiting calls of each campaign, and behind them the retries that are not created yet. `uses` and
+    `used_at` have a row for each of `recoveries` and a column for each of `World.numbers`. `slots`
+    to `values` are columns of `Chances`.
     """
 
     FORMS: ClassVar = {
@@ -178,11 +184,11 @@ class State(Columns):
         "campaigns": (CAMPAIGN, 1),
         "reactions": (REACTION, 1),
         "people": (PERSON, 1),
-        "fresh": (INTEGER, 1),
-        "waiting_keys": (INTEGER, 1),
-        "waiting_people": (INTEGER, 1),
-        "retry_due": (INTEGER, 1),
-        "retry_people": (INTEGER, 1),
+        "agendas": (AGENDA, 1),
+        "run_keys": (INTEGER, 1),
+        "run_people": (INTEGER, 1),
+        "heap_keys": (INTEGER, 1),
+        "heap_people": (INTEGER, 1),
         "queue": (QUEUED_CALL, 1),
         "lines": (LINE, 1),
         "line_at": (INTEGER, 1),
@@ -215,11 +221,11 @@ class State(Columns):
     campaigns: Records
     reactions: Records
     people: Records
-    fresh: Integers
-    waiting_keys: Integers
-    waiting_people: Integers
-    retry_due: Integers
-    retry_people: Integers
+    agendas: Records
+    run_keys: Integers
+    run_people: Integers
+    heap_keys: Integers
+    heap_people: Integers
     queue: Records
     lines: Records
     line_at: Integers
