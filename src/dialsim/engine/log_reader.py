@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.trace import CHANGES, DIALLED, CallRows, CampaignTrace, PackedRows
+from dialsim.engine.trace import CHANGES, CallRows, CampaignTrace, PackedRows
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.people import People
@@ -63,6 +63,7 @@ FROM_STATUS = np.array(
     dtype=np.int8,
 )
 CREATES = _kinds("scheduled", "retry")
+RETRIES = _kinds("retry")
 RELEASES = _kinds("released")
 DIALS = _kinds("dialled")
 RINGS = _kinds("ringing")
@@ -75,6 +76,8 @@ HAS_END = ENDS | TIMES_OUT
 WITHDRAWS = ~ENDS & np.array(
     [change.from_status == _UNDER_WAY != change.to_status for change in CHANGES]
 )
+# P5: a dial counts unless it was withdrawn, which leads to another last change of its call.
+HAS_DIAL = DIALS | RINGS | ANSWERS | ENDS
 # Q1: a line is held from INITIATED until the end or the withdrawal.
 SLOTS = _net(_UNDER_WAY)
 WAITING = _net(*_WAITING)
@@ -149,49 +152,6 @@ class CallEntry(NamedTuple):
         return self.ended_at - self.started_at if self.has_talked else 0
 
 
-class _DialChanges(NamedTuple):
-    """Dials and withdrawals of dials, in the order of the log (P5).
-
-    `call` is the index of the call of each, `at` its instant (ms).
-    """
-
-    call: NDArray[np.intp]
-    at: NDArray[np.int64]
-    is_dial: NDArray[np.bool_]
-
-    @classmethod
-    def among(cls, rows: CallRows, calls: NDArray[np.int32]) -> _DialChanges:
-        """Select the dials and withdrawals among rows; `calls` has the call index of each row."""
-        chosen = rows_of(rows.kind, DIALS | WITHDRAWS)
-        return cls(
-            calls.take(chosen).astype(np.intp),
-            rows.at.take(chosen),
-            rows.kind.take(chosen) == DIALLED,
-        )
-
-    @property
-    def dials(self) -> int:
-        """Number of dials."""
-        return int(np.count_nonzero(self.is_dial))
-
-    @property
-    def dialled_at(self) -> NDArray[np.int64]:
-        """Return by change the value that it gives to the call's `initiated_at`."""
-        return np.where(self.is_dial, self.at, NOT_HAPPENED)
-
-    def attempt(self, before: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return by change the value that it gives to the call's `attempt`; `before` is
-        `attempts_before`.
-        """
-        return np.where(self.is_dial, before.take(self.call) + 1, 0)
-
-    def entries(self, of_dials: Sequence[int], dtype: Any) -> NDArray[Any]:
-        """Return by change the value that it gives to a column with one entry per dial."""
-        values = np.full(len(self.call), -1, dtype=dtype)
-        values[self.is_dial] = np.array(of_dials)
-        return values
-
-
 class Calls:
     """Calls of one campaign as columns, sorted by (recipient, call) and given by index.
 
@@ -225,6 +185,16 @@ class Calls:
         return self._log_rows
 
     @cached_property
+    def answer_rows(self) -> NDArray[np.int32]:
+        """Rows of the log in which calls are answered."""
+        return rows_of(self._log_rows.kind, ANSWERS).astype(np.int32)
+
+    @cached_property
+    def dial_rows(self) -> NDArray[np.int32]:
+        """Rows of the log in which calls are dialled."""
+        return rows_of(self._log_rows.kind, DIALS).astype(np.int32)
+
+    @cached_property
     def row_call(self) -> NDArray[np.int32]:
         """Call index of each of `rows`."""
         return self._log_calls
@@ -255,50 +225,47 @@ class Calls:
     @cached_property
     def attempts_before(self) -> NDArray[np.int32]:
         """Number of attempts of the recipient that had counted when each call was created (P5)."""
-        # counted attempts among the calls before each index
+        # Calls are sorted by recipient, so that one cumulative sum serves all recipients.
         counted = np.zeros(1 + len(self), dtype=np.int32)
         np.cumsum(self.counted, out=counted[1:])
-        first = self._before.take(self.recipient)
-        # Calls are sorted by recipient, so that one cumulative sum serves all of them.
-        before: NDArray[np.int32] = counted[:-1] - counted.take(first)
-        return before + self.past_attempts.take(self.recipient)
+        own = self.past_attempts - counted.take(self._before[:-1])
+        before: NDArray[np.int32] = counted[:-1] + own.take(self.recipient)
+        return before
 
     @cached_property
     def attempt(self) -> NDArray[np.int32]:
         """Ordinal of each call's attempt; 0 if never dialled, or withdrawn (P5)."""
-        changes = self._dial_changes
-        return self._dialled_with(changes, changes.attempt(self.attempts_before), 0)
+        return np.where(self._has_dial, self.attempts_before + 1, np.int32(0))
 
     @cached_property
     def created_at(self) -> NDArray[np.int64]:
         """Instant of each call's creation (ms)."""
-        return self._newest_at(CREATES)
+        return self._newest_at(rows_of(self._log_rows.kind, CREATES))
 
     @cached_property
     def queued_at(self) -> NDArray[np.int64]:
         """Instant of each call's latest release into the queue (ms)."""
-        return self._newest_at(RELEASES)
+        return self._newest_at(rows_of(self._log_rows.kind, RELEASES))
 
     @cached_property
     def initiated_at(self) -> NDArray[np.int64]:
         """Instant of each call's dial (ms); `NOT_HAPPENED` if it was withdrawn (P5)."""
-        changes = self._dial_changes
-        return self._dialled_with(changes, changes.dialled_at, NOT_HAPPENED)
+        return np.where(self._has_dial, self._newest_at(self.dial_rows), NOT_HAPPENED)
 
     @cached_property
     def ringing_at(self) -> NDArray[np.int64]:
         """Instant at which each call began to ring (ms)."""
-        return self._newest_at(RINGS)
+        return self._newest_at(rows_of(self._log_rows.kind, RINGS))
 
     @cached_property
     def started_at(self) -> NDArray[np.int64]:
         """Instant at which each call was answered (ms)."""
-        return self._newest_at(ANSWERS)
+        return self._newest_at(self.answer_rows)
 
     @cached_property
     def ended_at(self) -> NDArray[np.int64]:
         """Instant at which each call ended or timed out in the queue (ms)."""
-        return self._newest_at(HAS_END)
+        return self._newest_at(self._end_rows)
 
     @cached_property
     def changed_at(self) -> NDArray[np.int64]:
@@ -491,7 +458,8 @@ class Calls:
     @cached_property
     def _log_calls(self) -> NDArray[np.int32]:
         rows = self._log_rows
-        calls = (self._before - 1).take(rows.recipient)
+        # Indices of type intp, because numpy would convert others slowly.
+        calls = (self._before - 1).take(rows.recipient.astype(np.intp))
         calls += rows.unpacked_calls()
         return calls
 
@@ -506,46 +474,52 @@ class Calls:
         np.cumsum(np.bincount(created, minlength=self.people), dtype=np.int32, out=before[1:])
         return before
 
+    @property
+    def _has_dial(self) -> NDArray[np.bool_]:
+        """True for calls with a dial that was not withdrawn."""
+        return HAS_DIAL.take(self.last_kind)
+
+    @cached_property
+    def _end_rows(self) -> NDArray[np.int32]:
+        """Rows of the log in which calls end or time out in the queue."""
+        return rows_of(self._log_rows.kind, HAS_END).astype(np.int32)
+
     @cached_property
     def _ended(self) -> NDArray[np.int32]:
         """Calls that have ended or timed out in the queue, in the order of their ends."""
-        return self._log_calls.take(rows_of(self._log_rows.kind, HAS_END))
-
-    @property
-    def _dial_changes(self) -> _DialChanges:
-        return _DialChanges.among(self._log_rows, self._log_calls)
+        return self._log_calls.take(self._end_rows)
 
     def _last_of(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return each call's value in the last of its rows of the log."""
         values = np.empty(len(self), dtype=column.dtype)
-        # numpy writes to indices of type intp in a third of the time of other types.
-        # Of several rows of one call numpy keeps the last.
-        values[self._log_calls.astype(np.intp)] = column
+        ended = self._ended.astype(np.intp)
+        # Most calls have ended, and an end is the last row of a call: only the others need a search
+        # for their last row.
+        if len(ended) < len(self):
+            is_open = np.ones(len(self), dtype=bool)
+            is_open[ended] = False
+            rows = np.flatnonzero(is_open.take(self._log_calls))
+            # Of several rows of one call numpy keeps the last.
+            values[self._log_calls.take(rows).astype(np.intp)] = column.take(rows)
+        values[ended] = column.take(self._end_rows)
         return values
 
-    def _newest_at(self, kinds: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return the instant of each call's newest change of some kinds."""
+    def _newest_at(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the instant of each call's newest change among some rows of the log."""
         values = np.full(len(self), NOT_HAPPENED, dtype=np.int64)
-        chosen = rows_of(self._log_rows.kind, kinds)
-        values[self._log_calls.take(chosen).astype(np.intp)] = self._log_rows.at.take(chosen)
+        # numpy writes to indices of type intp in a third of the time of other types.
+        values[self._log_calls.take(rows).astype(np.intp)] = self._log_rows.at.take(rows)
         return values
-
-    def _dialled_with(
-        self, changes: _DialChanges, values: NDArray[Any], blank: int
-    ) -> NDArray[Any]:
-        """Return a column with the value from each call's newest dial or withdrawal, else
-        `blank`.
-        """
-        column = np.full(len(self), blank, dtype=values.dtype)
-        column[changes.call] = values
-        return column
 
     def _of_dials(self, entries: Sequence[int], dtype: Any) -> NDArray[Any]:
         """Return a column made from the log's entries per dial."""
-        changes = self._dial_changes
+        dialled = self._log_calls.take(self.dial_rows).astype(np.intp)
+        column = np.full(len(self), -1, dtype=dtype)
         # A live log may have more dials by now than the rows that were read.
-        known = entries[: changes.dials]
-        return self._dialled_with(changes, changes.entries(known, dtype), -1)
+        column[dialled] = entries[: len(dialled)]
+        if len(dialled) > np.count_nonzero(self._has_dial):
+            column[~self._has_dial] = -1
+        return column
 
 
 class GrowingCalls(Calls):
@@ -645,17 +619,23 @@ class GrowingCalls(Calls):
         self.newest[who] = calls
 
     def _take_in_dials(self, rows: CallRows, calls: NDArray[np.int32]) -> None:
-        changes = _DialChanges.among(rows, calls)
-        self.initiated_at[changes.call] = changes.dialled_at
-        self.attempt[changes.call] = changes.attempt(self.attempts_before)
-        known = slice(self._dials_read, self._dials_read + changes.dials)
+        dials = rows_of(rows.kind, DIALS)
+        dialled = calls.take(dials)
+        self.initiated_at[dialled] = rows.at.take(dials)
+        self.attempt[dialled] = self.attempts_before[dialled] + 1
+        known = slice(self._dials_read, self._dials_read + len(dials))
+        self._dials_read = known.stop
         for column, entries in (
             (self.number, self._log.dial_numbers),
             (self.voice, self._log.dial_voices),
             (self.behaviour, self._log.dial_behaviours),
         ):
-            column[changes.call] = changes.entries(entries[known], column.dtype)
-        self._dials_read = known.stop
+            column[dialled] = entries[known]
+        withdrawn = calls.take(rows_of(rows.kind, WITHDRAWS))
+        for name in ("initiated_at", "attempt", "number", "voice", "behaviour"):
+            # unless they were dialled again
+            blanks = withdrawn[~HAS_DIAL.take(self.last_kind[withdrawn])]
+            getattr(self, name)[blanks] = _COLUMNS[name][1]
 
     def _take_in_ends(self, calls: NDArray[np.intp]) -> None:
         ends = self._ends + len(calls)

@@ -1,4 +1,4 @@
-"""The trace: the engine's complete output, from which all results are read.
+"""Trace: the complete output of an engine, from which all results are read.
 
 A trace consists of integer columns. Each campaign has a log of its calls' status changes, in the
 order of events. A row is an instant and a packed key of recipient, call and kind of change. Only
@@ -217,7 +217,7 @@ class CallLog:
         return any(key & 0xFF in kinds for key in self._keys[since:])
 
     def _begin_turn(self) -> None:
-        # By the first row of a turn, not by the command: most commands write to few of the logs.
+        # At the first row of a turn, not at its command: most commands write to few logs.
         self._turns.append(len(self._begun))
         self._turn_rows.append(len(self._at))
 
@@ -278,7 +278,7 @@ class PackedRows(CallRows):
 
     def unpacked_calls(self) -> NDArray[np.int32]:
         """Return the ordinal of each row's call, as `call` does, without keeping the column."""
-        return (self._low >> CALL_SHIFT).astype(np.int32)
+        return (self._low >> CALL_SHIFT).view(np.int32)
 
     @cached_property
     def call(self) -> NDArray[np.int32]:

@@ -7,7 +7,7 @@ Every recipient is in exactly one state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -15,11 +15,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.log_reader import CALL_STATUSES, NOT_HAPPENED, TIMES_OUT, Calls, by_status
-from dialsim.engine.trace import CampaignChange, CampaignTrace, Trace
+from dialsim.engine.log_reader import NOT_HAPPENED, Calls, by_status
+from dialsim.engine.trace import CHANGES, CampaignChange, CampaignTrace, Change, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.interface.status import CallStatus, CampaignStatus, Phase
 
 Spans = NDArray[np.int64]
 
@@ -200,8 +200,10 @@ PERSON_STATES = tuple(PersonState)
 
 _NOT_ENDED = (CallStatus.SCHEDULED, CallStatus.QUEUED, CallStatus.INITIATED)
 _IS_ON = by_status(_NOT_ENDED)
-_EXPIRED = CALL_STATUSES.index(CallStatus.EXPIRED)
-_CANCELLED = CALL_STATUSES.index(CallStatus.CANCELLED)
+_REACHED, _EXHAUSTED, _REMOVED = (
+    PERSON_STATES.index(state)
+    for state in (PersonState.REACHED, PersonState.EXHAUSTED, PersonState.REMOVED)
+)
 
 
 def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.int8]:
@@ -212,36 +214,33 @@ def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.
     if life.request is None:
         never_to_be = life.status is CampaignStatus.CANCELLED
         state = PersonState.CANCELLED if never_to_be else PersonState.UNSCHEDULED
-        return _coded({PersonState.REACHED: calls.past_reached}, state)
-    status = calls.of_newest(calls.status, -1)
-    timed_out = calls.of_newest(TIMES_OUT.take(calls.last_kind), False)
-    answered = np.zeros(calls.people, dtype=bool)
-    answered[calls.recipient.take(np.flatnonzero(calls.started_at != NOT_HAPPENED))] = True
-    removed = np.zeros(calls.people, dtype=bool)
-    removed[[*life.removed]] = True
+        states = np.full(calls.people, PERSON_STATES.index(state), dtype=np.int8)
+        states[calls.past_reached] = _REACHED
+        return states
     idle = PersonState.STALLED if life.stalled else PersonState.PENDING
-    # All others have an ended call, perhaps before the run, and were to be called again.
-    rules = {
-        PersonState.REMOVED: removed,
-        PersonState.REACHED: answered | calls.past_reached,
-        PersonState.EXHAUSTED: calls.attempts >= life.request.max_attempts,
-        PersonState.EXPIRED: status == _EXPIRED,
-        PersonState.CANCELLED: (status == _CANCELLED) & ~timed_out,
-        idle: _IS_ON.take(status),
-    }
-    return _coded(rules, _not_retried(life, end) or idle)
-
-
-def _coded(
-    rules: Mapping[PersonState, NDArray[np.bool_]], otherwise: PersonState
-) -> NDArray[np.int8]:
-    """Return the first state of each recipient whose rule applies."""
-    count = len(next(iter(rules.values())))
-    states = np.full(count, PERSON_STATES.index(otherwise), dtype=np.int8)
-    # Assignment in reverse order takes a tenth of the time of np.select.
-    for state, holds in [*rules.items()][::-1]:
-        states[holds] = PERSON_STATES.index(state)
+    # Nothing but an allowed retry is missing to people without a call here, or with an ended one.
+    called_again = _not_retried(life, end) or idle
+    by_kind = [_state_after(change, idle) or called_again for change in CHANGES]
+    codes = np.array([PERSON_STATES.index(state) for state in (*by_kind, called_again)], np.int8)
+    states = codes.take(calls.of_newest(calls.last_kind, len(CHANGES)))
+    reached = (states == _REACHED) | calls.past_reached
+    states[calls.attempts >= life.request.max_attempts] = _EXHAUSTED
+    states[reached] = _REACHED
+    states[[*life.removed]] = _REMOVED
     return states
+
+
+def _state_after(change: Change, idle: PersonState) -> PersonState | None:
+    """Return the state of a person with attempts left whose newest call changed last so; None if a
+    retry follows.
+    """
+    if change.phase is Phase.TALKING or change.to_status is CallStatus.COMPLETED:
+        return PersonState.REACHED
+    if change.to_status is CallStatus.EXPIRED:
+        return PersonState.EXPIRED
+    if change.to_status is CallStatus.CANCELLED and change.cause != "queue_timeout":
+        return PersonState.CANCELLED
+    return idle if change.to_status in _NOT_ENDED else None
 
 
 LOST = [PERSON_STATES.index(state) for state in (PersonState.EXPIRED, PersonState.CANCELLED)]
@@ -264,7 +263,7 @@ def finish_of(life: CampaignTimeline, calls: Calls, states: NDArray[np.int8]) ->
 
 def listed(states: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Return True for recipients who were not removed as duplicates (D3)."""
-    on_list: NDArray[np.bool_] = states != PERSON_STATES.index(PersonState.REMOVED)
+    on_list: NDArray[np.bool_] = states != _REMOVED
     return on_list
 
 

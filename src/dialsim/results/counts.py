@@ -24,13 +24,14 @@ from dialsim.engine.log_reader import (
     TIMES_OUT,
     WITHDRAWS,
     Calls,
+    holds,
     rows_of,
 )
 from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.interface.instants import DAY, THAI_OFFSET, day_start
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.results.campaigns import listed
-from dialsim.results.time_use import StepFunction, distinct
+from dialsim.results.time_use import StepFunction
 from dialsim.scenario.service import Costs
 from dialsim.webhooks.deliveries import CampaignStream
 from dialsim.webhooks.messages import FOREVER, VERDICTS, Verdict, Verdicts
@@ -123,7 +124,6 @@ class CallCounts(Counts):
     def of(cls, own: CampaignResult) -> Self:
         """Count the calls of a campaign."""
         calls, states = own.engine_calls, own.states
-        dialled = rows_of(calls.rows.kind, DIALS)
         by_end = Counter[tuple[str, str]]()
         for change, count in zip(
             CHANGES, np.bincount(calls.last_kind, minlength=len(CHANGES)).tolist(), strict=True
@@ -132,7 +132,7 @@ class CallCounts(Counts):
         return cls(
             by_end=by_end,
             reached=Counter(dict(enumerate(reached_by_attempt(calls, states).tolist(), 1))),
-            days=distinct((calls.rows.at.take(dialled) + THAI_OFFSET) // DAY),
+            days=_days(calls.rows.at.take(calls.dial_rows)),
         )
 
     def ended(self, status: str | None = None) -> int:
@@ -168,10 +168,11 @@ class Charges(Counts):
     def of(cls, own: CampaignResult) -> Self:
         """Sum up a campaign."""
         calls, costs = own.engine_calls, own.run.costs
-        kinds, talk_ms = calls.rows.kind, calls.talk_ms
+        kinds = calls.rows.kind
+        talk_ms = calls.ended_at.take(own.talked) - calls.started_at.take(own.talked)
         return cls(
-            dials=len(rows_of(kinds, DIALS)),
-            withdrawn=len(rows_of(kinds, WITHDRAWS)),
+            dials=len(calls.dial_rows),
+            withdrawn=int(np.count_nonzero(holds(kinds, WITHDRAWS))),
             talk_ms=int(talk_ms.sum()),
             increments=int(billed_increments(costs, talk_ms).sum()) if costs else 0,
             answered=int(np.count_nonzero(calls.started_at != NOT_HAPPENED)),
@@ -248,6 +249,15 @@ def reached_by_attempt(calls: Calls, states: NDArray[np.int8]) -> Integers:
     return np.bincount(np.concatenate([here, before]), minlength=made + 1)[1:]
 
 
+def _days(at: Integers) -> Integers:
+    """Return the distinct Thai dates of sorted instants, as days since 1970."""
+    first, last = (at[[0, -1]] + THAI_OFFSET) // DAY if len(at) else (0, -1)
+    days = np.arange(first, last + 1)
+    # A search for each midnight: to divide a million instants takes a hundred times as long.
+    until = np.searchsorted(at, (days + 1) * DAY - THAI_OFFSET)
+    return days[np.diff(until, prepend=0) > 0]
+
+
 _LEAVES = DIALS | TIMES_OUT
 
 
@@ -256,13 +266,16 @@ def queue_waits(calls: Calls) -> tuple[Integers, Integers]:
     in ms.
     """
     kinds, at, call = calls.rows.kind, calls.rows.at, calls.row_call
-    released, left = rows_of(kinds, RELEASES), rows_of(kinds, _LEAVES)
+    left, withdrawn = calls.dial_rows, rows_of(kinds, WITHDRAWS)
+    if len(timed_out := rows_of(kinds, TIMES_OUT)):
+        left = np.sort(np.concatenate([left, timed_out]), kind="stable")
     ended_at, since = at.take(left), calls.queued_at.take(call.take(left))
-    if len(released) > np.count_nonzero(calls.queued_at != NOT_HAPPENED):
-        # A call may be released more than once; `queued_at` is only the last release.
-        again = np.bincount(call.take(released), minlength=len(calls)) > 1
-        both = np.concatenate([released, left])
-        rows = both[np.flatnonzero(again.take(call.take(both)))]
+    if len(withdrawn):
+        # A call whose dial was withdrawn is released again; `queued_at` is only its last release.
+        again = np.zeros(len(calls), dtype=bool)
+        again[call.take(withdrawn)] = True
+        rows = rows_of(kinds, RELEASES | _LEAVES)
+        rows = rows.take(np.flatnonzero(again.take(call.take(rows))))
         rows = rows[np.lexsort((rows, call[rows]))]
         # The row before is the release of the same call.
         ended = np.flatnonzero(_LEAVES[kinds[rows]])

@@ -66,11 +66,11 @@ class ExpectedTalk(Counts):
 
 def _expected_of_calls(world: World, calls: Calls, unit: int) -> float:
     """Return the expected number of started units of `unit` ms of a campaign's conversations."""
-    answered = calls.started_at != NOT_HAPPENED
-    by_chance = (
-        answered if calls.scripts is None else answered & (calls.scripts[calls.recipient] < 0)
-    )
-    expected = float(-(-calls.talk_ms[answered & ~by_chance] // unit).sum())
+    by_chance, expected = np.flatnonzero(calls.started_at != NOT_HAPPENED), 0.0
+    if calls.scripts is not None:
+        follows = calls.scripts[calls.recipient[by_chance]] >= 0
+        expected = float(-(-calls.talk_ms[by_chance[follows]] // unit).sum())
+        by_chance = by_chance[~follows]
     started_at, end = calls.started_at[by_chance].astype(np.float64), world.scenario.clock.end
     alike = len(world.behaviours) == 1
     behaviours = np.zeros(len(started_at)) if alike else calls.behaviour[by_chance]

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.log_reader import ANSWERS, NOT_HAPPENED, SLOTS, Calls, rows_of
+from dialsim.engine.log_reader import NOT_HAPPENED, SLOTS, Calls
 from dialsim.engine.rules import dial_gap
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import CampaignBlock, World
@@ -150,8 +150,13 @@ class CampaignResult:
     @cached_property
     def analyses(self) -> Analyses:
         """First analysis of every conversation."""
-        calls = self.engine_calls
-        return Analyst(self.run.world, self.block).first(conversations(calls, talked(calls)))
+        talks = conversations(self.engine_calls, self.talked)
+        return Analyst(self.run.world, self.block).first(talks)
+
+    @cached_property
+    def talked(self) -> NDArray[np.intp]:
+        """Calls that were answered and have ended."""
+        return talked(self.engine_calls)
 
     @cached_property
     def stream(self) -> CampaignStream:
@@ -616,7 +621,7 @@ def _reached(campaign: CampaignResult) -> NDArray[np.int64]:
     before = (states == _DONE_BY_CALL[0]) & calls.past_reached
     # Whoever was reached before the run counts as reached at its start.
     start = np.full(np.count_nonzero(before), _start(life))
-    return np.concatenate([start, calls.rows.at[rows_of(calls.rows.kind, ANSWERS)]])
+    return np.concatenate([start, calls.rows.at.take(calls.answer_rows)])
 
 
 def _done(campaign: CampaignResult) -> NDArray[np.int64]:

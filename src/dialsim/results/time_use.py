@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.log_reader import (
-    CREATES,
     IN_QUEUE,
     NO_CALL,
+    RETRIES,
     TIMES_OUT,
     WAITING,
     Calls,
@@ -429,28 +429,32 @@ def _retries_ahead(
     to_be_called = _TO_BE_CALLED.take(states)
     until_end = life.request.end_date_time if life.request else None
     end = life.end if until_end is None else until_end
-    in_time = calls.ended_at < end
-    # In the order of the log, so that their instants are sorted.
-    created = rows_of(calls.rows.kind, CREATES)
-    before = calls.previous.take(calls.row_call.take(created)).astype(np.intp)
-    first = created.take(np.flatnonzero(before == NO_CALL))
-    retries = np.flatnonzero(before != NO_CALL)
-    until, before = calls.rows.at.take(created.take(retries)), before.take(retries)
-    is_followed = to_be_called.take(calls.recipient) & in_time
-    # A call with a retry in the log is followed, whatever the final state of the person.
-    is_followed[before] = True
-    left = calls.ended(0)
-    left = left[np.flatnonzero(is_followed.take(left))]
     start = life.end if life.start is None else life.start
+    is_next = calls.call > 1
+    # Calls are sorted by recipient. All but the newest of a recipient have a retry in the log, and
+    # count whatever the final state of the person.
+    is_followed = np.append(is_next[1:], np.zeros(len(is_next[:1]), dtype=bool))
+    newest = calls.newest.take(np.flatnonzero(to_be_called & (calls.newest != NO_CALL)))
+    is_followed[newest] = calls.ended_at.take(newest) < end
+
+    def created(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        # Most runs have neither histories nor queue timeouts, and can do without this column.
+        return calls.created_at[chosen] if chosen.any() else np.empty(0, dtype=np.int64)
+
+    # In the order of the log, so that their instants are sorted.
+    left = calls.ended(0)
+    since = calls.ended_at.take(left.take(np.flatnonzero(is_followed.take(left))))
     has_past = calls.past_status >= 0
-    resumed = calls.rows.at[first[has_past.take(calls.rows.recipient.take(first))]]
+    resumed = created(~is_next & has_past.take(calls.recipient)) if has_past.any() else since[:0]
     uncalled = has_past & (calls.newest == NO_CALL)
     waiting = np.full(np.count_nonzero(uncalled & to_be_called & (start < end)), start)
-    since = calls.ended_at.take(left)
+    # The first call after a history is a retry as well.
+    retried = calls.rows.at.take(rows_of(calls.rows.kind, RETRIES))
     every = StepFunction.of_moves(
-        np.concatenate([since, np.minimum(resumed, start), waiting]),
-        np.concatenate([until, resumed]),
+        np.concatenate([since, np.minimum(resumed, start), waiting]), retried
     )
     timed_out = TIMES_OUT.take(calls.last_kind)
-    churning = StepFunction.of_moves(since[timed_out.take(left)], until[timed_out.take(before)])
+    churning = StepFunction.of_moves(
+        calls.ended_at[timed_out & is_followed], created(is_next & np.roll(timed_out, 1))
+    )
     return every, churning

@@ -271,15 +271,18 @@ class CampaignStream:
     def _unsent(self, chosen: NDArray[np.bool_]) -> Posts:
         """Return one row for each message without a URL (W6)."""
         rows, messages = np.flatnonzero(chosen), self.messages[chosen]
+        # One entry stands for all, which saves 10 bytes a result.
+        response = np.broadcast_to(np.int16(NOT_SENT), len(rows))
+        arrived_at = np.broadcast_to(np.int64(NOT_HAPPENED), len(rows))
         return Posts(
             message=rows,
             number=np.zeros(len(rows), dtype=np.int16),
             at=messages.sent_at,
             turn=messages.turn,
             resent=np.zeros(len(rows), dtype=bool),
-            response=np.full(len(rows), NOT_SENT, dtype=np.int16),
+            response=response,
             received=np.zeros(len(rows), dtype=bool),
-            arrived_at=np.full(len(rows), NOT_HAPPENED, dtype=np.int64),
+            arrived_at=arrived_at,
         )
 
 
