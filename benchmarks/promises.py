@@ -120,12 +120,9 @@ def runs(measured: Measured, rounds: int) -> None:
             measured.note(f"{count} people, figures", spent_by(*command))
     engine = f"{people} people"
     loop, alone = measured.middle("loop"), measured.middle(engine)
-    of_loop, drawn = measured.middle("loop", "loop_cpu_s"), measured.middle(engine, "drawn_cpu_s")
     measured.found += [
         Finding("naive SimPy model ÷ engine", measured.middle("naive") / alone, least=100),
         Finding("bare heapq loop ÷ engine, both with draws", loop / alone, least=3),
-        Finding("loop ÷ engine, neither with draws", of_loop / drawn),
-        Finding("loop without draws ÷ engine with draws", of_loop / alone),
     ]
     slots = [f"{count} lines" for count in compiled.SLOTS]
     for what, names in (("people", [f"{n} people" for n in sizes]), ("lines", [engine, *slots])):
@@ -165,9 +162,8 @@ def decisions(measured: Measured, rounds: int) -> None:
         for name, command in COMMANDS.items():
             jobs = [] if "simpy" in command else ["--jobs", str(decision.PROCESSORS)]
             begin = time.perf_counter()
-            spent, inside = decision.measured([*command, *few, *jobs])
-            wall = time.perf_counter() - begin
-            measured.note(name, {"cpu_s": spent, "wall_s": wall, "inside": inside / spent})
+            spent, _ = decision.measured([*command, *few, *jobs])
+            measured.note(name, {"cpu_s": spent, "wall_s": time.perf_counter() - begin})
     rows = []
     for name in COMMANDS:
         shared = 1 if name in (SIMPY, SIMPY_46) else decision.PROCESSORS
@@ -176,8 +172,6 @@ def decisions(measured: Measured, rounds: int) -> None:
         if name in RATIOS:
             measured.found.append(Finding(f"{name} ÷ one SimPy run", ratio, RATIOS[name][1]))
         rows.append(f"| {name} | {measured.middle(name) / shared:.1f} | {ratio:.1f} |")
-    share = measured.middle(PLAN, "inside")
-    measured.found.append(Finding("draws and rules, of a plan's processor time", share))
     head = "| 80,000 people, 4 attempts, if not said otherwise | seconds | ÷ one SimPy run |"
     measured.tables["decisions"] = [head, "|---|---|---|", *rows]
 
@@ -192,9 +186,10 @@ def answers(measured: Measured) -> None:
     latency = json.loads(done.stdout)["latency"][str(people)]
     (first, _), (half, late) = latency[studio.BEFORE], latency["all"]
     measured.note("studio", {"first_s": first, "p50_s": half, "p95_s": late})
-    says = "a studio's first answer, 500,000 people, median"
-    measured.found.append(Finding(f"{says}: the estimate before any run", 1000 * first, 100, "ms"))
-    measured.found.append(Finding(f"{says}: its first run", 1000 * half, 700, "ms"))
+    studio_of = "studio, 500,000 people"
+    before = f"{studio_of}: estimate before any run, median"
+    measured.found.append(Finding(before, 1000 * first, 100, "ms"))
+    measured.found.append(Finding(f"{studio_of}: first run, median", 1000 * half, 700, "ms"))
     with TemporaryDirectory() as folder:
         seconds = {}
         for bodies in (20_000, 100_000):

@@ -311,7 +311,7 @@ class Chances:
 
     @property
     def reactions(self) -> int:
-        """Number of behaviours in use, those of all campaigns together."""
+        """Number of behaviours in use, over all campaigns."""
         return len(self._reactions)
 
     def reaction(self, reactions: Reactions) -> int:

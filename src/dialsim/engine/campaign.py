@@ -70,7 +70,7 @@ class ReachedPeople:
 
     def note(self, block: CampaignBlock, recipient: int, ended_at: int) -> None:
         """Register that a call to this recipient ended COMPLETED."""
-        # Without the feature nobody asks, and a million entries would be kept for nothing.
+        # Without the feature a million entries would be kept and never read.
         if self._window is not None:
             self._ended_at[block.position][recipient] = ended_at
 
@@ -152,7 +152,7 @@ class WaitingList:
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Yield (recipient, call) of every waiting call, in no particular order."""
         for recipient in self._fresh[self._next :]:
-            # First calls have number 1; they have no entry of their own to hold it.
+            # First calls have number 1, and no entry that could hold it.
             yield recipient, 1
         for _, _, recipient, call in self._heap:
             yield recipient, call
@@ -370,7 +370,7 @@ class Campaign:
         self._next_release.drop()
         if now is None or self.status is not _RUNNING:
             return
-        # When the window closes, the held lines become free for other campaigns (Q11).
+        # Lines held become free for other campaigns when the window closes (Q11).
         if self.held_lines(now):
             self._next_release.set(self._windows.next_close(now))
         if not self.waiting:

@@ -78,7 +78,7 @@ class Dialler:
         campaign = Campaign(self.clock, block, self)
         self.campaigns.append(campaign)
         self.reached.add(block)
-        # A campaign added later gets the agent's current behaviour, not the one of the file.
+        # A campaign added later gets the agent's current behaviour, not that behaviour in the file.
         if block.agent.name in self._behaviours:
             campaign.use_behaviour(self._behaviours[block.agent.name])
         return campaign
@@ -206,7 +206,7 @@ class Dialler:
     def _in_turn(self, equals: list[Campaign], rank: float) -> Campaign:
         """Return the campaign after the last one released from (Q3)."""
         last = self._released_last.get(rank, -1)
-        # By position and not by an index into `equals`, whose members change between rounds.
+        # The position decides, as members of `equals` and their indices change between rounds.
         return next((campaign for campaign in equals if campaign.block.position > last), equals[0])
 
     def _has_free_line(self) -> bool:

@@ -76,7 +76,7 @@ class PostLog:
     """POSTs in the order in which they were sent, one row each."""
 
     def __init__(self) -> None:
-        # A row takes 35 bytes, a small part of what a tuple of Python integers takes.
+        # A row takes 35 bytes, a tuple of Python integers many times as much.
         self._table = np.empty(16, dtype=_ROW)  # with room for more rows
         self._size = 0
 

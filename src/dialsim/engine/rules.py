@@ -134,7 +134,7 @@ def retry_due(ended_at: int, retry_interval: int, ending: int) -> int:  # noqa: 
 
 
 def order_classes(order: str) -> tuple[int, int]:
-    """Return the classes in `order` of recipients without and with a counted attempt (Q3).
+    """Return the classes of recipients without and with a counted attempt (Q3).
 
     Calls of class 0 are released before those of class 1.
     """

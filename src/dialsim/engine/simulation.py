@@ -1,4 +1,4 @@
-"""A simulation that can be stepped and commanded, and to which campaigns can be added (C11)."""
+"""Live simulation: it is stepped and commanded, and takes further campaigns (C11)."""
 
 from __future__ import annotations
 

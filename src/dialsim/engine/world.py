@@ -92,13 +92,13 @@ class OrganizationBlock:
 
 
 _MOST_SHARED = 256 << 20
-"""Bytes of values up to which a variant with another behaviour shares them."""
+"""Maximum size of values (bytes) that a variant with another behaviour shares."""
 _MOST_BEHAVIOURS = 4
 """Behaviours per campaign whose values are kept for variants with another one."""
 
 
 class World:
-    """Everything that an engine needs of a scenario, a seed and a replication.
+    """Scenario, seed and replication in the form that engines work on.
 
     Campaigns can be added to those of the scenario. The trace's dials refer to `numbers`,
     `voice_keys` and `behaviours` by index. `holidays` are days since 1970, sorted; `chances` serve

@@ -311,7 +311,7 @@ class Organization:
             reactions=records(0, REACTION),
             people=records(people, PERSON),
             agendas=records(len(self._blocks) + 1, AGENDA),
-            # Each person has a place in a campaign's agenda and in that of the retries.
+            # Each person has room in the campaign's agenda and in the agenda of retries.
             run_keys=integers(2 * people),
             run_people=integers(2 * people),
             heap_keys=integers(2 * people),

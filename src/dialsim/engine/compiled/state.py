@@ -171,7 +171,7 @@ INTEGER, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
 
 
 class State(Columns):
-    """Complete state of an organization; a heap is a pair of columns.
+    """Complete state of an organization. A heap is a pair of columns.
 
     People of all campaigns are numbered consecutively, campaign by campaign. `agendas` has the
     waiting calls of each campaign, and behind them the retries that are not created yet. `uses` and
