@@ -16,6 +16,7 @@ from dialsim.interface.instants import minute_text, ms_of
 from dialsim.interface.phrases import percent
 from dialsim.language import ENGLISH, Language
 from dialsim.results.bottleneck import Bottleneck, held_back_text
+from dialsim.results.compliance import COUNTS
 from dialsim.results.figures import FIGURES, Figure, Figures, Table
 from dialsim.templates import templates
 
@@ -250,30 +251,14 @@ def _compliance_tables(summary: Summary) -> list[FigureTable]:
     names = {(part.organization, part.name): name for name, part in short_names(summary)}
     tables = []
     for rule in dict.fromkeys(row.rule for row in summary.compliance):
-        rows = [row for row in summary.compliance if row.rule == rule]
-        tables.append(
-            FigureTable(
-                rule,
-                ("dials", "outside", "people", "repeated", "people", "answered"),
-                tuple(
-                    (
-                        names[row.organization, row.campaign],
-                        *(
-                            f"{count:,}"
-                            for count in (
-                                row.dials,
-                                row.outside,
-                                row.people_outside,
-                                row.repeated,
-                                row.people_repeated,
-                                row.repeated_answered,
-                            )
-                        ),
-                    )
-                    for row in rows
-                ),
-            )
-        )
+        rows = tuple(
+            (names[row.organization, row.campaign],
+             *(f"{getattr(row, name):,}" for name in COUNTS))
+            for row in summary.compliance
+            if row.rule == rule
+        )  # fmt: skip
+        heads = ("dials", "outside", "people", "repeated", "people", "answered")
+        tables.append(FigureTable(rule, heads, rows))
     return tables
 
 

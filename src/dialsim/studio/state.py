@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialsim.errors import DialsimError, ScenarioError, StudioError
 from dialsim.experiments.variants import DRAWS, variants_in
@@ -451,14 +451,13 @@ class StudioState:
         """
         content = _unpacked(link)
         base = _base_of(content, opened)
-        if base._digest != content["digest"]:
-            name = content["file"] or "the scenario"
+        if base._digest != content.digest:
             raise StudioError(
-                f"{name} or a list that it names has changed since this link was made, so its "
-                "figures can't be shown again"
+                f"{content.file or 'the scenario'} or a list that it names has changed since this "
+                "link was made, so its figures can't be shown again"
             )
-        state = base.with_lines(*content["set"]) if content["set"] else base
-        for name, differences in content["pins"]:
+        state = base.with_lines(*content.set) if content.set else base
+        for name, differences in content.pins:
             pinned = base.with_lines(*differences).scenario if differences else base.scenario
             state = replace(state, pins=(*state.pins, Pin(name, tuple(differences), pinned)))
         return replace(state, past=(), future=())
@@ -499,36 +498,37 @@ def _outcomes(behaviour: Behaviour, text: str) -> dict[str, float] | str:
 _LONGEST_LINK = 200_000
 
 
-def _unpacked(link: str) -> dict[str, Any]:
+class _Link(BaseModel):
+    """Content of a link, which comes from anywhere: no type is trusted."""
+
+    model_config = ConfigDict(strict=True)
+
+    file: str | None
+    overrides: list[str]
+    digest: str
+    set: list[str]
+    pins: list[tuple[str, list[str]]]
+
+
+def _unpacked(link: str) -> _Link:
     """Decode a link."""
-    broken = StudioError("this link is not one of a studio, or a part of it is missing")
     try:
         padded = link.strip().lstrip("#") + "=" * (-len(link.strip().lstrip("#")) % 4)
         packed = base64.b64decode(padded, altchars=b"-_", validate=True)
-        unzip = zlib.decompressobj()
         # Limited, because a short link may decompress to gigabytes.
-        content = json.loads(unzip.decompress(packed, _LONGEST_LINK))
-        texts = [*content["set"], *content["overrides"], content["digest"]]
-        texts += [text for name, lines in content["pins"] for text in (name, *lines)]
-        # A link comes from anywhere; nothing in it is trusted to have the right type.
-        sound = all(isinstance(text, str) for text in texts)
-        sound &= isinstance(content["file"], str | None)
-    except (binascii.Error, zlib.error, ValueError, KeyError, TypeError):
-        raise broken from None
-    if not sound:
-        raise broken
-    return dict(content)
+        return _Link.model_validate_json(zlib.decompressobj().decompress(packed, _LONGEST_LINK))
+    except (binascii.Error, zlib.error, ValueError):
+        raise StudioError("this link is not one of a studio, or a part of it is missing") from None
 
 
-def _base_of(content: Mapping[str, Any], opened: StudioState | None) -> StudioState:
-    file = content["file"]
+def _base_of(link: _Link, opened: StudioState | None) -> StudioState:
     if opened is not None:
         return replace(opened, differences=(), scenario=opened.base, pins=(), past=(), future=())
-    if file is None:
+    if link.file is None:
         raise StudioError("this link is to a scenario that was never saved: open its file instead")
-    if not Path(file).is_file():
-        raise StudioError(f"{file} is not there any more, so this link can't be opened")
-    return StudioState.of(load(file, overrides=content["overrides"]))
+    if not Path(link.file).is_file():
+        raise StudioError(f"{link.file} is not there any more, so this link can't be opened")
+    return StudioState.of(load(link.file, overrides=link.overrides))
 
 
 # -- levers ----------------------------------------------------------------------------------------
