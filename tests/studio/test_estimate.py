@@ -131,7 +131,7 @@ def test_an_estimate_says_what_the_report_says(estimator: Estimator, small: Stud
 
 def test_differences_are_those_of_a_comparison(estimator: Estimator, small: StudioState) -> None:
     other = small.set("lines", "12")
-    base = estimator.ask(small.scenario, place="baseline").final()
+    base = estimator.ask(small.scenario, role="baseline").final()
     found = estimator.ask(other.scenario).final().minus(base)
     scenarios = {"base": small.scenario, "other": other.scenario}
     table = dialsim.compare(scenarios, 4, jobs=1).differences("base")

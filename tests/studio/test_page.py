@@ -154,7 +154,7 @@ def test_a_file_that_vanishes_hurts_nobody_who_has_it_open(tmp_path: Path, gone:
 
     async def do(studio: Studio) -> None:
         kept: list[Any] = []
-        studio.page.tell = kept.append  # type: ignore[method-assign]
+        studio.page.send = kept.append  # type: ignore[method-assign]
         (tmp_path / gone).unlink()
         studio.hear({"kind": "set", "key": LINES, "number": 2})
         assert studio.page.changes["lines"] == [f"--set {LINES}=2"]

@@ -45,10 +45,10 @@ from dialsim.results.plots.drawing import (
     letters,
     note,
     share_axis,
-    tell,
-    tell_times,
+    show_values,
+    show_values_over_time,
     time_axis,
-    told,
+    value_pieces,
 )
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _lines(
             ax.fill_betweenx(places, low, high, color=color, alpha=0.2, linewidth=0)
             ax.plot(amounts, places, "o-", **look)
         rows_of = part.to_dict("records")
-        tell(ax, [
+        show_values(ax, [
             (*((place, at) if upright else (at, place)), _estimates_text(name, row, found))
             for place, at, row in zip(places, amounts.tolist(), rows_of, strict=True)
         ])  # fmt: skip
@@ -212,7 +212,7 @@ def _points(ax: Axes, found: Sweep, name: Expression, table: pd.DataFrame) -> No
     places = np.arange(len(table))
     ax.hlines(places, low, high, color=BLUE, alpha=0.35, linewidth=7, label="5–95 % of runs")
     ax.plot(middle, places, "o", color=BLUE, markersize=6, label=said)
-    tell(ax, [
+    show_values(ax, [
         (None, (k - 0.5, k + 0.5), _estimates_text(name, row, found))
         for k, row in enumerate(table.to_dict("records"))
     ])  # fmt: skip
@@ -391,7 +391,7 @@ class ReplicationPlots:
         label = time_axis(ax, int(known[0]), int(max(ends)))
         share_axis(ax, 1.06)
         early, late = (fan(runs.figures, share) for share in (0.05, 0.95))
-        tell(ax, [
+        show_values(ax, [
             (None, ((k - 0.5) / MARKS, (k + 0.5) / MARKS),
              f"{100 * k / MARKS:.0f} % of the people reached: in half of the runs by "
              f"{_when(median[k])}; 5 to 95 % of the runs: {_when(early[k])} to {_when(late[k])}")
@@ -418,11 +418,11 @@ class ReplicationPlots:
             ax.plot([float(days(late))] * 2, [0, 0.95], color=VERMILION, linewidth=1.2, label=label)
         label = time_axis(ax, int(start), int(end))
         share_axis(ax, 1.04)
-        tell_times(ax, [
+        show_values_over_time(ax, [
             (since, until,
              f"{short_text(until)}: {np.searchsorted(done, until, side='right'):,} of "
              f"{counted(len(finishes), 'run')} done")
-            for since, until in told(int(start), int(end))
+            for since, until in value_pieces(int(start), int(end))
         ])  # fmt: skip
         return dress(ax, "When runs are done", label, "share of runs")
 
@@ -509,7 +509,7 @@ class SweepPlots:
             f"{when_text(row['p50'], found)}"
             for row, cost in zip(table.to_dict("records"), costs, strict=True)
         ]
-        tell(ax, [*zip(x.tolist(), y.tolist(), told_of, strict=True)])
+        show_values(ax, [*zip(x.tolist(), y.tolist(), told_of, strict=True)])
         return ax
 
 
@@ -540,7 +540,7 @@ class PlanPlots:
                 for end in ("estimate", "low", "high")
             )
             ax.vlines(x, low, high, color=color, alpha=0.4, linewidth=5)
-            tell(ax, [
+            show_values(ax, [
                 (place, at, f"{setting_text(answer.path, part.value)}: "
                  "{}, at least {}, at most {}".format(*finding_cells(part.findings[clause])))
                 for place, at, part in zip(x, estimate.tolist(), parts, strict=True)
@@ -599,7 +599,7 @@ class OptimumPlots:
         label = amount_axis(ax.xaxis, finish)
         unit = amount_axis(ax.yaxis, other)
         told_of = [_combination_text(part) for part in answer.tried if isfinite(part.finish)]
-        tell(ax, [*zip(*points(answer.tried), told_of, strict=True)])
+        show_values(ax, [*zip(*points(answer.tried), told_of, strict=True)])
         dress(ax, f"{'Cost' if priced else 'People reached'} against finish", label, f"mean {unit}")
         key(ax)
         return ax

@@ -193,7 +193,7 @@ def _sweep(
     command, decided = ["sweep", SOURCE, "--variants", _VARIANTS], found.get("decided")
     if kind == "comparison":
         own = (folder / f"{FILE}{number}" for number in range(2, len(names) + 1))
-        texts = [files[SOURCE], *(_origin(place).text for place in own)]
+        texts = [files[SOURCE], *(_origin(other).text for other in own)]
         files = dict(zip((f"{name}.yaml" for name in names), texts, strict=True))
         command = ["compare", *files]
     else:

@@ -170,11 +170,11 @@ def _sections(runs: Replications, first: Result, measured: Help) -> list[Section
 
 def campaign_table(runs: Sequence[RunFigures], currency: str | None) -> FigureTable:
     """Return a table with a row per campaign and one for all."""
-    places = [(part.scope, part.organization, part.campaign) for part in runs[0].scopes]
+    parts = [(part.scope, part.organization, part.campaign) for part in runs[0].scopes]
     listed = [
-        (place, [run.scopes[number].values for run in runs])
-        for number, place in enumerate(places)
-        if place[0] != "organization"
+        (part, [run.scopes[number].values for run in runs])
+        for number, part in enumerate(parts)
+        if part[0] != "organization"
     ]
     # The row of all campaigns comes last
     listed.sort(key=lambda part: part[0][0] == "run")
@@ -188,7 +188,7 @@ def campaign_table(runs: Sequence[RunFigures], currency: str | None) -> FigureTa
         "lost": [_mean("people_lost", values) for _, values in listed],
         f"cost, {currency}": [_mean("cost", values) for _, values in listed],
     }
-    if len({organization for _, organization, _ in places if organization}) == 1:
+    if len({organization for _, organization, _ in parts if organization}) == 1:
         del columns["organization"]
     if not any(run.scopes[0].values["people_lost"] for run in runs):
         del columns["lost"]

@@ -66,9 +66,9 @@ class _Bound:
 
     def schedules(self) -> Iterator[tuple[str, ScheduleRequest]]:
         """Yield the schedule requests of its campaigns, with their paths."""
-        for place, campaign in enumerate(self.settings.campaigns):
+        for index, campaign in enumerate(self.settings.campaigns):
             if campaign.schedule is not None:
-                yield f"{self.path}.campaigns.{place}.schedule", campaign.schedule
+                yield f"{self.path}.campaigns.{index}.schedule", campaign.schedule
 
 
 def levers(scenario: Scenario, figures: RunFigures, organization: str | None) -> list[Variant]:
@@ -130,15 +130,15 @@ _Lever = tuple[str, list[SettingChange]]
 def _bound(scenario: Scenario, figures: RunFigures, organization: str | None) -> _Bound | None:
     owners = [part for part in figures.scopes if part.scope == "organization"]
     scheduled = [
-        (place, owner)
-        for place, owner in enumerate(owners)
+        (index, owner)
+        for index, owner in enumerate(owners)
         if not isnan(owner.values["finish"]) and organization in (None, owner.organization)
     ]
     if not scheduled:
         return None
     # sorted, not max: of equal finishes the last organization is taken.
-    place, last = sorted(scheduled, key=lambda listed: listed[1].values["finish"])[-1]
-    return _Bound(f"organizations.{place}", scenario.organizations[place], last)
+    index, last = sorted(scheduled, key=lambda listed: listed[1].values["finish"])[-1]
+    return _Bound(f"organizations.{index}", scenario.organizations[index], last)
 
 
 def _lines(bound: _Bound) -> Iterator[_Lever]:
@@ -147,10 +147,10 @@ def _lines(bound: _Bound) -> Iterator[_Lever]:
     more = max(2, round(limit / 10))
     # Later limits grow by as much; otherwise the lever would end at the first timeline action.
     changes = [SettingChange(f"{bound.path}.maxConcurrentCalls", str(limit + more))]
-    for place, action in enumerate(bound.settings.timeline):
+    for index, action in enumerate(bound.settings.timeline):
         if action.action == "setConcurrency" and isinstance(action.value, int):
             changes.append(
-                SettingChange(f"{bound.path}.timeline.{place}.value", str(action.value + more))
+                SettingChange(f"{bound.path}.timeline.{index}.value", str(action.value + more))
             )
     for key, count in bound.settings.lines.items():
         changes.append(SettingChange(f"{bound.path}.lines.{key}", str(count + more)))
@@ -170,8 +170,8 @@ def _windows(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
             hours |= {range_text(hour): None} if hour else {}
             return union([*spans, hour]) if hour else tuple(spans)
 
-        for place, campaign in enumerate(bound.settings.campaigns):
-            path = f"{bound.path}.campaigns.{place}"
+        for index, campaign in enumerate(bound.settings.campaigns):
+            path = f"{bound.path}.campaigns.{index}"
             if campaign.calling_hours is not None:
                 # callingHours stand in place of timeWindows, which can not be changed beside them.
                 for name, spans in campaign.calling_hours:
@@ -411,21 +411,21 @@ def what_would_help(
     are omitted. Raises ExperimentError if a CSV of the scenario was changed since it was loaded.
     """
     if further.pairs == 0:
-        return [_NOT_ASKED if _could_help(scenario, place) else None for place in studied]
-    possible = [_possible(scenario, place) for place in studied]
+        return [_NOT_ASKED if _could_help(scenario, study) else None for study in studied]
+    possible = [_possible(scenario, study) for study in studied]
     variants = [
         variant
-        for place, listed in zip(studied, possible, strict=True)
+        for study, listed in zip(studied, possible, strict=True)
         if listed
-        for variant in (place.variant, *(_both(place.variant, lever) for lever, _ in listed))
+        for variant in (study.variant, *(_both(study.variant, lever) for lever, _ in listed))
     ]
-    people = sum(round(place.runs[0].scopes[0].values["people"]) * (len(listed) + 1)
-                 for place, listed in zip(studied, possible, strict=True))  # fmt: skip
+    people = sum(round(study.runs[0].scopes[0].values["people"]) * (len(listed) + 1)
+                 for study, listed in zip(studied, possible, strict=True))  # fmt: skip
     if not variants:
         return [None for _ in studied]
     pairs = further.pairs
     if pairs is None:
-        pairs = affordable_pairs(people, min(len(place.runs) for place in studied))
+        pairs = affordable_pairs(people, min(len(study.runs) for study in studied))
     if not pairs:
         reason = NotMeasured(
             f"It takes {FEWEST} runs or more of each of {len(variants)} variants, which call "
@@ -452,9 +452,9 @@ def what_would_help(
     return [_measured(listed, runs, scenario) if listed else None for listed in possible]
 
 
-def _could_help(scenario: Scenario, place: StudiedVariant) -> bool:
+def _could_help(scenario: Scenario, study: StudiedVariant) -> bool:
     """True if anything was scheduled, in a scenario that variants can be made of."""
-    finishes = (part.values["finish"] for part in place.runs[0].scopes)
+    finishes = (part.values["finish"] for part in study.runs[0].scopes)
     return scenario.origin is not None and not all(map(isnan, finishes))
 
 
@@ -469,13 +469,13 @@ def affordable_pairs(people: int, known: int = 1) -> int:
     return min(pairs, most) if pairs >= FEWEST else 0
 
 
-def _possible(scenario: Scenario, place: StudiedVariant) -> list[tuple[Variant, bool]]:
+def _possible(scenario: Scenario, study: StudiedVariant) -> list[tuple[Variant, bool]]:
     """Return the levers that are valid for the scenario of a variant, and which shorten retries."""
-    varied = place.variant.of(scenario)
+    varied = study.variant.of(scenario)
     possible = []
-    for lever in levers(varied, place.runs[0], place.organization):
+    for lever in levers(varied, study.runs[0], study.organization):
         try:
-            changed = _both(place.variant, lever).of(scenario)
+            changed = _both(study.variant, lever).of(scenario)
         # A lever may exceed limits of the interface, such as the most attempts.
         except ScenarioError:
             continue

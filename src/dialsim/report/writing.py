@@ -335,8 +335,8 @@ def _comparison(
     folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
 ) -> _Pages:
     names = [part["variant"] for part in found["variants"]]
-    places = [folder, *(folder / f"{FILE}{number}" for number in range(2, len(names) + 1))]
-    files = dict(zip(names, map(read_source, places), strict=True))
+    folders = [folder, *(folder / f"{FILE}{number}" for number in range(2, len(names) + 1))]
+    files = dict(zip(names, map(read_source, folders), strict=True))
     shown = said["arguments"].get("figures", ())
     asked = _asked_runs(found)
     compared = compare(files, seed=said["seed"], store=folder, figures=shown, **asked)

@@ -237,9 +237,9 @@ class Result:
         Recipient 0 of January (Acme)
         ...
         """
-        from dialsim.results.story import tell
+        from dialsim.results.story import story_of
 
-        return tell(self.reading, recipient, campaign)
+        return story_of(self.reading, recipient, campaign)
 
     @checked(OutputError)
     def write(
@@ -318,8 +318,8 @@ def run(
     """
     world = World(scenario, seed, replication)
     chosen = choose(engine, calls_of(scenario))
-    with followed(progress, "Simulating", "people") as told:
-        result = result_of(world, chosen, told)
+    with followed(progress, "Simulating", "people") as notify:
+        result = result_of(world, chosen, notify)
     # The result keeps the world, but tables need no draws.
     world.forget_draws()
     return result
@@ -391,8 +391,8 @@ def open(folder: str | os.PathLike[str]) -> Result:
     against its summary. Raises DialsimError for another folder, and on first use if the scenario's
     lists have changed since, or come to other figures now.
 
-    >>> place = result.write("out/first")
-    >>> dialsim.open(place).calls.equals(result.calls)
+    >>> folder = result.write("out/first")
+    >>> dialsim.open(folder).calls.equals(result.calls)
     True
     """
     return WrittenResult(Path(folder))

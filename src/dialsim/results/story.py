@@ -135,7 +135,7 @@ class StoryEvent:
     since: int | None = None
 
 
-def tell(reading: RunView, recipient: int, campaign: str | None = None) -> Story:
+def story_of(reading: RunView, recipient: int, campaign: str | None = None) -> Story:
     """Return everything that happened to a recipient (position from 0) of a campaign.
 
     Raises DialsimError unless exactly one campaign matches, and for an unknown recipient.

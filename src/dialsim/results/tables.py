@@ -277,9 +277,9 @@ def occurrence_order(calls: Calls) -> CallRows:
     run = np.cumsum(np.append(False, ~same))
     disordered = np.zeros(int(run[-1]) + 1, dtype=bool)
     disordered[run[wrong]] = True
-    places = np.flatnonzero(disordered[run])
+    indices = np.flatnonzero(disordered[run])
     order = np.arange(len(of_call))
-    order[places] = places[np.lexsort((of_call[places], run[places]))]
+    order[indices] = indices[np.lexsort((of_call[indices], run[indices]))]
     return CallRows(
         at=rows.at, recipient=rows.recipient[order], call=rows.call[order], kind=rows.kind[order]
     )
@@ -602,8 +602,8 @@ def _result(stream: Stream) -> dict[str, object]:
     recipient, call = np.empty(size, np.int32), np.empty(size, np.int32)
     result, status = np.empty(size, np.int32), np.empty(size, np.int8)
     ready_at = np.empty(size, np.int64)
-    for place, part in enumerate(stream.parts):
-        rows = np.flatnonzero(stream.part_index == place)
+    for index, part in enumerate(stream.parts):
+        rows = np.flatnonzero(stream.part_index == index)
         messages, calls = part.messages[stream.posts.message[rows]], part.calls
         recipient[rows], call[rows] = calls.recipient[messages.call], calls.call[messages.call]
         result[rows], ready_at[rows] = messages.result, messages.ready_at
@@ -621,5 +621,5 @@ def _responses(codes: NDArray[np.int16]) -> pd.Categorical:
     """Return statuses and words; the responses of the simulated receiver are always categories."""
     statuses = sorted({*codes[codes > 0].tolist()}.difference(_SIMULATED))
     known = [*_SIMULATED, *statuses, *([BROKEN] if (codes == BROKEN).any() else [])]
-    places = np.select([codes == code for code in known], range(len(known)), default=-1)
-    return names(places, [WORDS.get(code, str(code)) for code in known])
+    indices = np.select([codes == code for code in known], range(len(known)), default=-1)
+    return names(indices, [WORDS.get(code, str(code)) for code in known])

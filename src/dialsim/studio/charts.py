@@ -416,8 +416,8 @@ class CostChart(Chart):
         self.figure.yaxis.axis_label = what
         shown = [("as it is now", estimate), *pins]
         counted = []
-        for place, source in enumerate(self._sources):
-            name, one = shown[place] if place < len(shown) else ("", None)
+        for index, source in enumerate(self._sources):
+            name, one = shown[index] if index < len(shown) else ("", None)
             source.data = self._points(name, one)
             if one is not None and len(source.data["x"]):
                 counted.append(f"{name}: {np.mean(source.data['y']):,.0f}")

@@ -145,10 +145,10 @@ class LineBands:
         busy = np.zeros((len(uses), pieces), np.float32)
         allowed = np.zeros(pieces, np.float32)
         for row, use in zip(busy, uses, strict=True):
-            place = slice(use.first - first, use.first - first + len(use.busy))
-            row[place] = use.busy
+            piece = slice(use.first - first, use.first - first + len(use.busy))
+            row[piece] = use.busy
             # Runs end at different times; the limit shown is taken from any run still going.
-            allowed[place] = np.maximum(allowed[place], use.allowed)
+            allowed[piece] = np.maximum(allowed[piece], use.allowed)
         at = (first + np.arange(pieces, dtype=np.int64)) * width - THAI_OFFSET
         ordered = np.sort(busy, axis=0)
         low, high = (ordered[rank(len(uses), share) - 1] for share in (0.05, 0.95))
@@ -354,7 +354,7 @@ _OFTEN_SECONDS = 0.5
 _MOST_DEATHS = 3
 """Worker deaths during the runs of a scenario after which it is given up."""
 
-Told = Callable[["EstimateAnswer"], object]
+OnEstimate = Callable[["EstimateAnswer"], object]
 
 
 def _of_run(specs: Sequence[RunSpec], run: int) -> tuple[RunSpec, int]:
@@ -373,7 +373,7 @@ def _tasks(
 
 
 class EstimateAnswer(Batch):
-    """Sequence of estimates of one scenario, to iterate over, or for a callback `told`.
+    """Sequence of estimates of one scenario, to iterate over, or for a callback `on_estimate`.
 
     `latest` is the newest one, `failure` the error that ended it; `is_over` when no more will come.
     """
@@ -385,7 +385,7 @@ class EstimateAnswer(Batch):
         pool: Pool,
         spec: RunSpec,
         limit: int,
-        told: Told | None,
+        on_estimate: OnEstimate | None,
         behind: int = 0,
         draws: Sequence[RunSpec] = (),
     ) -> None:
@@ -402,10 +402,10 @@ class EstimateAnswer(Batch):
         self.failure: DialsimError | None = None
         self.notes: list[str] = []
         self._pool = pool
-        self._told = told
+        self._on_estimate = on_estimate
         self._news: SimpleQueue[Estimate | None] = SimpleQueue()
-        self._told_runs = 0
-        self._told_at = -inf
+        self._shown_runs = 0
+        self._shown_at = -inf
 
     @property
     def is_over(self) -> bool:
@@ -477,7 +477,7 @@ class EstimateAnswer(Batch):
             raise DialsimError("this estimate was cancelled")
         return self.latest
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Make the estimate of the finished runs if it is due, and call the callback."""
         if self.is_cancelled:
             return
@@ -485,8 +485,8 @@ class EstimateAnswer(Batch):
             # Runs may finish out of order. Only a gapless beginning is an unbiased sample: short
             # runs finish first.
             runs = next(k for k in count() if k not in self.finished)
-            old = monotonic() - self._told_at > _OFTEN_SECONDS
-            if runs == self._told_runs or not (runs in _STEPS or runs >= self.limit or old):
+            old = monotonic() - self._shown_at > _OFTEN_SECONDS
+            if runs == self._shown_runs or not (runs in _STEPS or runs >= self.limit or old):
                 return
             made = [self.finished[k] for k in range(runs)]
             spec = self.spec
@@ -495,31 +495,31 @@ class EstimateAnswer(Batch):
             latest = Estimate(replications, self.limit, uses, self.notes, self.draws)
             # Cached here, in this thread, so that showing them is quick
             _ = latest.sentence, latest.standing
-            self.latest, self._told_runs, self._told_at = latest, runs, monotonic()
+            self.latest, self._shown_runs, self._shown_at = latest, runs, monotonic()
             self._news.put(latest)
         else:
             self._news.put(None)
-        if self._told is not None:
-            self._told(self)
+        if self._on_estimate is not None:
+            self._on_estimate(self)
 
 
 _news: SimpleQueue[EstimateAnswer] = SimpleQueue()
 
 
 @cache
-def _start_telling() -> None:
-    Thread(target=_tell, name="dialsim-studio", daemon=True).start()
+def _start_notifying() -> None:
+    Thread(target=_notify, name="dialsim-studio", daemon=True).start()
 
 
-def _tell() -> None:
+def _notify() -> None:
     """Make estimates in a separate thread, so that no worker waits for them."""
     import scipy.stats  # noqa: F401 (before the first answer, rather than for it)
 
     while True:
         try:
-            _news.get().tell()
+            _news.get().notify()
         except Exception:
-            log.exception("an estimate could not be told")
+            log.exception("an estimate could not be made")
 
 
 _BEHIND = 4
@@ -529,43 +529,44 @@ _KEPT_ANSWERS = 12
 
 
 class Estimator:
-    """The answers of one session: each question cancels the previous one in the same place."""
+    """The answers of one session: each question cancels the previous one of its role."""
 
     def __init__(self, pool: Pool | None = None, limit: int = LIMIT) -> None:
         """`limit` is the number of runs of a complete answer."""
         self._pool = shared_pool() if pool is None else pool
         self._limit = limit
         self._asked: dict[str, EstimateAnswer] = {}
-        _start_telling()
+        _start_notifying()
         self._kept: OrderedDict[tuple[object, ...], dict[int, tuple[RunFigures, LineMeans]]]
         self._kept = OrderedDict()
 
     def ask(
         self,
         scenario: Scenario,
-        told: Told | None = None,
+        on_estimate: OnEstimate | None = None,
         *,
-        place: str = "shown",
+        role: str = "shown",
         limit: int | None = None,
         seed: int | None = None,
         draws: Sequence[Scenario] = (),
     ) -> EstimateAnswer:
         """Estimate a scenario, and cancel the previous question under the same name.
 
-        `told` is called with the answer, in another thread, on each new estimate and on failure.
-        Places other than `shown`, for a baseline or pins, have lower priority. `seed` is as in
+        `on_estimate` is called with the answer, in another thread, on each new estimate and on
+        failure.
+        Roles other than `shown`, for a baseline or pins, have lower priority. `seed` is as in
         `dialsim.replicate`. The runs are spread over `draws`, if there are any: copies of the
         scenario with plausible behaviours, as in `dialsim.forecast`.
         """
-        self.cancel(place)
+        self.cancel(role)
         spec = RunSpec(scenario, seed)
         wanted = self._limit if limit is None else limit
         shared = [RunSpec(draw, draw_seed(spec.seed, number)) for number, draw in enumerate(draws)]
         for one in (spec, *shared):
             # Packed here, so that an error is raised in the caller's thread
             _ = one.parts
-        behind = 0 if place == "shown" else _BEHIND
-        answer = EstimateAnswer(self._pool, spec, wanted, told, behind, shared)
+        behind = 0 if role == "shown" else _BEHIND
+        answer = EstimateAnswer(self._pool, spec, wanted, on_estimate, behind, shared)
         key = spec.digest, spec.seed, *(one.digest for one in shared)
         known = {**self._kept.pop(key, {})}
         answer.finished.update((k, run) for k, run in known.items() if k < wanted)
@@ -573,7 +574,7 @@ class Estimator:
         self._kept[key] = answer.finished
         while len(self._kept) > _KEPT_ANSWERS:
             self._kept.popitem(last=False)
-        self._asked[place] = answer
+        self._asked[role] = answer
         if answer.finished:
             # No first answer waits for a worker.
             answer.last_turn, answer.rank = 1, answer.rank + len(answer.finished)
@@ -581,12 +582,12 @@ class Estimator:
         self._pool.begin(answer)
         return answer
 
-    def cancel(self, place: str = "shown") -> None:
-        """Cancel the question in a place."""
-        if (answer := self._asked.pop(place, None)) is not None:
+    def cancel(self, role: str = "shown") -> None:
+        """Cancel the question of a role."""
+        if (answer := self._asked.pop(role, None)) is not None:
             answer.cancel()
 
     def close(self) -> None:
         """Cancel all questions of this session."""
-        for place in [*self._asked]:
-            self.cancel(place)
+        for role in [*self._asked]:
+            self.cancel(role)

@@ -135,7 +135,7 @@ class StudioPage(JSComponent):
     def _handle_msg(self, data: Any) -> None:
         self.hear(data)
 
-    def tell(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Send the page a message that is not part of its state."""
         self._send_msg(dict(message))
 
@@ -424,8 +424,8 @@ class Studio:
                 given = self._bounds[lever.path] = _given(lever)
             groups.setdefault(lever.group, []).append(given)
         shown = [
-            {"title": title, "levers": given, "open": place < 3}
-            for place, (title, given) in enumerate(groups.items())
+            {"title": title, "levers": given, "open": index < 3}
+            for index, (title, given) in enumerate(groups.items())
         ]
         # Assigning equal groups would redraw every field, and take the focus from the one in use.
         if shown != self.page.groups:
@@ -483,12 +483,12 @@ class Studio:
         answer = {**(self.page.answer or waiting), "busy": True}
         self.page.answer = answer | ({"how": first} if first else {})
 
-    def _ask_at(self, place: str, scenario: Scenario) -> None:
-        if self._asked.get(place) is not scenario:
-            self._asked[place] = scenario
+    def _ask_at(self, role: str, scenario: Scenario) -> None:
+        if self._asked.get(role) is not scenario:
+            self._asked[role] = scenario
             drawn = self._now().drawn(scenario)
-            self._answers[place] = self._estimator.ask(
-                scenario, self._told, place=place, draws=drawn
+            self._answers[role] = self._estimator.ask(
+                scenario, self._estimated, role=role, draws=drawn
             )
 
     def _ask_pins(self) -> None:
@@ -496,14 +496,14 @@ class Studio:
         compared = {f"pin {pin.name}": pin.scenario for pin in self._now().pins}
         if self._now().differences:
             compared[THE_FILE] = self._now().base
-        for place in [*self._asked]:
-            if place != "shown" and place not in compared:
-                self._estimator.cancel(place)
-                del self._asked[place], self._answers[place]
-        for place, scenario in compared.items():
-            self._ask_at(place, scenario)
+        for role in [*self._asked]:
+            if role != "shown" and role not in compared:
+                self._estimator.cancel(role)
+                del self._asked[role], self._answers[role]
+        for role, scenario in compared.items():
+            self._ask_at(role, scenario)
 
-    def _told(self, answer: EstimateAnswer) -> None:
+    def _estimated(self, answer: EstimateAnswer) -> None:
         """Schedule an update of the page. Runs in the thread that made the estimate.
 
         First and last estimates are shown at once; those between are throttled to what eyes and
@@ -535,9 +535,9 @@ class Studio:
     def _compared(self) -> list[tuple[str, Estimate]]:
         """Return the estimates so far of the file, if anything was changed, and of the pins."""
         return [
-            (place.removeprefix("pin "), answer.latest)
-            for place, answer in self._answers.items()
-            if place != "shown" and answer.latest is not None
+            (role.removeprefix("pin "), answer.latest)
+            for role, answer in self._answers.items()
+            if role != "shown" and answer.latest is not None
         ]
 
     # -- pins -------------------------------------------------------------------------------------
@@ -660,8 +660,8 @@ class Studio:
         done, total = inquiry.progress
         if not inquiry.is_over:
             far = f"{done:,} of about {total:,} runs" if total else ""
-            told = ". ".join(part for part in (inquiry.known, far) if part)
-            said = f"{inquiry.question.text} … {told}".rstrip()
+            news = ". ".join(part for part in (inquiry.known, far) if part)
+            said = f"{inquiry.question.text} … {news}".rstrip()
             self._show_questions(running=True, done=done, total=total, said=said)
         elif inquiry.reply is None:
             failed = (
@@ -682,7 +682,7 @@ class Studio:
     # -- everything by path -----------------------------------------------------------------------
 
     def _on_complete(self, message: Mapping[str, Any]) -> None:
-        self.page.tell(
+        self.page.send(
             {
                 "kind": "paths",
                 "paths": complete(self._now().scenario, str(message["text"])),
@@ -713,7 +713,7 @@ class Studio:
             return report_file(estimate)
 
         def sent(file: SavedFile) -> None:
-            self.page.tell({"kind": "file", **file._asdict()})
+            self.page.send({"kind": "file", **file._asdict()})
             self._notice(f"{file.name} is saved.")
 
         self._beside(make, sent)

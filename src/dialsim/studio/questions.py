@@ -232,7 +232,9 @@ class Inquiry:
     `known` is the interim result, `reply` the answer once there is one, `failure` the error.
     """
 
-    def __init__(self, question: Question, told: Callable[[Inquiry], object] | None = None) -> None:
+    def __init__(
+        self, question: Question, on_update: Callable[[Inquiry], object] | None = None
+    ) -> None:
         """Start; the callback runs in another thread on every update."""
         self.question = question
         self.progress = 0, 0
@@ -240,7 +242,7 @@ class Inquiry:
         self.reply: Reply | None = None
         self.failure: DialsimError | None = None
         self.is_stopped = False
-        self._told = told
+        self._on_update = on_update
         self._over = Event()
         self._lock = Lock()
         self._connection, self._process = start_process(_NICE, _work, question)
@@ -274,7 +276,7 @@ class Inquiry:
     def _listen(self) -> None:
         try:
             while not self._take(self._connection.recv()):
-                self._tell()
+                self._notify()
         except (EOFError, OSError):
             self.failure = DialsimError(
                 "stopped, as asked"
@@ -288,7 +290,7 @@ class Inquiry:
             self._over.set()
         self._connection.close()
         self._process.join()
-        self._tell()
+        self._notify()
 
     def _take(self, news: object) -> bool:
         """Store a message of the worker; True if it is the last one."""
@@ -305,6 +307,6 @@ class Inquiry:
                 self.failure = news
         return True
 
-    def _tell(self) -> None:
-        if self._told is not None:
-            self._told(self)
+    def _notify(self) -> None:
+        if self._on_update is not None:
+            self._on_update(self)

@@ -623,11 +623,11 @@ def _with_item_names(path: str, scenario: Scenario) -> str:
     return head + path[end:]
 
 
-def _part(key: str, name: str, place: int) -> str:
+def _part(key: str, name: str, index: int) -> str:
     """Return the part of a path for an item of a list: its name if it needs no escaping."""
     # Names of digits would be read as indices, and one with = would end the path.
     plain = name.strip() == name and name and not (set(name) & set("=\n")) and not name.isdigit()
-    return f"{key}.{name if plain and name[-1] not in '+-' else place}"
+    return f"{key}.{name if plain and name[-1] not in '+-' else index}"
 
 
 def _number(path: str, label: str, group: str, unit: str, value: int, low: int, high: int) -> Lever:
@@ -800,8 +800,8 @@ def _below(value: object) -> dict[str, object]:
         return {str(key): below for key, below in value.items()}
     if not isinstance(value, tuple):
         return {}
-    named = ((place, getattr(item, "name", None), item) for place, item in enumerate(value))
-    return {_part("", name, place)[1:] if name else str(place): item for place, name, item in named}
+    named = ((index, getattr(item, "name", None), item) for index, item in enumerate(value))
+    return {_part("", name, index)[1:] if name else str(index): item for index, name, item in named}
 
 
 # -- as a file -------------------------------------------------------------------------------------
@@ -850,8 +850,8 @@ def _merge(tree: Any, old: Any, new: Any) -> None:
         # Lists are compared by position: that keeps comments of items that stay.
         del tree[len(new) :]
         tree.extend(new[len(tree) :])
-        for place, below in enumerate(new[: len(old)]):
-            _put(tree, place, old[place], below, False)
+        for index, below in enumerate(new[: len(old)]):
+            _put(tree, index, old[index], below, False)
 
 
 def _put(tree: Any, key: Any, old: Any, new: Any, is_new: bool) -> None:

@@ -24,7 +24,7 @@ from dialsim.interface.status import CallStatus
 from dialsim.results.campaigns import Position
 from dialsim.results.result import Result
 from dialsim.results.run_view import RunView
-from dialsim.results.story import sequences, tell
+from dialsim.results.story import sequences, story_of
 from dialsim.testing.sketch import at, stamp
 
 MAX_PRINTED = 20
@@ -95,7 +95,7 @@ def assert_sequence(
         raise DialsimError(f"{' and '.join(unknown)}: no status of a call; there are: {statuses}")
     reading = RunView(trace_of(run))
     # Before the lookup below, whose KeyError would not name the recipients that exist.
-    story = tell(reading, recipient, campaign)  # raises DialsimError for an unknown recipient
+    story = story_of(reading, recipient, campaign)  # raises DialsimError for an unknown recipient
     life = reading.find(campaign).life
     found = sequences(reading)[life.organization, life.name, recipient].split()
     if found != wanted:

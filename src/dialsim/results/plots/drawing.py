@@ -262,7 +262,7 @@ def stacked_bars(
             bottom = bottom + count
     pieces = zip(*(count.tolist() for _, count in layers.values()), strict=True)
     said = [dict(zip(layers, counts, strict=True)) for counts in pieces]
-    tell_times(ax, [
+    show_values_over_time(ax, [
         (since, since + width, counts_text(since, since + width, counts))
         for since, counts in zip(starts.tolist(), said, strict=True)
     ])  # fmt: skip
@@ -322,8 +322,8 @@ def _room(ax: Axes) -> float:
     """Return the width available to title and legend, in points."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    places = ax.get_gridspec()
-    columns = 1 if places is None else places.ncols
+    grid = ax.get_gridspec()
+    columns = 1 if grid is None else grid.ncols
     named = isinstance(ax.yaxis.get_major_locator(), FixedLocator)
     names = [label.get_text() for label in ax.get_yticklabels()] if named else []
     # Names of rows are drawn left of the axis and reduce the room for the title.
@@ -510,25 +510,25 @@ def _extent(ax: Axes, axis: int, extent: Extent) -> tuple[float, float]:
     return max(low - near, float(least)), min(high + near, float(most))
 
 
-def tell(ax: Axes, listed: Iterable[tuple[Extent, Extent, str]]) -> None:
+def show_values(ax: Axes, listed: Iterable[tuple[Extent, Extent, str]]) -> None:
     """Add areas with values to a plot."""
     ax.add_artist(ValueAreas([*listed]))
 
 
-_TOLD = 60
+_MOST_PIECES = 60
 """Maximum number of pieces with values on an axis of time."""
 
 
-def told(start: int, end: int) -> list[tuple[int, int]]:
+def value_pieces(start: int, end: int) -> list[tuple[int, int]]:
     """Return the pieces (ms) with values of an axis of time from `start` to `end`."""
-    cut = edges(start, end, _TOLD)
+    cut = edges(start, end, _MOST_PIECES)
     return [(max(since, start), min(until, end)) for since, until in pairwise(cut.tolist())
             if since < end and until > start]  # fmt: skip
 
 
-def tell_times(ax: Axes, listed: Iterable[tuple[int, int, str]]) -> None:
+def show_values_over_time(ax: Axes, listed: Iterable[tuple[int, int, str]]) -> None:
     """Add values to pieces of time (ms)."""
-    tell(ax, [((float(days(since)), float(days(until))), None, text)
+    show_values(ax, [((float(days(since)), float(days(until))), None, text)
               for since, until, text in listed])  # fmt: skip
 
 

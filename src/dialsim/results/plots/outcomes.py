@@ -41,8 +41,8 @@ from dialsim.results.plots.drawing import (
     letters,
     note,
     share_axis,
+    show_values,
     stacked_bars,
-    tell,
     time_axis,
 )
 from dialsim.results.run_view import RunPart
@@ -108,7 +108,7 @@ def draw_funnel(shown: Sequence[FunnelCounts], name: str, ax: Axes | None = None
     ax.grid(visible=False)
     ax.set_xlim(0, most * 1.25)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    tell(ax, said)
+    show_values(ax, said)
     if not shown:
         note(ax, "No agent has a funnel.")
     title = f"Funnel: {name}" if name else "Funnel"
@@ -140,7 +140,7 @@ def draw_reach(part: RunPart, ax: Axes | None) -> Axes:
     if len(shares) <= _MOST_LABELS:
         for attempt, share in zip(attempts, shares, strict=True):
             ax.text(float(attempt), float(share) + 0.02, percent(share), ha="center", **letters(9))
-    tell(ax, [
+    show_values(ax, [
         ((attempt - 0.5, attempt + 0.5), None,
          f"attempt {attempt}: {100 * share:.1f} % reached by it or before, "
          f"{100 * (share - earlier):.1f} % by it")
@@ -303,7 +303,7 @@ def draw_answers(part: RunPart, attempt: int, ax: Axes | None) -> Axes:
     ax.set_facecolor(EMPTY)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    tell(ax, [
+    show_values(ax, [
         ((hour, hour + 1), (day, day + 1),
          f"{WEEKDAYS[day]} {hour_text(hour)}: {answers.answered[day, hour]:,} of "
          f"{answers.attempts[day, hour]:,} answered ({percent(answers.share[day, hour])})")

@@ -33,12 +33,12 @@ from dialsim.results.plots.drawing import (
     note,
     piece_text,
     shade,
+    show_values_over_time,
     stacked_bars,
     steps,
-    tell_times,
     thinned,
     time_axis,
-    told,
+    value_pieces,
 )
 from dialsim.results.run_view import ProgressCurve, RunPart
 from dialsim.results.time_use import StepFunction
@@ -60,9 +60,9 @@ def draw_occupancy(part: RunPart, ax: Axes | None) -> Axes:
     time = time_axis(ax, part.start, part.end)
     count_axis(ax)
     ax.set_ylim(0, max(float(allowed.max()), float(busy.max()), 1) * 1.08)
-    pieces = told(part.start, part.end)
+    pieces = value_pieces(part.start, part.end)
     limits = use.allowed(np.array([since for since, _ in pieces]))
-    tell_times(ax, [
+    show_values_over_time(ax, [
         (since, until, f"{piece_text(since, until)}: {busy_mean:.1f} lines "
          f"in use on average, limit {limit:,.0f}")
         for (since, until), busy_mean, limit
@@ -90,10 +90,10 @@ def draw_progress(part: RunPart, ax: Axes | None) -> Axes:
     label = time_axis(ax, part.start, part.end)
     count_axis(ax)
     ax.set_ylim(0, max(progress.people, 1) * 1.12)
-    tell_times(ax, [
+    show_values_over_time(ax, [
         (since, until, f"{short_text(until)}: {_until(progress.reached, until)} reached, "
          f"{_until(progress.done, until)} done with, of {progress.people:,} people")
-        for since, until in told(part.start, part.end)
+        for since, until in value_pieces(part.start, part.end)
     ])  # fmt: skip
     return dress(ax, part.title("Progress"), label, "people")
 
@@ -183,10 +183,10 @@ def draw_queue(part: RunPart, ax: Axes | None) -> Axes:
     )
     waits = QueueWaits.of(part)
     right = _draw_waits(ax, waits)
-    pieces = told(part.start, part.end)
+    pieces = value_pieces(part.start, part.end)
     means = _means(part.lines().queued, pieces)
     # The axes of the waits lie above the axes of the queue and receive the pointer.
-    tell_times(right, [
+    show_values_over_time(right, [
         (since, until, f"{piece_text(since, until)}: {mean:.1f} calls in the "
          f"queue on average{_waits_text(waits, since, until)}")
         for (since, until), mean in zip(pieces, means, strict=True)
