@@ -399,7 +399,8 @@ class Figures(_Made):
         "conversations that ended", Printed(Table.ATTEMPTS, "talk minutes", _decimals(0)),
         label="talk minutes")
     cost: float | None = figure(_cost, Unit.CURRENCY,
-        "see [below](#money); null if the scenario names no costs",
+        "what calls, lines and the run cost, see [below](#money); null if the scenario names no "
+        "costs",
         Printed(Table.ATTEMPTS, "cost", _money), label="cost")
     cost_of_dials: float | None = figure(_cost_of_dials, Unit.CURRENCY,
         "the part of `cost` for dials")
@@ -416,7 +417,7 @@ class Figures(_Made):
         "cost and nobody reached infinite, in JSON null",
         Printed(Table.MONEY, "per reached", _money), label="cost per reached")
     value: float | None = figure(lambda p: p.value, Unit.CURRENCY,
-        "see [below](#money); null if the scenario names no `value`",
+        "what the results are worth, see [below](#money); null if the scenario names no `value`",
         Printed(Table.MONEY, "value", _money), label="value")
     value_by_day: tuple[float, ...] = figure(_value_by_day, Unit.NO_NUMBER,
         "value of results until the end of day 1, 2, … up to the last that brought any; day 1 is "
