@@ -69,7 +69,7 @@ def test_a_page_has_the_sentence_a_picture_of_each_kind_and_all_distances(
     assert done.output.endswith("Written: compared.html\n")
     html = (folder / "compared.html").read_text(encoding="utf-8")
     assert "What differs most is the shift of all calls" in html
-    assert html.count("<svg") == 7
+    assert html.count("<svg") == 6
     assert html.count("<tr") == 1 + len(METRICS)
     again = called(monkeypatch, folder, "real", "later", "--page", "compared.html")
     assert (
@@ -96,7 +96,7 @@ def test_a_page_of_masked_people_says_what_is_not_compared(
     html = (folder / "masked.html").read_text(encoding="utf-8")
     assert "Not compared where there is no number: people are masked in masked.jsonl." in html
     assert "<td>–</td>" in re.sub(r"<td[^>]*>", "<td>", html)
-    assert html.count("<svg") == 7
+    assert html.count("<svg") == 6
 
 
 def test_what_is_no_log_ends_with_2(folder: Path) -> None:

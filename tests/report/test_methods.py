@@ -140,7 +140,7 @@ def test_facts_are_those_of_the_scenario_and_the_manifest(tmp_path: Path) -> Non
 def test_estimation_names_replications_precision_and_adjustment(tmp_path: Path) -> None:
     statement = methods(made("sweep", tmp_path))
     assert "2 replications of each variant, all with the same chance" in statement
-    assert "adjusted by the method of Holm" in statement
+    assert "adjusted by the method of Bonferroni" in statement
     assert "Variants: 4 lines, 6 lines; section 6 lists what they change." in statement
 
 

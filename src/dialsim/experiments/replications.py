@@ -201,8 +201,9 @@ def precisions(asked: Mapping[str, float] | str | None, scenario: Scenario) -> l
     pairs = _pairs(asked) if isinstance(asked, str) else [*asked.items()]
     for name, relative in pairs:
         if not isinstance(relative, Real) or not 0 < relative < 1:
+            given = f"{float(relative):g}" if isinstance(relative, Real) else relative
             raise ExperimentError(
-                f"precision of {name}: {relative} is not between 0 and 1 (0 % and 100 %)"
+                f"precision of {name}: {given} is not between 0 and 1 (0 % and 100 %)"
             )
     return [(read_shown(name, scenario), relative) for name, relative in pairs]
 
