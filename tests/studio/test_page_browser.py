@@ -71,7 +71,7 @@ def test_a_planner_turns_paints_pins_asks_saves_and_comes_back_by_the_link(
     tab.sees(tab.lines, f"maxConcurrentCalls={fewer}")
     tab.settled()
     differences = variants.get_by_role("row").filter(has_text="variant 1").locator(".less")
-    tab.sees(differences, " later")
+    tab.sees(differences, r"\+.*, real")
     assert variants.get_by_role("row").count() == 4  # with the head, what is shown, and the file
     # ask, look at the progress, stop
     status = page.locator(".questions [role=status]")

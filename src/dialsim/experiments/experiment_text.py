@@ -525,7 +525,9 @@ def _difference_text(row: Mapping[str, Any], expression: Expression | None) -> s
 
     verdict = "real" if row["real"] else "not sure"
     size = signed(row["difference"])
-    unchanged = row["statistic"] == PROBABILITY and row["pairs"] and not row["difference"]
+    moved = row["statistic"] != PROBABILITY and (row["rose"] or row["fell"])
+    # An interval around 0 would hide that no pair of runs differs at all.
+    unchanged = row["pairs"] and not row["difference"] and not moved
     if isfinite(row["low"]) and isfinite(row["high"]) and not unchanged:
         if row["difference"] == row["low"] == row["high"] == 0:
             return "none"
