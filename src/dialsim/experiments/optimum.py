@@ -57,7 +57,7 @@ from dialsim.experiments.goal import (
 from dialsim.experiments.intervals import Known, paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE
 from dialsim.experiments.runner import OutOfTime, RunSettings, runner
-from dialsim.experiments.trials import Answer, Effort, Trials
+from dialsim.experiments.trials import Effort, GoalAnswer, Trials
 from dialsim.experiments.variants import (
     SettingChange,
     SettingValue,
@@ -178,7 +178,7 @@ class Combination:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Optimum(Answer):
+class Optimum(GoalAnswer):
     """Answer to "which combination does best?".
 
     `figure` is the objective's; None if the smallest values are wanted. `best` is the answer, or

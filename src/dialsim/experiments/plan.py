@@ -35,7 +35,7 @@ from dialsim.experiments.search import (
     ruled_out,
     tied,
 )
-from dialsim.experiments.trials import Answer, Effort
+from dialsim.experiments.trials import Effort, GoalAnswer
 from dialsim.experiments.variants import (
     Amount,
     SettingValue,
@@ -64,7 +64,7 @@ Objective = Literal["smallest", "largest", "cheapest"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan(Answer):
+class Plan(GoalAnswer):
     """Answer to "which value meets the goal?".
 
     `value` is a number, or the text of a duration or an instant; None without an answer. `estimate`

@@ -89,7 +89,7 @@ class Baseline:
         return breaches_of(self._scenario, runs, before)
 
 
-class Answer:
+class GoalAnswer:
     """Common part of the answers of `plan` and `optimize`."""
 
     __slots__ = ()

@@ -82,7 +82,7 @@ _CHANGES_AT_ONCE = 4  # more than a campaign makes between two commands
 S = CampaignStatus
 
 
-class Organization:
+class CompiledOrganization:
     """Calls and campaigns of one organization; the compiled rules work on `state`.
 
     The commands are those of the file's timeline. They raise `Refused` if the rules forbid them. A

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from dialsim.engine.compiled.organization import Organization
+from dialsim.engine.compiled.organization import CompiledOrganization
 from dialsim.engine.timeline import DueAction, due_actions, note_refusal
 from dialsim.engine.trace import Trace
 from dialsim.errors import Refused
@@ -23,7 +23,7 @@ Progress = Callable[[int, int], object]
 def run(world: World, progress: Progress | None = None) -> Trace:
     """Run a world to its end (T5). `progress(done, people)` is called occasionally."""
     trace = Trace(world=world, calls=[], engine="compiled")
-    organizations = [Organization(trace, block) for block in world.organizations]
+    organizations = [CompiledOrganization(trace, block) for block in world.organizations]
     people = sum(c.people.count for o in world.organizations for c in o.campaigns)
 
     def look_up() -> None:
@@ -70,7 +70,7 @@ def run(world: World, progress: Progress | None = None) -> Trace:
     return trace
 
 
-def _is_awaited(compiled: list[DueAction], organizations: list[Organization]) -> bool:
+def _is_awaited(compiled: list[DueAction], organizations: list[CompiledOrganization]) -> bool:
     """Return True if anything but moot actions is ahead (T6)."""
     if any(each.ahead <= LAST_INSTANT for each in organizations):
         return True
@@ -78,7 +78,7 @@ def _is_awaited(compiled: list[DueAction], organizations: list[Organization]) ->
     return not all(due.is_moot(statuses) for due in compiled)
 
 
-def _carry_out(organization: Organization, due: DueAction, trace: Trace) -> None:
+def _carry_out(organization: CompiledOrganization, due: DueAction, trace: Trace) -> None:
     """Run an action of the file at its instant; a refusal is recorded in the trace."""
     organization.at(due.at)
     try:
@@ -90,7 +90,7 @@ def _carry_out(organization: Organization, due: DueAction, trace: Trace) -> None
         note_refusal(trace, due, refused)
 
 
-def _command(organization: Organization, action: TimelineAction) -> None:
+def _command(organization: CompiledOrganization, action: TimelineAction) -> None:
     match action:
         case TimelineAction(action="setConcurrency", value=int(limit)):
             organization.set_limit(limit)
@@ -102,7 +102,7 @@ def _command(organization: Organization, action: TimelineAction) -> None:
             organization.use_behaviour(agent, behaviour)
 
 
-def _campaign_command(organization: Organization, c: int, action: TimelineAction) -> None:
+def _campaign_command(organization: CompiledOrganization, c: int, action: TimelineAction) -> None:
     match action:
         case TimelineAction(action="schedule", body=ScheduleRequest() as request):
             organization.schedule(c, request)
