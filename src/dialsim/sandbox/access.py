@@ -108,7 +108,7 @@ def derived_key(seed: int, organization: str) -> str:
 
 
 def regenerated_key(seed: int, organization: str, first: str, times: int) -> str:
-    """The key of an organization after it was regenerated some times; the prefix of the first."""
+    """Return the key of an organization after some regenerations, with the prefix of the first."""
     text = f"API key of {organization}, seed {seed}, regenerated {times} times"
     return first[:-_KEY_LENGTH] + sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
 
@@ -218,7 +218,8 @@ class Destinations:
     """Rules for the URLs that results are sent to; results for any other URL are kept.
 
     By default results go to loopback addresses alone, so that a scenario file that names a foreign
-    host sends nothing there unasked. A URL that a client of the control plane sets is asked for.
+    host sends nothing there unasked. A URL that a client of the control plane sets is always
+    permitted.
     """
 
     def __init__(
@@ -228,7 +229,8 @@ class Destinations:
         everywhere: bool = False,
         hosts: Sequence[str] = (),
     ) -> None:
-        """`webhook_url` is one more URL to send to, or "keep": then none is sent to unasked.
+        """`webhook_url` is one more URL to send to; "keep" keeps all results for the scenario's
+        URLs.
 
         `everywhere` sends to the URLs of the scenario file as well. `hosts` are the only hosts
         that are called: names, addresses or networks. Raises DialsimError for a host that is none

@@ -44,11 +44,11 @@ _ERRORS = {kind.status: kind for kind in fail.ASKED_FOR}
 
 
 class FairShare:
-    """Has requests wait for their turn, so that those who poll don't keep the clock from going on.
+    """Middleware that queues requests, so that polling clients do not hold up the clock.
 
-    While the clock has anything to do, requests are begun one after the other, and after each there
-    is a pause as long as it took: they have half of the time. The clock for its part works for a
-    moment at most before others have their turn (`PATIENCE`).
+    While the clock has work, requests run one after the other, each followed by a pause as long as
+    the request took: requests get half of the time. The clock in turn works only for a moment
+    before requests get their turn (`PATIENCE`).
     """
 
     def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
@@ -62,7 +62,7 @@ class FairShare:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # Requests that wait are let through in the order in which they came: asyncio.Lock is fair.
+        # Waiting requests pass in the order of their arrival: asyncio.Lock is fair.
         async with self._turn:
             while self._core.clock.is_busy and (pause := self._next - monotonic()) > 0:
                 await asyncio.sleep(pause)
@@ -108,7 +108,8 @@ class AnswerFaults:
         if order.executed:
             await self._app(scope, receive, _unsent)
         else:
-            # The body is read although nothing is carried out, so that the log of requests has it.
+            # The body is read although the request is not executed: the log of requests contains
+            # the body.
             with suppress(Refused, ClientDisconnect):
                 await read_bytes(Request(scope, receive))
         if order.api == "drop":
@@ -120,7 +121,7 @@ class AnswerFaults:
         await failure(_ERRORS[order.error_status].refused(), headers)(scope, receive, send)
 
     def _fault(self, scope: Scope) -> InjectedFault | None:
-        # Authentication sets it, and only for paths under /api: no other path is struck.
+        # Authentication sets the owner, only for paths under /api: faults strike no other path.
         organization = scope.get("organization")
         return None if organization is None else self._core.face(organization, scope["path"])
 
@@ -203,7 +204,7 @@ class Authentication:
         await self._app(scope, receive, send)
 
     def _organization(self, scope: Scope) -> int:
-        # a header sent twice counts as one with a comma in it, which is no key
+        # a repeated header is read as one value with a comma, which is no key
         key = b", ".join(value for name, value in scope["headers"] if name == _HEADER).strip()
         if not key:
             raise fail.NO_KEY.refused()
@@ -225,9 +226,9 @@ _READS = ("GET", "HEAD")
 class ControlGuard:
     """Middleware that answers 403 to control requests that another site may have made.
 
-    The `Origin` header reveals such a request. Without a token, only this machine is listened to,
-    and the `Host` header reveals requests under a foreign host name (DNS rebinding). With a token,
-    requests without the token get 401.
+    The `Origin` header reveals such a request. Without a token, the server listens only to this
+    machine, and the `Host` header reveals requests under a foreign host name (DNS rebinding). With
+    a token, requests without the token get 401.
     """
 
     def __init__(self, app: ASGIApp, token: ControlToken | None = None) -> None:
@@ -317,7 +318,7 @@ def _is_sent_by_our_pages(request: Request) -> bool:
 
 
 def _cookie_name(request: Request) -> str:
-    """One per port: cookies are shared by all that listens on a machine."""
+    """Return a cookie name per port: all servers of a host name share its cookies."""
     return f"dialsim_control_{request.scope['server'][1]}"
 
 
@@ -335,7 +336,7 @@ OPERATIONS: tuple[type[Operations], ...] = (
 
 
 def offered(guessed: bool) -> tuple[type[Operations], ...]:
-    """All that a sandbox offers to programs, the guessed part of the interface too if `guessed`."""
+    """Return the operations for programs; `guessed` includes those without an example."""
     return (*OPERATIONS, GuessedOperations) if guessed else OPERATIONS
 
 

@@ -72,7 +72,7 @@ class CallStatuses:
 
 
 class LiveAnalyses:
-    """Analyses of one campaign's calls, each determined at the end of the conversation."""
+    """Analyses of one campaign's calls; each analysis is determined when the conversation ends."""
 
     def __init__(self, part: CampaignTrace, calls: Calls) -> None:
         self._part = part
@@ -149,7 +149,7 @@ class LiveAnalyses:
     # -- what analyses come to --------------------------------------------------------------------
 
     def of(self, calls: NDArray[np.integer]) -> Analyses:
-        """The first analyses of some calls; `call` is the index of a conversation among these."""
+        """Return the first analyses of some calls; `call` is an index into these calls."""
         started_at, ended_at = self._calls.started_at[calls], self._calls.ended_at[calls]
         talked = np.flatnonzero((started_at != NOT_HAPPENED) & (ended_at != NOT_HAPPENED))
         rows = self._table[calls[talked]]
@@ -227,17 +227,17 @@ IN_PROGRESS = "IN_PROGRESS"
 
 
 class CampaignPosition(NamedTuple):
-    """Position of a campaign: the index of its organization, and its index there."""
+    """Position of a campaign: index of its organization, and its index within it."""
 
     organization: int
     campaign: int
 
 
 class SortedIds:
-    """Ids of all recipients of a campaign, or of all their calls of one number, to look up.
+    """Index of ids: of all recipients of a campaign, or of their calls with one call number.
 
-    They are known before there is any call, so they are sorted once. That takes 20 bytes an id; a
-    dict takes 150, which would be a quarter of a gigabyte for a million people.
+    The ids are known before the first call, so they are sorted once. An id takes 20 bytes here and
+    150 bytes in a dict, a quarter of a gigabyte for a million people.
     """
 
     def __init__(self, ids: NDArray[np.bytes_]) -> None:
@@ -274,9 +274,9 @@ class CampaignView:
         self._people = block.people
         self._retention = self.part.owner.settings.retention
         self._address = trace.world.seed, *self.position
-        self._call_ids: list[SortedIds] = []  # of first calls, of second ones, …
+        self._call_ids: list[SortedIds] = []  # ids by call number
         self._calls_seen = 0
-        self._state = (-1, -1)  # of the log that was taken in
+        self._state = (-1, -1)  # rows of the log read so far
 
     def catch_up(self) -> None:
         """Read new events; every other method reads only events read here."""
@@ -317,7 +317,7 @@ class CampaignView:
         return call_ids(*self._address, self.calls.recipient[calls], self.calls.call[calls])
 
     def recipient_ids(self, who: NDArray[np.integer]) -> NDArray[np.bytes_]:
-        """The ids of recipients (S36): what the upload fixes, else derived ones."""
+        """Return the ids of recipients (S36): the id of the upload, else a derived id."""
         ids = recipient_ids(*self._address, who)
         for row, recipient in enumerate(who.tolist() if self._people.fixed_ids else ()):
             if fixed := self._people.fixed_ids.get(recipient):
@@ -341,7 +341,7 @@ class CampaignView:
         return bool(row == len(self._removed) or self._removed[row] != recipient)
 
     def newest_first(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Some of the recipients who are listed: the last of the upload is number 0 (F4)."""
+        """Return a range of the listed recipients; the last of the upload has index 0 (F4)."""
         total = self.total_recipients
         rows = np.arange(max(total - start, 0) - 1, max(total - stop, 0) - 1, -1)
         return self._kept[rows] if len(self._removed) else rows
@@ -448,13 +448,13 @@ class CampaignView:
 
     @cached_property
     def _removed_once(self) -> NDArray[np.int64]:
-        """The recipients removed by the one request there ever is, ascending."""
+        """Return the recipients removed as duplicates by the schedule request, ascending."""
         scheduled = self.part.scheduled
         return np.array(scheduled.removed if scheduled is not None else (), dtype=np.int64)
 
     @cached_property
     def _kept(self) -> NDArray[np.int64]:
-        """The recipients who were not removed, ascending."""
+        """Return the recipients that were not removed as duplicates, ascending."""
         kept: NDArray[np.int64] = np.setdiff1d(np.arange(self._people.count), self._removed_once)
         return kept
 

@@ -125,7 +125,7 @@ class Sandbox:
         except DialsimError as fault:
             if error is None:
                 raise
-            # The exception of the block is the one to be seen: a fault of the server is often its
+            # The exception of the block takes precedence: a fault of the server is often its
             # consequence.
             error.add_note(str(fault))
 
@@ -211,10 +211,9 @@ class Sandbox:
         status: int | str | None = None,
         organization: str | None = None,
     ) -> None:
-        """Raise AssertionError unless clients asked for that, `times` times or at least once.
-
-        What a request must be is as for `requests.filter`. The error lists the requests that were
-        made, and what is otherwise about the body of those that match but for it.
+        """Raise AssertionError unless clients made matching requests, `times` times or at least
+        once. The arguments match requests as in `requests.filter`. The error lists the requests
+        that were made, and the differences of requests that match in all but the body.
         """
         filters = {"status": status, "organization": organization}
         self._running.requests.assert_called(method, path, filters, body, times)
@@ -237,7 +236,7 @@ class Sandbox:
         packed = self._running.client.download(f"{PREFIX}/export{query}")
         try:
             draft.write_bytes(packed)
-            # Renamed when it is whole, so that no reader finds half of it under its name.
+            # Renamed once it is complete: no reader finds an incomplete file under the final name.
             draft.replace(path)
         except OSError as error:
             draft.unlink(missing_ok=True)
@@ -399,9 +398,9 @@ class Sandbox:
     # -- states -----------------------------------------------------------------------------------
 
     def snapshot(self, name: str | None = None) -> str:
-        """Keep the state of now to be restored, and return its name: `snapshot-1` and so on.
+        """Store the current state under a name, by default `snapshot-1` and so on; return the name.
 
-        Raises `Refused` where there is a snapshot of that name, or a hundred of them.
+        Raises `Refused` for a taken name, or if there are a hundred snapshots.
         """
         return str(self._ask("POST", _SNAPSHOTS, {"name": name})["name"])
 
@@ -411,15 +410,15 @@ class Sandbox:
         return [state["name"] for state in self._ask("GET", _SNAPSHOTS)]
 
     def restore(self, name: str) -> None:
-        """Be in the state of a snapshot again; raises `Refused` if there is none of the name.
+        """Restore the state of a snapshot; raises `Refused` for an unknown name.
 
-        The clock stands still then. POSTs under way are broken off, and an advance by another
+        Afterwards the clock stands still. POSTs under way are broken off, and an advance by another
         thread raises `Refused`. POSTs that were under way at the snapshot leave again.
         """
         self._ask("POST", f"{_SNAPSHOTS}/{quote(name, safe='')}/restore")
 
     def delete_snapshot(self, name: str) -> None:
-        """Forget a snapshot; raises `Refused` if there is none of the name."""
+        """Delete a snapshot; raises `Refused` for an unknown name."""
         self._ask("DELETE", f"{_SNAPSHOTS}/{quote(name, safe='')}")
 
     def reset(self) -> None:

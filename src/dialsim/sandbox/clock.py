@@ -45,13 +45,13 @@ _LOOKED_BACK = 5  # seconds over which the speed of the clock is measured
 
 
 class VirtualClock:
-    """Moves a sandbox; requests are answered in between, at instants that are worked off.
+    """Clock of a sandbox; requests are answered between instants, never within an instant.
 
-    An advance waits for the POSTs of each stretch of time (see `Outbox`), a running clock only
-    where it is too far ahead of them. One advance at a time: another one meanwhile is refused with
-    409 `CLOCK_BUSY`, and any while the clock runs with 409 `CLOCK_RUNNING`. An advance returns
-    whether it came to its end, rather than being ended by `stop`. `speed` is how many times as fast
-    as real time it is to run; None while it doesn't.
+    An advance waits for the POSTs of each stretch of time (see `Outbox`); a running clock waits
+    only if it is too far ahead of them. There is one advance at a time: during an advance, another
+    is refused with 409 `CLOCK_BUSY`, and while the clock runs, any is refused with 409
+    `CLOCK_RUNNING`. An advance returns False if `stop` ended it. `speed` is the speed relative to
+    real time, None while the clock stands still.
     """
 
     def __init__(self, core: SandboxCore) -> None:
@@ -59,7 +59,7 @@ class VirtualClock:
         self.advance: _Advance | None = None
         self._core = core
         self._runner: asyncio.Task[None] | None = None
-        self._ticks: deque[tuple[float, int]] = deque()  # when (s), and where (ms) the clock stood
+        self._ticks: deque[tuple[float, int]] = deque()  # real time (s), clock (ms)
 
     @property
     def is_busy(self) -> bool:
@@ -103,7 +103,7 @@ class VirtualClock:
             await self.settle()
             before = core.happened()
             while core.happened() == before:
-                # Asked again in each round: POSTs that came back may have caused retries.
+                # Computed anew in each round: returned POSTs may have caused retries.
                 ahead = core.next_event_at()
                 if ahead is None or ahead > last:
                     self._refuse_if_busy_still(last)
@@ -131,7 +131,7 @@ class VirtualClock:
                     core.move_to(last)
                 else:
                     core.move_to(ahead)
-                    # Requests that wait are answered between two instants.
+                    # Waiting requests are answered between two instants.
                     await asyncio.sleep(0)
                     await self.settle()
                     continue
@@ -169,7 +169,7 @@ class VirtualClock:
         self.close()
 
     def go_on(self) -> None:
-        """Run if there is a speed to run at."""
+        """Run if a speed is set."""
         if self.speed is not None and (self._runner is None or self._runner.done()):
             self._runner = asyncio.create_task(self._run())
 
@@ -210,7 +210,7 @@ class VirtualClock:
             self._ticks.popleft()
 
     async def _run_to(self, instant: int) -> None:
-        """Move to an instant, or not as far where the journal can't be written."""
+        """Move to an instant; stop earlier if the journal cannot be written."""
         core = self._core
         try:
             await self._let_follow()
@@ -230,7 +230,7 @@ class VirtualClock:
             await self._core.sender.progress()
 
     def _require_no_fault(self) -> None:
-        """Raise the fault of ours that ended a run, if any did."""
+        """Raise the unexpected error that ended a run, if there was one."""
         runner = self._runner
         if runner is not None and runner.done():
             self._runner = None

@@ -1,7 +1,7 @@
-"""Commands: everything that clients and operators do to a sandbox, as data.
+"""Commands: all changes by clients and operators, as data.
 
-A command names what it acts on by position and carries what the request carried, so that it can be
-written down and carried out again.
+A command contains the position of its target and the content of the request, so it can be stored in
+a journal and repeated.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Command(BaseModel, ABC):
 
 
 class _CampaignCommand(_Command):
-    """Something done to a campaign, by the positions of its organization and its own."""
+    """Command on a campaign, given the indexes of organization and campaign."""
 
     organization: int
     campaign: int
@@ -110,7 +110,8 @@ class ReanalyzeCall(_CampaignCommand):
 class AddCampaign(_Command):
     """Add a campaign to an organization, by position (C11).
 
-    `block` is what stands in a scenario file, `csv` the content of a CSV in place of recipients.
+    `block` is a campaign block as in a scenario file; `csv` is the content of a CSV that replaces
+    `recipients`.
     """
 
     kind: Literal["addCampaign"] = "addCampaign"
@@ -146,7 +147,7 @@ class AddCampaign(_Command):
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Refuse what can't be read as part of a scenario, with all that is wrong with it."""
+    """Refuse an invalid block of a scenario, and list all of its problems."""
     try:
         yield
     except ScenarioError as error:
@@ -155,7 +156,7 @@ def _refusing() -> Iterator[None]:
 
 
 class AddOrganization(_Command):
-    """Add an organization; what its block leaves out is as in the one at the position `like`."""
+    """Add an organization; omitted settings are copied from the organization with index `like`."""
 
     kind: Literal["addOrganization"] = "addOrganization"
     block: dict[str, JsonValue]
@@ -228,13 +229,13 @@ class OrganizationChanges(Combined):
 
     @classmethod
     def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
-        """Something is to be changed; null is a value of the URL alone."""
+        """Yield an error if no setting is given, or if a setting other than the URL is null."""
         known = [field.alias or "" for field in cls.model_fields.values()]
         if "webhookUrl" not in given and all(given.get(name) is None for name in known):
             yield f"at least one of {', '.join(known)} must be given"
 
     def make(self, dialler: Dialler) -> None:
-        """Make the changes that the engine knows of; none of them can fail."""
+        """Apply the changes that concern the engine; none of them can fail."""
         if self.max_concurrent_calls is not None:
             dialler.set_limit(self.max_concurrent_calls)
         if self.calling_allowed is not None:
@@ -317,7 +318,7 @@ class CountFaults(_FaultCommand):
 
 
 class ClearFaults(_FaultCommand):
-    """Forget a fault, by number, or all of them."""
+    """Remove a fault, given its number, or all faults."""
 
     kind: Literal["clearFaults"] = "clearFaults"
     number: int | None = None
@@ -384,14 +385,14 @@ class _SnapshotCommand(_Command):
 
 
 class TakeSnapshot(_SnapshotCommand):
-    """Keep the state of now under a name."""
+    """Store the current state under a name."""
 
     kind: Literal["takeSnapshot"] = "takeSnapshot"
     name: str
 
 
 class DropSnapshot(_SnapshotCommand):
-    """Forget the snapshot of a name."""
+    """Delete the snapshot with a name."""
 
     kind: Literal["dropSnapshot"] = "dropSnapshot"
     name: str

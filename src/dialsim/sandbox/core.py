@@ -72,9 +72,9 @@ class SandboxCore:
     be under way, with the `sender`.
 
     With a journal, every change is written to the journal. A command is written before its
-    execution. A clock step and the response to a POST cannot be known before; they are written
-    before anything follows from them. While the journal cannot be written, the clock stands still,
-    no POST leaves, and commands raise `NotKept`.
+    execution. A clock step and the response to a POST are known only afterwards; they are written
+    before any consequence. While the journal cannot be written, the clock stands still, no POST
+    leaves, and commands raise `NotKept`.
 
     `taken` are the texts that identify organizations and agents; additions must not repeat them.
     `named_urls` are the webhook URLs set by clients of the control plane. `records` are the
@@ -98,7 +98,7 @@ class SandboxCore:
         self.epoch = 0
         self.destinations = destinations or Destinations()
         self.named_urls: set[str] = set()
-        self._kept_urls: set[str] = set()  # those that were logged
+        self._kept_urls: set[str] = set()  # number of logged requests
         self._silent = silent
         self.records: list[Record] = []
         self.snapshots: dict[str, Snapshot] = {}
@@ -118,7 +118,7 @@ class SandboxCore:
         self.requests = RequestLog()
         self.triggers = Triggers()
         self.journal: Journal | None = None
-        self._leaving: list[Delivery] = []  # with the next step that is kept
+        self._leaving: list[Delivery] = []  # with the next step that the journal contains
         self._settling: asyncio.Task[None] | None = None
         self.outbox = Outbox(self.simulation, self.accounts)
         self.webhooks = WebhookTable(self.simulation, self.outbox)
@@ -166,7 +166,7 @@ class SandboxCore:
         self._let_leave()
 
     def repeat(self, command: Command) -> None:
-        """Carry out a command without keeping it, and without sending what is due: as it was."""
+        """Repeat a command during a replay: do not write it to the journal, and send no POSTs."""
         if command.concerns_calling:
             self.simulation.carry_out(lambda: command.carry_out(self))
         else:
@@ -186,7 +186,7 @@ class SandboxCore:
             self._record(what)
 
     def finish_replay(self, at: int) -> None:
-        """Be at an instant (ms), all that happened by then having been replayed."""
+        """End a replay at an instant (ms); all earlier events have been replayed."""
         self.simulation.move_to(at)
         self.outbox.restore(self.faults.held_until)
 
@@ -214,12 +214,12 @@ class SandboxCore:
         return self.simulation.at
 
     def next_event_at(self) -> int | None:
-        """The next instant (ms) at which anything is due; None where nothing is left to happen."""
+        """Next instant (ms) with an event; None without further events."""
         self.outbox.look_ahead()
         return self._ahead()
 
     def happened(self) -> int:
-        """A number that grows when a call, a campaign or a limit changes, or a result is due."""
+        """Counter that grows when a call, a campaign or a limit changes, or a result is due."""
         return self.simulation.log.size() + self.outbox.happened
 
     def work_on(self, last: int) -> bool:
@@ -269,7 +269,7 @@ class SandboxCore:
         self._stepped()
 
     def _ahead(self) -> int | None:
-        """The next instant at which the engine has work, or something known of is due."""
+        """Return the next instant with work for the engine, a due result or another known event."""
         event, due = self.simulation.next_instant(), self.outbox.next_due()
         return event if due is None else due if event is None else min(event, due)
 
@@ -316,7 +316,9 @@ class SandboxCore:
             self._face_faults(delivery)
 
     def _face_faults(self, delivery: Delivery) -> None:
-        """Count what a POST that may leave has to face, and have it ready, or hold it for later."""
+        """Count the faults that a POST meets before it leaves; then release the POST, or hold it
+        back.
+        """
         if not self.sends(delivery.url):
             self._log_kept(delivery.url)
             kept = self.outbox.keep(delivery)
@@ -394,7 +396,9 @@ class SandboxCore:
             self._settling = asyncio.create_task(self._settle(journal))
 
     async def _settle(self, journal: Journal) -> None:
-        """Try again and again to write what the journal is owed, and have the POSTs leave then."""
+        """Retry to write pending entries to the journal until it succeeds, then send the waiting
+        POSTs.
+        """
         while journal.error is not None:
             await asyncio.sleep(NEXT_TRY)
             with suppress(JournalError):
@@ -402,20 +406,21 @@ class SandboxCore:
         self._let_leave()
 
     def catch_up(self) -> None:
-        """Keep what isn't kept yet, and have the POSTs leave that had to wait; may raise `NotKept`.
+        """Write pending entries to the journal, and send the POSTs that waited for it.
 
-        It comes before the clock moves: they leave at the instant at which they were due.
+        Raises `NotKept`. Called before the clock moves, so that POSTs leave at the instant at which
+        they were due.
         """
         self._require_journal()
         self._let_leave()
 
     async def kept(self) -> None:
-        """Wait until all that has happened is kept."""
+        """Wait until the journal contains all events so far."""
         if self._settling is not None:
             await asyncio.wait([self._settling])
 
     def _require_journal(self) -> None:
-        """Raise `NotKept` unless all that has happened is kept."""
+        """Raise `NotKept` unless the journal contains all events so far."""
         if self.journal is not None:
             try:
                 self.journal.settle()
@@ -429,11 +434,13 @@ class SandboxCore:
 
     @property
     def state(self) -> Snapshot:
-        """The state of now."""
+        """Current state, as a snapshot without a name."""
         return Snapshot(self.at, (*self.records,))
 
     def take_snapshot(self, name: str) -> Snapshot:
-        """Store the current state under a name; 409 for a taken name or too many snapshots."""
+        """Store the current state under a name; 409 for a taken name, or if there are too many
+        snapshots.
+        """
         if name in self.snapshots:
             text = f'There is a snapshot "{name}" already: delete it, or choose another name'
             raise fail.SNAPSHOT_EXISTS.refused(text)
@@ -444,22 +451,21 @@ class SandboxCore:
         return self.snapshots[name]
 
     def snapshot(self, name: str) -> Snapshot:
-        """The snapshot of a name; 404 if there is none."""
+        """Return the snapshot with a name; 404 for an unknown name."""
         if name not in self.snapshots:
             raise fail.NO_SNAPSHOT.refused()
         return self.snapshots[name]
 
     def drop_snapshot(self, name: str) -> None:
-        """Forget a snapshot; 404 if there is none."""
+        """Delete a snapshot; 404 for an unknown name."""
         self.snapshot(name)
         self._keep(DropSnapshot(name=name))
         del self.snapshots[name]
 
     async def restore(self, name: str | None) -> None:
-        """Be in the state of a snapshot again, by name (404), or (None) of the start.
-
-        Others are answered while it is replayed; what they change meanwhile is given up, too. POSTs
-        under way are broken off, an advance ends with 409, and the clock stands still.
+        """Restore the state of a snapshot, given its name (404 if unknown), or (None) the initial
+        state. Other requests are answered during the replay; their changes are lost as well. POSTs
+        under way are cancelled, an advance ends with 409, and the clock stands still.
         """
         async with self._restoring:
             state = self.snapshot(name) if name is not None else self.beginning
@@ -481,11 +487,11 @@ class SandboxCore:
 
     @property
     def beginning(self) -> Snapshot:
-        """The state at the start."""
+        """Initial state."""
         return Snapshot(self.scenario.clock.start, ())
 
     def _become(self, other: SandboxCore) -> None:
-        """Take over the run of another core, which is not used any more."""
+        """Replace the run by the run of another core, which is not used afterwards."""
         self.clock.give_up()
         self.epoch += 1
         self.simulation, self.accounts = other.simulation, other.accounts

@@ -24,7 +24,7 @@ MOST_SNAPSHOTS = 100
 
 
 class FailureKind(NamedTuple):
-    """A code, the status it comes with, and one of its texts; `marked` if faults have it happen."""
+    """Failure: code, HTTP status and an example text; `marked` for injected faults."""
 
     status: int
     code: str

@@ -1,4 +1,4 @@
-"""Injected faults: the order of an operator, how often a fault struck, and what it strikes next."""
+"""Injected faults: their settings, their strikes so far, and the choice of their next targets."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ class InjectedFault:
 
 
 class Encounter(NamedTuple):
-    """Faults that a webhook or a request meets, and the fault that strikes it."""
+    """Faults that a webhook or a request met, by number, and the fault that struck it."""
 
     met: tuple[int, ...] = ()
     struck: InjectedFault | None = None
 
 
 class InjectedFaults:
-    """Faults that were not cleared, used-up ones included: first the scenario's, then by age."""
+    """Faults that were not cleared, including expired ones: the scenario's first, then by age."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -126,7 +126,7 @@ class InjectedFaults:
     def add(
         self, order: StandingFault, organization: int | None, campaign: int | None, at: int
     ) -> None:
-        """Take an order at an instant (ms); 409 where there are too many faults already."""
+        """Add a fault at an instant (ms); 409 if there are too many faults."""
         if len(self._faults) >= fail.MOST_FAULTS:
             raise fail.TOO_MANY_FAULTS.refused()
         self._last += 1
@@ -144,7 +144,7 @@ class InjectedFaults:
         return self._faults[self._last]
 
     def clear(self, number: int | None) -> None:
-        """Forget a fault, by number, or all of them. Their numbers are not used again."""
+        """Remove a fault, given its number, or all faults. Their numbers are not used again."""
         if number is None:
             self._faults.clear()
         else:
@@ -176,7 +176,7 @@ class InjectedFaults:
         return self._held.get(post)
 
     def ended(self, post: Post) -> None:
-        """A POST is not under way any more."""
+        """Forget the faults of a POST that is no longer under way."""
         self._fates.pop(which_post(post), None)
         self._held.pop(which_post(post), None)
 
@@ -199,7 +199,7 @@ class InjectedFaults:
     ) -> None:
         """Count an encounter at an instant (ms), by the numbers of the faults.
 
-        It seals the fate of a POST, or takes tokens of the caller of a request, given its index.
+        Fixes the fault of a POST, or takes tokens of the caller of a request, given its index.
         """
         for number in met:
             fault = self._faults[number]

@@ -1,7 +1,7 @@
 """Files of calls: recordings and transcripts, behind links that expire in virtual time (6.4).
 
-What they say is made up, always the same for the same call: a recording is a tone, a transcript has
-sentences that fit any call. Their form is ours, the interface names none.
+Their content is made up, and always the same for the same call: a recording is a tone, a transcript
+has sentences that fit any call. The interface names no format; these are dialsim's.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from dialsim.webhooks.analysis import AnalysisOutcome
 from dialsim.webhooks.bodies import AUDIO, PERSONAL_DATA
 
 LONGEST_MS = 5_000
-"""No recording is longer, however long the conversation was."""
+"""Longest recording (ms), however long the conversation was."""
 
 RATE = 8_000  # samples per second, as on the telephone
 _LOUDNESS = 6_000
-_SHORTEST_PERIOD, _PITCHES = 16, 32  # in samples: tones from 170 to 500 Hz
+_SHORTEST_PERIOD, _PITCHES = 16, 32  # in samples: frequencies from 170 to 500 Hz
 
 
 def recording(call_id: str, talk_ms: int, silent: bool) -> bytes:
@@ -130,7 +130,7 @@ class CallFiles:
     def _find(
         self, kind: FileKind, identifier: str, expires: str, signed: str
     ) -> tuple[CampaignView, int]:
-        """The call whose file a link leads to."""
+        """Return the call of a file link; raises Refused for an invalid or expired link."""
         view, call = self._call(identifier)
         world, at = view.part.trace.world, self._core.simulation.at
         # Checked before the signature is compared: `int` accepts spaces, signs and underscores.
@@ -147,7 +147,7 @@ class CallFiles:
         return view, call
 
     def _call(self, identifier: str) -> tuple[CampaignView, int]:
-        """A call that has something to be heard and read."""
+        """Return a call that has files; raises Refused for any other."""
         # An id that is none gets the answer of an unknown one, so that ids cannot be probed.
         if not is_uuid(identifier):
             raise fail.NO_FILE.refused()
@@ -170,9 +170,9 @@ def has_recording(view: CampaignView, call: int) -> bool:
 
 
 def record_url(view: CampaignView, call: int, at: int) -> str | None:
-    """A link to a call's recording, made at an instant (ms); None where there is none, or no more.
+    """Return a link to a call's recording, created at an instant (ms); None without a recording.
 
-    It is as the webhook's would be that is sent now.
+    A webhook sent at that instant would contain the same link.
     """
     if not has_recording(view, call) or view.expired(call, at) & AUDIO:
         return None

@@ -60,7 +60,7 @@ class EntryKind(StrEnum):
     """Kind of a journal entry."""
 
     COMMAND = "command"
-    STEP = "step"  # the body is how long the log was, see `Trace.size`
+    STEP = "step"  # the body is the size of the log, see `Trace.size`
     POSTS = "posts"
 
 
@@ -91,7 +91,7 @@ class _Tail(NamedTuple):
     n: int
     sum: int
     step: _Row | None = None
-    before_step: int = 0  # the check sum that the step's is built on
+    before_step: int = 0  # the checksum before the step
 
 
 _Statement = tuple[str, Sequence[Any]]
@@ -158,10 +158,11 @@ class Journal:
 
     @classmethod
     def reopen(cls, path: Path) -> Journal:
-        """The journal in a file, to be gone on with.
+        """Open the journal in a file in order to continue it.
 
-        Raises JournalError if it is damaged, not whole, of another program, of a newer dialsim, or
-        in use. Nothing is changed before the first entry is written or `settle` is called.
+        Raises JournalError for a damaged or incomplete file, a file of another program or of a
+        newer dialsim, and a journal in use. The file is not changed before the first entry or
+        `settle`.
         """
         _check_header(path)
         lock = _lock(path)
@@ -173,9 +174,9 @@ class Journal:
 
     @classmethod
     def read(cls, path: Path) -> Journal:
-        """The journal in a file as it stands, also while a sandbox writes to it; not to be written.
+        """Open the journal in a file for reading, also while a sandbox writes to it.
 
-        Raises JournalError as `reopen` does, but for being in use.
+        Raises JournalError as `reopen` does, except for a journal in use.
         """
         _check_header(path)
         return cls._open(path, None)
@@ -220,10 +221,10 @@ class Journal:
             raise self._damaged(_SCENARIO) from None
 
     def entries(self) -> Iterator[Entry]:
-        """All entries in the order in which things happened.
+        """Yield all entries in order.
 
-        Raises JournalError at the first that is not as it was written, and at the end if that is
-        not where the journal ends.
+        Raises JournalError at the first entry that was changed, and at the end if entries are
+        missing.
         """
         self._tail = _Tail(0, _sum_of(self.subject))
         rows = self._database.execute("SELECT n, at, kind, body, sum FROM entries ORDER BY n")
@@ -248,7 +249,9 @@ class Journal:
         return int(version)
 
     def _check(self) -> None:
-        """Raise JournalError unless the file is whole, as far as that shows without its entries."""
+        """Raise JournalError for a damaged file, as far as this can be seen without reading
+        entries.
+        """
         version = self._format()
         if not _OLDEST_FORMAT <= version <= FORMAT:
             age = "a newer" if version > FORMAT else "an older"
@@ -309,7 +312,7 @@ class Journal:
             raise
 
     def note(self, entry: Entry) -> None:
-        """Keep an entry about what has happened already; it is owed if it can't be written now."""
+        """Append an entry for a past event; the entry stays pending if writing fails."""
         self._put(entry)
         with suppress(JournalError):
             self.settle()
@@ -346,7 +349,7 @@ class Journal:
             with suppress(JournalError), _explained(self.path):
                 # A checkpoint that fails loses nothing: all entries are in the log, and the next
                 # one tries again.
-                self._checkpoint()  # all is in the log: there will be another time
+                self._checkpoint()  # the log contains everything, so the next checkpoint can do it
 
     def close(self) -> None:
         """Write all entries into the main file and close the journal.
@@ -361,7 +364,8 @@ class Journal:
                 with suppress(JournalError), _explained(self.path):
                     self._commit((_MARK, ("",)))
                     self._more = False
-            # who closes a database last removes the log; without it this mark would be wrong
+            # the last connection to close removes the log; without the log, the mark `N+` would be
+            # wrong
             reader = _connect_to_read(self.path, has_log=True) if self._more else None
             self._database.close()
             if reader is not None:
@@ -432,7 +436,7 @@ def copy_journal(path: Path, target: Path) -> int:
         try:
             with _explained(target, "written"), closing(_connect(target)) as database:
                 journal._database.backup(database)
-                # the moment may have been one at which more was to come in the log
+                # the copied mark may announce further entries in the log
                 database.execute(
                     "UPDATE about SET value = rtrim(value, '+') WHERE name = 'entries'"
                 )
@@ -452,7 +456,7 @@ def _explained(path: Path, purpose: str = "used") -> Iterator[None]:
         if "locked" in str(error):
             raise JournalError(f"{path} is in use: another program writes to it") from None
         raise JournalError(f"{path} can't be {purpose}: {error}") from None
-    except sqlite3.ProgrammingError as error:  # it was closed
+    except sqlite3.ProgrammingError as error:  # the journal was closed before
         raise JournalError(f"{path} can't be {purpose}: {error}") from None
     except sqlite3.DatabaseError as error:
         raise JournalError(f"{path} is damaged: {error}") from None
@@ -567,7 +571,9 @@ def _write_subject(path: Path, subject: Subject) -> None:
 
 
 def _sum_of(subject: Subject) -> int:
-    """The check sum that the first entry's is built on: nothing of a subject may change either."""
+    """Return the checksum before the first entry; it covers the subject, which may not change
+    either.
+    """
     facts = subject.text, subject.name, subject.overrides, subject.seed, subject.digest
     total = crc32(repr(facts).encode())
     for name, content in sorted(subject.files.items()):

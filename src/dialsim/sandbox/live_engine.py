@@ -66,11 +66,11 @@ class LiveEngine(Simulation):
         return self._trace.world.surroundings(organization, self.at)
 
     def dialler(self, organization: int) -> Dialler:
-        """The dialler of an organization, by position."""
+        """Return the dialler of an organization, given its index."""
         return self._diallers[organization]
 
     def campaign(self, organization: int, campaign: int) -> Campaign:
-        """A campaign, by the positions of its organization and its own."""
+        """Return a campaign, given the index of its organization and its index within it."""
         return self._diallers[organization].campaigns[campaign]
 
     def give_script(self, tel: str, script: Script | None) -> None:
@@ -158,7 +158,7 @@ def _organization(trace: Trace, position: int, allowed: bool) -> Organization:
 
 
 def _behaviour(settings: Organization, agent: str, now: int) -> str:
-    """The behaviour of the people whom an agent calls now."""
+    """Return the current behaviour of the people that an agent calls."""
     changes = [
         action.behaviour
         for action in settings.timeline

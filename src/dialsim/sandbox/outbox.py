@@ -66,7 +66,7 @@ class CampaignOutbox:
         """
         self.view.catch_up()
         calls, analyses = self.view.calls, self.view.analyses
-        # without a receiver, a million calls may have ended by then
+        # without a receiver, a million calls may have ended since the last batch
         ended = calls.ended(self._ends_seen)[:_MOST_AT_ONCE]
         first = analyses.firsts(ended)
         messages = first[first.ready_at != NOT_HAPPENED]
@@ -99,17 +99,16 @@ class CampaignOutbox:
         return PostKey(*self.view.position, person, number, result)
 
     def bodies(self, messages: Messages) -> list[bytes]:
-        """The bodies of results whose first POSTs are due, each at the end of its instant (W4).
-
-        All that has happened later was taken in at once, by the `update` of the calls that took in
-        the results themselves.
+        """Return the bodies of results whose first POSTs are due, each as of the end of its instant
+        (W4). The `update` that read these results read all later events as well, so changes after
+        the instant are left out here.
         """
         calls = self.view.calls
         shown = visible_state(self._trace, calls, messages, self._statuses)
         return [*map(orjson.dumps, self._bodies.of(messages, calls, shown))]
 
     def _statuses(self, calls: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int8]:
-        """The statuses of calls at instants (ms); later changes were taken in by one `update`."""
+        """Return the statuses of calls at instants (ms), without the later changes already read."""
         known = self.view.calls
         status = self.view.analyses.standing(calls, at).status
         later = np.flatnonzero(known.changed_at[calls] > at)
@@ -119,7 +118,7 @@ class CampaignOutbox:
 
 
 STRIDE = 300_000
-"""The most virtual time (ms) that the engine is ahead of results that are still to leave.
+"""Greatest lead (ms of virtual time) of the engine over results that have not left.
 
 Bodies are made for a stretch at a time: of one minute a result takes half as much again. It is
 longer where more POSTs than the default may be under way at once.
@@ -202,15 +201,15 @@ class Outbox:
         # retry may be due, a campaign of ten lines has one at most: retries are overtaken then.
         self._overtakes = service.webhook_concurrency > IN_ORDER_AT_ONCE and not self._in_order
         self.stride = STRIDE * max(service.webhook_concurrency // IN_ORDER_AT_ONCE, 1)
-        self._entries: list[_Entry] = []  # a heap, as the next three
+        self._entries: list[_Entry] = []  # heap; so are the next three
         self._due: list[_Waiting] = []
         self._later: list[_Waiting] = []
-        self._soonest: list[tuple[int, int]] = []  # when POSTs may be due again, and their rows
+        self._soonest: list[tuple[int, int]] = []  # earliest retry, row
         self._under_way: set[int] = set()  # rows of the log
         self._numbers = count()
         self._asked_for: list[Delivery] = []
         self._sent_again: set[PostKey] = set()
-        # The present URLs: looking through all changes would take longer with every change.
+        # The current URLs: searching all changes would take longer with every change.
         self._urls: list[str | None] = [None] * len(accounts)
         self._urls_read = 0
         timelines = (account.block.settings.timeline for account in accounts)
@@ -246,7 +245,7 @@ class Outbox:
     # -- what leaves ------------------------------------------------------------------------------
 
     def last_due(self, last: int) -> int | None:
-        """The last instant (ms) up to `last` at which anything is due, the engine being done."""
+        """Return the last due instant (ms) up to `last`, once the engine has no more events."""
         self._catch_up()
         due = [each.at for heap in (self._entries, self._later) for each in heap if each.at <= last]
         return max(due, default=None)
@@ -312,7 +311,7 @@ class Outbox:
             heappush(self._soonest, (soonest, delivery.row))
 
     def keep(self, delivery: Delivery) -> Post:
-        """Write down that a result stays here; it counts like one without a URL (W6)."""
+        """Record that a result is kept, not sent; it counts like a result without a URL (W6)."""
         kept = Post(delivery.key, 0, delivery.at, delivery.turn, delivery.resent, NOT_SENT)
         self.log.append(kept)
         self.webhook_counts[delivery.key[:2]] += 1
@@ -330,7 +329,7 @@ class Outbox:
         """Send a result again with the next `collect`, to the organization's current URL."""
         self._read_urls()
         url = self._urls[key.organization]
-        assert url is not None  # the core has refused the request otherwise
+        assert url is not None  # the core refuses requests for other results
         # From now on the log numbers the POSTs of this result: tries alone would repeat numbers.
         self._sent_again.add(key)
         log = self._simulation.log
@@ -359,7 +358,7 @@ class Outbox:
     # -- going on with a journal ------------------------------------------------------------------
 
     def recorded(self, post: Post) -> None:
-        """Take in a POST that was made, and its outcome."""
+        """Restore a POST and its outcome from the journal."""
         self.log.append(post)
         self.changes += 1
         if post.resent:
@@ -429,7 +428,9 @@ class Outbox:
                 self._enter(organization, box, overdue)
 
     def _enter(self, organization: int, box: CampaignOutbox, overdue: bool) -> None:
-        """Put what is due later, or now, among the entries. What had no URL was kept (W6)."""
+        """Queue the scheduled results that are due now or later; results without a URL were kept
+        (W6).
+        """
         now, trace = self._simulation.at, self._simulation.log
         campaign = box.view.campaign.block.position
         messages, changes = box.news()
@@ -458,14 +459,14 @@ class Outbox:
         bodies = box.bodies(messages[chosen])
         for row, body in zip(chosen.tolist(), bodies, strict=True):
             key, url = box.key(int(messages.call[row]), int(messages.result[row])), to[row]
-            assert url is not None  # such rows were chosen
+            assert url is not None  # the rows with a URL were chosen
             turn, at = int(messages.turn[row]), int(messages.sent_at[row])
             self._wait(Delivery(key, url, body, turn, at))
 
     def _wait(self, delivery: Delivery) -> None:
         """Queue a delivery for its instant and its turn."""
         turns, at = self._simulation.log.turns, delivery.at
-        # a turn orders what happens on the very instant of its command, and nothing later
+        # turns order events of the instant of a command only
         turn = delivery.turn if delivery.turn and turns[delivery.turn - 1] >= at else 0
         heap = self._due if at <= self._simulation.at else self._later
         heappush(heap, _Waiting(at, turn, delivery.key, next(self._numbers), delivery))

@@ -48,7 +48,7 @@ class Captured:
         """Return the body with secrets masked: JSON, else text; None for empty or binary bodies."""
         if not self.kept:
             return None
-        # Of a body that was cut no JSON can be parsed: it is shown as text.
+        # A truncated body is no longer valid JSON, so it is shown as text.
         if not self.cut:
             try:
                 return masked(orjson.loads(self.kept))
@@ -109,7 +109,7 @@ class LoggedRequest:
 class RequestLog:
     """The latest requests of clients, the oldest first, numbered from 1.
 
-    `count` is how many there ever were; `changes` grows with whatever happens to the log.
+    `count` is the number of requests ever logged; `changes` grows with every change of the log.
     """
 
     def __init__(self) -> None:
@@ -140,14 +140,14 @@ class RequestLog:
         return request
 
     def clear(self) -> int:
-        """Forget all requests; returns how many. Numbers are not used again."""
+        """Remove all requests and return their number. Request numbers are not used again."""
         cleared = len(self._requests)
         self._requests.clear()
         self.changes += 1
         return cleared
 
     def newest(self, most: int) -> list[LoggedRequest]:
-        """Some of them, the newest first."""
+        """Return a range of the requests, newest first."""
         return [*islice(reversed(self._requests), most)]
 
     def find(self, n: int) -> LoggedRequest | None:

@@ -278,7 +278,7 @@ def serve(
 ) -> None:
     """Serve on a listening socket until interrupted or terminated, and print the address.
 
-    Closes the journal at the end. Raises JournalError if pending entries cannot be written.
+    Closes the journal when it stops. Raises JournalError if pending entries cannot be written.
     """
     # SIGTERM must have the effect of Ctrl-C: the journal is closed, so that one file has it all.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -444,7 +444,7 @@ class ServerThread:
 
     @property
     def faults(self) -> list[Exception]:
-        """The faults of ours so far, each answered with 500."""
+        """Unexpected errors so far, each answered with 500."""
         return self._server.faults
 
     @property

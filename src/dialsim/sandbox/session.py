@@ -33,7 +33,7 @@ class ControlClient:
     def __init__(self, url: str, webhook_urls: Callable[[], Iterable[str | None]]) -> None:
         """`webhook_urls` returns the URLs that results are sent to now."""
         self._webhook_urls = webhook_urls
-        # the next request may be long after this one: no connection is kept for it
+        # no connection is kept: the next request may come much later
         limits = httpx.Limits(max_keepalive_connections=0)
         # No timeout, because an advance may take minutes, and no proxy of the environment: the
         # server is in this process.
@@ -42,7 +42,7 @@ class ControlClient:
         )
 
     def close(self) -> None:
-        """Give everything back."""
+        """Close the client."""
         self._http.close()
 
     def ask(self, method: str, path: str, body: object = None, api_key: str | None = None) -> Any:
@@ -169,9 +169,9 @@ class RemoteClock:
         return _datetime(state["now"])
 
     def advance_until(self, condition: Mapping[str, object], within: timedelta | None) -> datetime:
-        """Move the clock until something is so, as the control plane words it; where it stands.
+        """Move the clock until a condition of the control plane holds, and return the new instant.
 
-        Raises DialsimError where it doesn't come: with why, and where the clock stands then.
+        Raises DialsimError, with the reason and the position of the clock, if it never holds.
         """
         span = {} if within is None else {"within": _span_text(within)}
         state = self._client.wait(f"{PREFIX}/clock/advance", {**condition, **span})
@@ -180,7 +180,9 @@ class RemoteClock:
         return _datetime(state["now"])
 
     def advance_while(self, is_missing: Callable[[], bool], within: timedelta | None) -> datetime:
-        """Move the clock event by event while something is missing; errors as `advance_until`."""
+        """Move the clock event by event while a condition is missing; errors as for
+        `advance_until`.
+        """
         last = None if within is None else self.now + within
         while is_missing():
             state = self._state()
@@ -341,7 +343,7 @@ def _times(times: int | None, lasts: str | None) -> int | None:
 
 
 _REQUESTS = f"{PREFIX}/requests"
-_SHOWN = 10  # requests in an error message where none matches
+_SHOWN = 10  # requests listed in an error message without a match
 
 
 class RemoteRequests(Sequence[RequestRow]):
@@ -397,7 +399,9 @@ class RemoteRequests(Sequence[RequestRow]):
         body: object,
         times: int | None,
     ) -> None:
-        """Raise AssertionError, with the requests there are, unless that was asked for so often."""
+        """Raise AssertionError, with the logged requests, unless the number of matching requests
+        fits.
+        """
         wanted = {"method": method.upper(), "path": path, **filters}
         asked = self._read({name: value for name, value in wanted.items() if value is not None})
         misses = {one.n: [] if body is None else [*differences(body, one.body)] for one in asked}
@@ -469,7 +473,7 @@ def find(campaigns: Sequence[CampaignState], name: str) -> CampaignState:
 
 
 class RemoteWebhooks(Sequence[WebhookRow]):
-    """Webhooks as they were when they were asked for; pages are read as they are needed."""
+    """Webhooks as of the request for them; pages are requested when they are needed."""
 
     def __init__(self, client: ControlClient) -> None:
         self._client = client
@@ -518,9 +522,10 @@ class Session:
         destinations: Destinations,
         state: Snapshot | None = None,
     ) -> None:
-        """Serve from now on; raises DialsimError where that can't be.
+        """Start the server; raises DialsimError if that fails.
 
-        With a `state` of another sandbox it is a fork of that: it begins there, and sends nothing.
+        With the `state` of another sandbox, the session is a fork: it begins in that state and
+        sends no webhooks.
         """
         # The socket comes before the core: its port is part of the links to files.
         listener = listening("127.0.0.1", port)
@@ -560,7 +565,7 @@ class Session:
         return [core.webhook_url(position) for position in range(len(core.accounts))]
 
     def state(self) -> Snapshot:
-        """The state of now, for a fork."""
+        """Current state, for a fork."""
         return self._thread.ask(lambda: self._core.state)
 
     def remaining(self) -> Scenario:
@@ -576,7 +581,7 @@ class Session:
         return self._thread.ask(take)
 
     def close(self) -> None:
-        """Stop serving; raises DialsimError if there was a fault of ours."""
+        """Stop the server; raises DialsimError for unexpected errors of the server."""
         self._thread.stop()
         self.client.close()
         if self._thread.failure is not None:

@@ -34,7 +34,7 @@ from dialsim.webhooks.messages import Verdict, sequence
 PAGE_SIZE = 100
 
 _PAGE = re.compile(r"0*([1-9][0-9]*)")
-_MOST_DIGITS = 12  # a page with more is beyond any list, and may be beyond an integer of JSON
+_MOST_DIGITS = 12  # a longer number is beyond any list, and may be beyond the integers of JSON
 _BEYOND = 10**_MOST_DIGITS
 
 
@@ -51,7 +51,7 @@ class PageNumber(NamedTuple):
 
 
 def read_page(text: str | None) -> PageNumber:
-    """The page of a query, the first if it names none; 400 if it is no whole number from 1 on."""
+    """Return the page of a query, by default the first; 400 unless it is a whole number from 1."""
     match = _PAGE.fullmatch("1" if text is None else text)
     if match is None:
         raise fail.INVALID_PAGE.refused()
@@ -97,7 +97,7 @@ class CallRow(WireModel):
 
 
 def call_rows(view: CampaignView, chosen: NDArray[np.int64], at: int) -> list[Row]:
-    """Return calls as they stand at an instant (ms) from now on; see `CallRow`."""
+    """Return calls as of a current or future instant (ms); see `CallRow`."""
     from dialsim.results.tables import ChosenCalls, call_columns
 
     world = view.part.trace.world
@@ -235,7 +235,7 @@ class WebhookRow(WireModel):
 
 
 class _List(NamedTuple):
-    """The list in one state."""
+    """List of webhooks as of one state of the run."""
 
     state: tuple[int, ...]
     positions: list[Position]
@@ -253,8 +253,7 @@ class _List(NamedTuple):
 class WebhookTable:
     """POSTs and kept payloads in the order in which they left, all organizations together.
 
-    New ones come behind the others. The list is read from the trace, anew when anything has
-    happened since it was last asked for.
+    New rows are appended. The list is read from the trace again after any event.
     """
 
     def __init__(self, simulation: LiveEngine, outbox: Outbox) -> None:
@@ -370,7 +369,7 @@ class WebhookTable:
         if self._kept is None or self._kept.state != state:
             reading = RunView(self._simulation.trace)
             stream = reading.stream
-            # a payload that was kept is listed where no POST can come before it any more
+            # a kept payload is listed once no POST can precede it
             stream.drop(
                 (stream.posts.response == NOT_SENT) & (stream.posts.at >= self._outbox.front)
             )

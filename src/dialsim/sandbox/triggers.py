@@ -31,7 +31,7 @@ from dialsim.scenario.scripts import ScriptText
 from dialsim.scenario.service import EngineSettings
 
 MOST_TRIGGERED = 100
-"""Calls and recipients of so many triggered results can be read; the oldest are forgotten."""
+"""Number of triggered results whose calls can be read; older ones are dropped."""
 
 CAMPAIGN = "Triggered"
 """The name of the campaign of a triggered result."""
@@ -41,7 +41,7 @@ _SCRIPTS = {
     "NO_ANSWER": "noAnswer 25s",
     "BUSY": "busy 2s",
     "FAILED": "failed 1s",
-    "CANCELLED": "busy 2s",  # it waits in vain, and is never dialled
+    "CANCELLED": "busy 2s",  # the call waits in the queue, and is never dialled
 }
 _TEL = "0812345678"
 _IN_THE_WAY = "0899999999"
@@ -50,8 +50,8 @@ _VALUES = {"text": "text", "number": 1, "boolean": True}
 _PACE = 0.0001  # calls a second
 _LONGEST_WAIT = 3_600_000  # ms, less than between two dials at that pace
 _ANYWHERE = "http://127.0.0.1/"  # a result without a URL is not delivered
-_DELIVERY = 60_000  # ms in which it is
-_ROUNDS = 4  # of setting the clock: a window may put a call off by its minute without calls
+_DELIVERY = 60_000  # ms until it is
+_ROUNDS = 4  # attempts to set the clock: a window may postpone a call by its minute without calls
 
 
 class TriggeredPerson(Model):
@@ -122,7 +122,7 @@ class Triggered(NamedTuple):
 
 
 class Triggers:
-    """The latest results that were triggered; `count` is how many there ever were."""
+    """The latest triggered results; `count` is the number of results ever triggered."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -253,7 +253,7 @@ def _campaign(settings: Organization, order: TriggerOrder) -> dict[str, Any]:
     if person.customer_name is not None:
         block["customerName"] = person.customer_name
     people = [block]
-    # Another recipient takes the only dial for so long that the call waits until its queue timeout.
+    # Another recipient holds the only line so long that the call waits until its queue timeout.
     if order.status == "CANCELLED":
         people = [{"tel": _IN_THE_WAY, "agentParams": params, "script": script}, block]
     return {"name": CAMPAIGN, "agent": agent.name, "recipients": people}

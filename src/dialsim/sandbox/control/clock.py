@@ -133,7 +133,7 @@ class MoveJson(Combined):
             yield 'count is required where until is "webhooks"'
 
     async def carry_out(self, core: SandboxCore) -> Ended:
-        """Move the clock; return the reason for the end once everything on the way has happened."""
+        """Move the clock, and return the reason for its stop after all events on the way."""
         clock = core.clock
         if self.until in _TAKES:
             span = LONGEST_TO_IDLE if self.within is None else self.within

@@ -63,7 +63,7 @@ class EventLog:
             instants.append(at)
             codes.append(np.int64(source << _ROW_BITS) | rows.astype(np.int64))
 
-        # within an instant a campaign changes before its calls do, but ends after them (C3)
+        # within an instant, a campaign changes before its calls, but ends after them (C3)
         known = self._read[_CAMPAIGNS]
         changes = trace.campaigns[known:]
         self._read[_CAMPAIGNS] += len(changes)
@@ -90,7 +90,7 @@ class EventLog:
         self._order.frombytes(code[np.argsort(at, kind="stable")].tobytes())
 
     def events(self, start: int, stop: int) -> list[dict[str, Any]]:
-        """Some events, by their indexes from 0, as they are sent."""
+        """Return a range of events, by index from 0, in the form that is sent."""
         codes = np.array(self._order[start:stop], dtype=np.int64)
         sources, rows = codes >> _ROW_BITS, codes & ((1 << _ROW_BITS) - 1)
         found: dict[int, dict[str, Any]] = {}
@@ -214,7 +214,7 @@ class EventRoutes:
         return [Route(f"{PREFIX}/events", self._follow)]
 
     async def _follow(self, request: Request) -> Response:
-        """Send what happens, and the state of the clock whenever it changes."""
+        """Stream the events, and the state of the clock whenever it changes."""
         if request.method == "HEAD":
             return Response(media_type=STREAM)
         if unknown := request.query_params.keys() - {"after"}:
@@ -228,7 +228,7 @@ class EventRoutes:
         return _Stream(self._stream(after), self._ended)
 
     def _caught_up(self) -> EventLog:
-        """The log of the present run, with all that has happened."""
+        """Return the log of the current run, up to date."""
         if self._log is None or self._log.epoch != self._core.epoch:
             self._log = EventLog(self._core)
         self._log.catch_up()
@@ -254,7 +254,7 @@ class EventRoutes:
             while index < len(log) and self._core.epoch == log.epoch:
                 events = log.events(index, min(index + _CHUNK, len(log)))
                 index += len(events)
-                # it takes until the client has room for it
+                # waits until the client's buffer has room
                 yield b"".join(_sent(one["type"], one, one["id"]) for one in events)
                 spoke = monotonic()
             if (now := self._clock()) != clock:

@@ -70,7 +70,7 @@ from dialsim.scenario.units import Instant
 
 
 def organization_of(named: object, core: SandboxCore) -> Account:
-    """Unlike in a path, an organization that isn't there is a mistake in the request."""
+    """Return an organization named in a body; 400 if unknown, other than 404 for one in a path."""
     if isinstance(named, str):
         try:
             return core.organization(named)
@@ -94,10 +94,10 @@ async def read_block(request: Request) -> dict[str, Any]:
 
 
 async def _read_upload(request: Request) -> tuple[dict[str, Any], bytes | None]:
-    """A campaign's block, with its `organization`, and the CSV of recipients if there is one.
+    """Return a campaign's block, including `organization`, and the CSV of recipients, if any.
 
-    Beside a CSV all of the block but the recipients stands in the query. Raises Refused; the block
-    itself is not checked.
+    With a CSV, the query contains the rest of the block. Raises Refused; the block itself is not
+    checked.
     """
     if require_media_type(request, JSON, _CSV, BINARY) != JSON:
         return _from_query(request), await read_bytes(request, MOST_CONTROL_BYTES)
@@ -201,7 +201,7 @@ _BESIDE_A_CSV = (
     ("scheduledAt", "When the schedule request is made.", "2026-01-05T01:00:00Z"),
     *((name, f"{about} (Q7 to Q11).", "1") for name, about in _SHARE.items()),
 )
-"""The parameters that stand for the body's properties beside a CSV, with examples."""
+"""Query parameters that replace the body's properties beside a CSV, with examples."""
 
 
 def _beside_a_csv(name: str, about: str, example: str | None) -> dict[str, Any]:
@@ -271,12 +271,11 @@ class CampaignOperations(Operations):
         return await self.add(*await _read_upload(request))
 
     async def add(self, block: dict[str, Any], csv: bytes | None) -> CampaignState:
-        """Add a campaign: its block as in a scenario file, and `organization`; raises Refused."""
+        """Add a campaign, given its block with the key `organization`; raises Refused."""
         account = organization_of(block.get("organization"), self.core)
         position = account.block.position
         named = {"agent": _agent_name(block.get("agent"), account)}
-        # A scenario file has no such key: there, a campaign stands in the block of its
-        # organization.
+        # A scenario file has no key `organization`: campaigns are nested in their organization.
         block = {name: value for name, value in block.items() if name != "organization"} | named
         command = AddCampaign(organization=position, block=block, csv=csv)
         around = self.core.simulation.surroundings(position)
@@ -440,7 +439,7 @@ FoundAccount = Annotated[
         {"type": "string", "minLength": 1},
         lambda core, _name, text: core.organization(text),
         (fail.NO_ORGANIZATION,),
-        # A name may contain a slash, at which any other parameter of a path ends.
+        # A name may contain a slash, which ends any other parameter of a path.
         convertor=":path",
     ),
 ]
@@ -476,7 +475,7 @@ class OrganizationOperations(Operations):
         return self.add(await read_block(request))
 
     def add(self, block: dict[str, Any]) -> CreatedOrganization:
-        """Add an organization by its block, with `like` as the operation has it."""
+        """Add an organization given its block and, in `like`, the organization to copy."""
         webhook = block.get("webhook")
         if isinstance(webhook, dict) and isinstance(webhook.get("url"), str):
             self.core.destinations.require(webhook["url"])

@@ -81,17 +81,16 @@ _SnapshotName = Annotated[
 ]
 
 
-_PACKED = (".parquet", ".gz")  # these are small already
-_FIRST_YEAR = 1980  # of a zip file's calendar
+_PACKED = (".parquet", ".gz")  # these formats are compressed already
+_FIRST_YEAR = 1980  # first year of the calendar of zip files
 
 
 def pack(trace: Trace, api_keys: bool = False) -> IO[bytes]:
-    """A zip file of all tables, webhooks, summary and report of a run so far, read from its start.
-
-    The file has no name: it is gone when it is closed. It takes as long as writing the folder;
-    `trace` must not grow meanwhile. API keys in the scenario are masked unless `api_keys`.
+    """Return a zip file, at its start, with all tables, webhooks, summary and report of a run so
+    far. The file has no name and disappears when it is closed. `trace` must not grow meanwhile. API
+    keys in the scenario are masked unless `api_keys`.
     """
-    # It takes a second to import, which no start of a server should wait for.
+    # The import takes a second, which would delay the start of the server.
     from dialsim.report.writing import write_run
 
     with TemporaryDirectory(prefix="dialsim-export-") as place:

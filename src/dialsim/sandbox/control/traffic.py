@@ -232,7 +232,7 @@ _FaultNumber = Annotated[int, number("The fault's number, from 1.", fail.NO_FAUL
 
 
 class TrafficOperations(Operations):
-    """Takes orders for faults, lists results and requests, and has results sent."""
+    """Operations on faults, webhooks and the log of requests."""
 
     @operation("GET", f"{PREFIX}/faults")
     def list_faults(self) -> list[FaultState]:
@@ -334,7 +334,9 @@ class TrafficOperations(Operations):
         return core.webhooks.rows(np.array([row]))[0]
 
     def _whose(self, query: WebhookQuery) -> tuple[Position | None, tuple[int, int] | None]:
-        """The campaign, by positions, and the call by recipient and number; None for all."""
+        """Return the filters for a campaign (position) and a call (recipient, call number); None
+        for all.
+        """
         campaign = call = None
         for name, identifier in (("campaign", query.campaign), ("call", query.call)):
             if identifier is not None:

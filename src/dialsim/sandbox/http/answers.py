@@ -14,12 +14,12 @@ from dialsim.errors import Refused
 from dialsim.interface.model import WireModel, invalid
 
 JSON = "application/json"
-BINARY = "application/octet-stream"  # the type that generated clients send files with
+BINARY = "application/octet-stream"  # media type of files from generated clients
 MOST_BYTES = 1_048_576
 """The most that a request under /api may carry."""
 
 Answer = tuple[int, str]
-"""The status and the code of a refusal."""
+"""Status and code of a refusal."""
 UNSUPPORTED: Answer = (415, "UNSUPPORTED_MEDIA_TYPE")
 
 _READ = ("utf-8", "ascii")  # charsets, as codecs names them: the second is part of the first
@@ -33,7 +33,7 @@ def success(message: str, data: object) -> bytes:
 
 
 def bare(shown: WireModel | Sequence[WireModel], status: int = 200) -> Response:
-    """A success of the control plane: what is shown, without an envelope."""
+    """Return a success of the control plane: the data without an envelope."""
     content = [_plain(one) for one in shown] if isinstance(shown, Sequence) else _plain(shown)
     return Response(orjson.dumps(content), status, media_type=JSON)
 
@@ -135,7 +135,7 @@ def _too_large(most: int) -> Refused:
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """The parameters of a query; one that is sent twice counts as one with a comma in it."""
+    """Return the parameters of a query; a repeated parameter is read as one value with commas."""
     query = request.query_params
     return {name: ",".join(query.getlist(name)) for name in query}
 

@@ -96,13 +96,13 @@ class Success(NamedTuple):
 class Operation:
     """One method of one path.
 
-    `answer` is the model of a success, by default what the handler returns: of its `data` where
-    `messages`, the texts beside it, are given, else of the whole body; None for one that is no
-    JSON but of the type `media`. In place of the body one of the type `other_media` may come, and
-    unless it is `body_required` none at all.
-    `links` are OpenAPI links of a success by name, `described` parameters that the handler reads.
-    `kept`: whether a journal keeps what it changes. `guessed`: the interface names it, but how
-    it is asked and answered is our guess.
+    `answer` is the model of a success, by default the handler's return type. It describes the
+    envelope's `data` if `messages` (the envelope's texts) are given, else the whole body; it is
+    None for an answer of the media type `media` that is not JSON. A request body may have the type
+    `other_media` instead of JSON; it may be omitted unless `body_required`. `links` are OpenAPI
+    links of a success by name, `described` parameters that the handler reads. `kept`: the journal
+    records the changes. `guessed`: the interface names the operation without an example, so its
+    request and answer are guesses.
     """
 
     method: str
@@ -234,7 +234,7 @@ class Operation:
             query.pop("limit", None)
             if query.get("page", "1").startswith("0"):
                 raise fail.INVALID_PAGE.refused()
-        # The interface does not refuse unknown parameters, other than the control plane.
+        # Unlike the control plane, the interface ignores unknown parameters.
         elif not self.is_control:
             known = {one.alias for one in self.query.model_fields.values()}
             query = {name: text for name, text in query.items() if name in known}
@@ -311,7 +311,7 @@ class Operations:
 
 
 def link(name: str, parameter: str, path: str) -> dict[str, Any]:
-    """An OpenAPI link: where in the answer's body a parameter of an operation is found."""
+    """Return an OpenAPI link: an operation's parameter, and its location in the answer's body."""
     return {"operationId": name, "parameters": {parameter: f"$response.body#/{path}"}}
 
 
@@ -357,7 +357,7 @@ def _page(value: object) -> PageNumber:
 
 
 class PageQuery(WireModel):
-    """Which page of a list is wanted; pages have 100 rows."""
+    """Requested page of a list; pages have 100 rows."""
 
     page: Annotated[
         PageNumber, BeforeValidator(_page), WithJsonSchema({"type": "integer", "minimum": 1})
@@ -466,7 +466,7 @@ def _schemas(models: Iterable[tuple[Any, Any]]) -> tuple[Schemas, dict[str, Any]
 
 
 def _parameters(query: type[WireModel], schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parameters of a query; all of them may be left out."""
+    """Return the parameters of a query; all of them are optional."""
     return [
         {
             "name": field.alias,
@@ -480,7 +480,7 @@ def _parameters(query: type[WireModel], schema: dict[str, Any]) -> list[dict[str
 
 
 def _bare(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a property, null left out, which no query can carry."""
+    """Return the schema of a property without null, which a query cannot express."""
     if "anyOf" in schema and {"type": "null"} in schema["anyOf"]:
         schema = schema["anyOf"][0]
     return {key: value for key, value in schema.items() if key not in _BESIDE_THE_SCHEMA}

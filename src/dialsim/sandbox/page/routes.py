@@ -49,7 +49,7 @@ _ASSETS = {
     "icon.svg": "image/svg+xml",
     "LICENSES.txt": "text/plain",
 }
-# The page loads nothing from elsewhere, and no text of a scenario can become a script.
+# The page loads nothing from other hosts, and no text of a scenario can become a script.
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -166,7 +166,7 @@ class PageRoutes:
         view = View.read(request.query_params)
         if view.find and not view.person:
             found = self._sections.look_up(view.find)
-            # A single person is opened at once, under an address that can be kept.
+            # A search with one match redirects to that person, an address that can be bookmarked.
             if len(found) == 1:
                 person = ".".join(map(str, found[0]))
                 return RedirectResponse(f"{view.url(find='', person=person)}#person-title", 303)
@@ -246,7 +246,7 @@ class PageRoutes:
         form = await _form(request, MOST_CONTROL_BYTES)
         people = form.pop("recipients", "").strip()
         block, csv = _block(form | dict(parse_qsl(form.pop("calls", "")))), None
-        # JSON in place of a CSV, whose first line is a head and begins with neither.
+        # JSON instead of a CSV: the header of a CSV begins with neither character.
         if people.startswith(("{", "[")):
             block["recipients"] = _json("recipients", people)
         elif people:

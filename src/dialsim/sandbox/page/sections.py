@@ -186,7 +186,7 @@ def lines_in_use(core: SandboxCore, account: Account, since: int) -> StepFunctio
 
 
 def _steps(values: NDArray[np.int64] | NDArray[np.float64], top: int, *, closed: bool) -> str:
-    """A line that goes along each column at its height; `closed` has it stand on the ground."""
+    """Return the SVG path of a step line with a level per column; `closed` adds the base line."""
     step = WIDTH / len(values)
     heights = np.round(HEIGHT * (1 - values / top), 1)
     turns = np.flatnonzero(np.diff(heights)) + 1
@@ -201,7 +201,7 @@ OWN = f"{PREFIX}/page"
 
 
 def render(template: str, **values: object) -> str:
-    """A template of this package, filled in."""
+    """Render a template of this package."""
     return _environment().get_template(f"{template}.html").render(own=OWN, **values)
 
 
@@ -253,7 +253,7 @@ def _dashed(position: tuple[int, ...]) -> str:
 
 
 INTERVAL = 0.25
-"""Seconds between looks at what is new."""
+"""Seconds between checks for changes."""
 MOST_ORGANIZATIONS = 12
 CAMPAIGNS_A_PAGE = 20
 
@@ -264,12 +264,12 @@ OPTION_LABELS = {
 }
 """Choices of the forms, each a separate section."""
 
-_MOST_LISTED = 500  # of those to choose from; the newest, of organizations
+_MOST_LISTED = 500  # length of a list of choices; of organizations, the newest
 _MOST_SCRIPTS = 100
 _HEARTBEAT = 15  # seconds between keep-alive messages of a silent stream
 _SHARE = 4  # a tab waits this many times as long as its rendering took, so that others have a turn
 _LONGEST = 2  # seconds
-_MOST_SEARCHES = 16  # of tabs that are open at a time
+_MOST_SEARCHES = 16  # tabs open at a time
 _UNTOLD = 2  # seconds between renderings for changes without a row of the trace
 
 _ACTIONS = {
@@ -292,7 +292,7 @@ class Sections:
     async def events(self, view: View) -> AsyncIterator[bytes]:
         """The sections of a view as server-sent events: all of them, then each that changes.
 
-        A slow tab is sent less, and nothing piles up for it.
+        A slow tab gets fewer updates, and none are queued for it.
         """
         yield b"retry: 1000\n\n"
         sent = dict[str, str]()
@@ -319,7 +319,7 @@ class Sections:
 
     def render(self, view: View) -> dict[str, str]:
         """All sections of a view, by their names."""
-        # After a reset or a restore the logs are others, and their rows are counted from the start.
+        # A reset or restore replaces the logs, so rows are counted from the start again.
         if self._epoch != self._core.epoch:
             self._board, self._epoch = Board(), self._core.epoch
         core = self._core
@@ -348,7 +348,7 @@ class Sections:
         }
 
     def where(self, view: CampaignView) -> str:
-        """The address at which a campaign is listed."""
+        """Return the address of the page on which the list shows a campaign."""
         every = [one for account in self._core.accounts for one in account.views]
         page = every.index(view) // CAMPAIGNS_A_PAGE + 1
         block = view.campaign.block
@@ -362,7 +362,7 @@ class Sections:
         return self._found[text]
 
     def _stamp(self) -> object:
-        """Another value whenever there may be something new."""
+        """Return a value that changes whenever the page may have changed."""
         core, clock = self._core, self._core.clock
         return (
             core.epoch,

@@ -44,7 +44,7 @@ class PagePosition(NamedTuple):
 
     @classmethod
     def read(cls, text: str, parts: int) -> PagePosition | None:
-        """`0.2` or `0.2.17`, of so many parts; None if it isn't that."""
+        """Parse `0.2` or `0.2.17` with the required number of parts; None for any other text."""
         numbers = text.split(".")
         if len(numbers) != parts or not all(is_number(number) for number in numbers):
             return None
@@ -143,7 +143,7 @@ def view_at(core: SandboxCore, position: PagePosition) -> CampaignView | None:
 MOST_WEBHOOKS = 50
 """Number of latest webhooks listed."""
 
-_PARTS = 6  # of a webhook's position: its key's five and its number
+_PARTS = 6  # parts of a webhook's position: the five of its key, and its number
 _ENDS_BACK = (
     4 * MOST_WEBHOOKS
 )  # calls that ended last: their results leave in nearly the same order
@@ -300,7 +300,7 @@ def find_people(core: SandboxCore, text: str) -> list[PagePosition]:
     """
     if is_uuid(text):
         return _by_id(core, text)
-    # Numbers are often written in groups of digits.
+    # Phone numbers are often written in groups of digits.
     wanted = "".join(text.split()).replace("-", "")
     found = (
         line
@@ -310,7 +310,7 @@ def find_people(core: SandboxCore, text: str) -> list[PagePosition]:
         if campaign_view.is_listed(recipient)
         and (line := recipient_line(core, PagePosition(*campaign_view.position, recipient)))
     )
-    # D1: who is masked is not found by the number that was removed.
+    # D1: a masked recipient is not found by the removed phone number.
     visible = (line["position"] for line in found if not line["shown"]["personalDataMasked"])
     return [*islice(visible, MOST_FOUND)]
 
