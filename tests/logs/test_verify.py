@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import dialsim
-from dialsim.logs.expected import Expected
 from dialsim.logs.log import read_log
-from dialsim.logs.log_table import LONGEST_RING_MS
+from dialsim.logs.log_table import LONGEST_RING_MS, Expected
 from dialsim.logs.verify import check
 from engine.breadth import broad_scenario
 from engine.chancy import chancy_scenario

@@ -310,7 +310,7 @@ def sweep(
 
 def _alike(decide: str | None, indifference: float | None) -> float:
     """Return the share within which a decision takes figures for alike."""
-    from dialsim.experiments.deciding import INDIFFERENCE
+    from dialsim.experiments.sequential import INDIFFERENCE
 
     if decide is None and indifference is not None:
         raise click.UsageError("--indifference is for --decide: say which figure decides")

@@ -9,11 +9,10 @@ from typing import IO, TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from dialsim.experiments.breaches import not_allowed
-from dialsim.experiments.days import day_label
-from dialsim.experiments.estimates import MEAN, PROBABILITY
+from dialsim.experiments.estimates import MEAN, PROBABILITY, not_allowed
 from dialsim.experiments.expression import Expression, figure_of
 from dialsim.experiments.intervals import Interval, is_symmetric, quantile_interval
+from dialsim.experiments.run_figures import day_label
 from dialsim.interface.instants import duration_text, ms_of, short_text
 from dialsim.interface.phrases import counted, joined
 from dialsim.results.figures import MAIN, Unit, is_done_by, is_instant, unit_of

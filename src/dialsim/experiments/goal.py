@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.breaches import RuleBreach
+from dialsim.experiments.estimates import RuleBreach
 from dialsim.experiments.expression import Expression, pointed, read_expression
 from dialsim.experiments.facts import chance_after, expected_mean
 from dialsim.experiments.figure_names import COST, FigureName, Place
@@ -32,8 +32,8 @@ from dialsim.experiments.intervals import (
     share_interval,
 )
 from dialsim.experiments.known_bounds import UNKNOWN, WHOLE, KnownBounds
-from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.run_figures import earliest_start
+from dialsim.experiments.sequential import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.variants import Amount, AmountKind, read_amount
 from dialsim.interface.instants import WEEK, format_instant, minute_text, thai
 from dialsim.results.figures import COST_PARTS, Unit, cost_parts

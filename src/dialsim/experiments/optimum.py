@@ -55,8 +55,8 @@ from dialsim.experiments.goal import (
     read_goal,
 )
 from dialsim.experiments.intervals import Known, paired_difference
-from dialsim.experiments.looks import LEAST_TO_BE_SURE
 from dialsim.experiments.runner import OutOfTime, RunSettings, runner
+from dialsim.experiments.sequential import LEAST_TO_BE_SURE
 from dialsim.experiments.trials import Effort, GoalAnswer, Trials
 from dialsim.experiments.variants import (
     SettingChange,

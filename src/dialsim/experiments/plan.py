@@ -3,9 +3,9 @@
 The values are searched by bisection, with common random numbers for all values. A few runs per
 value guide the search. The likely answer, the value before it, and contradicting values get more
 runs, until they are certain or have the maximum. The error is controlled over all looks at a value
-(`dialsim.experiments.looks`). In doubt the answer is conservative: a value that certainly meets the
-goal, with the values that may do so as well. Values off the path of the bisection are tried, too;
-if they contradict it, the response is not monotone, and the plan warns.
+(`dialsim.experiments.sequential`). In doubt the answer is conservative: a value that certainly
+meets the goal, with the values that may do so as well. Values off the path of the bisection are
+tried, too; if they contradict it, the response is not monotone, and the plan warns.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.experiments.breaches import not_allowed
-from dialsim.experiments.estimates import SettingRuns
+from dialsim.experiments.estimates import SettingRuns, not_allowed
 from dialsim.experiments.experiment_text import (
     LOST_TO,
     SAY_THEIRS,

@@ -3,7 +3,7 @@
 A value first gets a few runs, which show on which side of the goal's bound it lies unless it is
 close. That suffices for the bisection, which leads to the point where the goal turns from missed to
 met. Only the values there, and contradicting ones, get further looks, until they are certain, or
-until the remaining runs would hardly decide (`dialsim.experiments.looks`).
+until the remaining runs would hardly decide (`dialsim.experiments.sequential`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dialsim.experiments.goal import (
     chance_of_meeting,
 )
 from dialsim.experiments.intervals import CONFIDENCE, paired_difference
-from dialsim.experiments.looks import LEAST_TO_BE_SURE
+from dialsim.experiments.sequential import LEAST_TO_BE_SURE
 from dialsim.experiments.trials import Baseline, Effort, Trials
 from dialsim.experiments.variants import Amount, SettingChange, SettingValue, Variant, setting_text
 

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.breaches import RuleBreach, breaches_of
-from dialsim.experiments.deciding import INDIFFERENCE, Decided, Deciding
 from dialsim.experiments.estimates import (
     Measured,
+    RuleBreach,
     SettingRuns,
+    breaches_of,
     check_baseline,
     differences,
     estimate_records,
@@ -44,6 +44,7 @@ from dialsim.experiments.run_figures import (
 )
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import RunSettings, runner
+from dialsim.experiments.sequential import INDIFFERENCE, Decided, Deciding
 from dialsim.experiments.variants import (
     SettingValue,
     Variant,

@@ -1,7 +1,8 @@
 """Trials: the settings that a search tries, with their runs and evaluations.
 
-All settings share their random numbers, and get their runs in looks (`dialsim.experiments.looks`).
-`plan` and `optimize` differ in which settings they try, and which of these get further looks.
+All settings share their random numbers, and get their runs in looks
+(`dialsim.experiments.sequential`). `plan` and `optimize` differ in which settings they try, and
+which of these get further looks.
 """
 
 from __future__ import annotations
@@ -11,22 +12,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.breaches import breach_figures, breaches_of
-from dialsim.experiments.estimates import check_confidence
+from dialsim.experiments.estimates import breach_figures, breaches_of, check_confidence
 from dialsim.experiments.facts import facts_needed
 from dialsim.experiments.figure_names import COST
 from dialsim.experiments.goal import Goal, GoalEstimate, judge
 from dialsim.experiments.intervals import CONFIDENCE
 from dialsim.experiments.known_bounds import known_bounds_of
-from dialsim.experiments.looks import Looks
 from dialsim.experiments.run_spec import RunSpec
+from dialsim.experiments.sequential import Looks
 from dialsim.interface.phrases import brief_text
 from dialsim.results.summary_text import fragment
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dialsim.experiments.breaches import RuleBreach
+    from dialsim.experiments.estimates import RuleBreach
     from dialsim.experiments.expression import Expression
     from dialsim.experiments.run_figures import RunFigures
     from dialsim.experiments.runner import ExperimentRunner

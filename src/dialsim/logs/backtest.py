@@ -55,9 +55,8 @@ from dialsim.logs.calibrate import (
     cut_of,
     dialled_calls,
 )
-from dialsim.logs.expected import Expected
 from dialsim.logs.log import Log
-from dialsim.logs.log_table import milliseconds
+from dialsim.logs.log_table import Expected, milliseconds
 from dialsim.logs.misfit import dates_of
 from dialsim.logs.pulled import CARRIED_OVER, LoggedCampaign, people_ahead
 from dialsim.results.folder import SOURCE

@@ -27,9 +27,8 @@ from dialsim.interface.instants import duration_text
 from dialsim.interface.phrases import checked
 from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import NO_INSTANT
-from dialsim.logs.expected import Expected
 from dialsim.logs.log import Log
-from dialsim.logs.log_table import LogTable, outcomes_of
+from dialsim.logs.log_table import Expected, LogTable, outcomes_of
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.scripts import Script, ScriptStep

@@ -11,10 +11,9 @@ from dialsim.conformance.table import Violation, judge
 from dialsim.errors import LogError
 from dialsim.interface.instants import format_instant
 from dialsim.interface.phrases import brief_text, checked
-from dialsim.logs import body_rules, missing_calls
-from dialsim.logs.expected import Expected
+from dialsim.logs import log_rules
 from dialsim.logs.log import Log, read_log
-from dialsim.logs.log_table import LogTable
+from dialsim.logs.log_table import Expected, LogTable
 from dialsim.scenario.scenario import Scenario
 
 _NEVER_CHECKED = ("A1, A2, A4", "the log has no delays of analyses, nor those that failed")
@@ -79,9 +78,7 @@ def check(log: object, scenario: Scenario | None = None) -> Verified:
     if not isinstance(log, Log):
         log = read_log(log)
     table = LogTable(log, None if scenario is None else Expected(scenario, log.campaigns))
-    found, numbers, unchecked = judge(
-        table, call_rules, body_rules, missing_calls, campaign_rules, queue_rules
-    )
+    found, numbers, unchecked = judge(table, call_rules, log_rules, campaign_rules, queue_rules)
     found.sort(key=lambda one: (one.at is None, one.at or 0, one.line, one.rule, one.text))
     omitted = {rule: count for rule, count in sorted(table.omitted.items()) if count}
     unseen = (*unchecked, *_in_part(table), _NEVER_CHECKED)

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments import plan_text
-from dialsim.experiments.breaches import not_allowed
-from dialsim.experiments.days import day_label
-from dialsim.experiments.estimates import MEAN, MEDIAN, PROBABILITY
+from dialsim.experiments.estimates import MEAN, MEDIAN, PROBABILITY, not_allowed
 from dialsim.experiments.experiment_text import difference_text
 from dialsim.experiments.goal import Goal, GoalEstimate, judge
 from dialsim.experiments.intervals import CONFIDENCE, Difference
-from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.run_figures import RunFigures, day_label
 from dialsim.interface.instants import minute_text
 from dialsim.interface.phrases import counted
 from dialsim.report.page import Fact, Notes, Part

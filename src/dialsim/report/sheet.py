@@ -19,7 +19,6 @@ import numpy as np
 
 from dialsim import __version__
 from dialsim.errors import DialsimError, ExperimentError
-from dialsim.experiments.days import calling_days
 from dialsim.experiments.estimates import SettingRuns
 from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.facts import expected_mean
@@ -31,7 +30,14 @@ from dialsim.experiments.known_bounds import known_bounds_of
 from dialsim.experiments.optimum import Optimum
 from dialsim.experiments.plan import Plan
 from dialsim.experiments.replications import Replications, replicate
-from dialsim.experiments.run_figures import MARKS, RunFigures, earliest_start, fan, figures_of
+from dialsim.experiments.run_figures import (
+    MARKS,
+    RunFigures,
+    calling_days,
+    earliest_start,
+    fan,
+    figures_of,
+)
 from dialsim.experiments.sweep import Comparison, Sweep
 from dialsim.experiments.variants import (
     AmountKind,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments import experiment_text
-from dialsim.experiments.breaches import RuleBreach, not_allowed
-from dialsim.experiments.estimates import known_of
+from dialsim.experiments.estimates import RuleBreach, known_of, not_allowed
 from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.intervals import Difference, Values, figure_difference, rank
 from dialsim.experiments.known_bounds import WHOLE, KnownBounds

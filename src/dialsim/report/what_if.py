@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.errors import DialsimError, ScenarioError
-from dialsim.experiments.breaches import RuleBreach, breaches_of
-from dialsim.experiments.days import DoneBy, compare_days, telling_days
-from dialsim.experiments.estimates import known_of
+from dialsim.experiments.estimates import RuleBreach, breaches_of, known_of
 from dialsim.experiments.intervals import (
     CONFIDENCE,
     FEWEST,
@@ -25,7 +23,7 @@ from dialsim.experiments.intervals import (
     figure_difference,
 )
 from dialsim.experiments.known_bounds import WHOLE, KnownBounds
-from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.run_figures import DoneBy, RunFigures, compare_days, telling_days
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.interface.instants import (

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from dialsim.errors import DialsimError, ReplicationFailed
 from dialsim.experiments import experiment_text
-from dialsim.experiments.days import DoneBy, calling_days, compare_days, telling_days
 from dialsim.experiments.estimates import estimates_of_place, known_of
 from dialsim.experiments.forecast import Standing, draw_seed, standing_of
 from dialsim.experiments.intervals import (
@@ -41,10 +40,14 @@ from dialsim.experiments.pool import Batch, Pool, shared_pool
 from dialsim.experiments.replications import Replications
 from dialsim.experiments.run_figures import (
     MARKS,
+    DoneBy,
     RunFigures,
+    calling_days,
+    compare_days,
     earliest_start,
     fan,
     replication_rows,
+    telling_days,
 )
 from dialsim.experiments.run_spec import RunSpec, Task, TaskOutcome
 from dialsim.interface.instants import MINUTE, THAI_OFFSET

@@ -27,9 +27,9 @@ from typing_extensions import override
 
 from dialsim.errors import DialsimError, ScenarioError
 from dialsim.experiments import experiment_text
-from dialsim.experiments.days import DoneBy, day_label
 from dialsim.experiments.fluid import estimate_text
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
+from dialsim.experiments.run_figures import DoneBy, day_label
 from dialsim.interface.instants import (
     DAY,
     DAY_NAMES,

@@ -13,7 +13,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
 from dialsim.errors import DialsimError, ExperimentError
-from dialsim.experiments.breaches import not_allowed
+from dialsim.experiments.estimates import not_allowed
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.optimum import Optimum, optimize
 from dialsim.experiments.plan import Plan, plan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialsim.experiments.looks import Looks
+from dialsim.experiments.sequential import Looks
 
 EXPERIMENTS = 20_000
 
