@@ -117,17 +117,15 @@ def test_what_would_help_is_nothing_that_the_rules_forbid() -> None:
 
 def test_the_page_of_a_sweep_recommends_none_that_the_rules_forbid() -> None:
     found = dialsim.sweep(scenario(ONCE), {INTERVAL: ["24h", "1h", "30h"]}, 12, jobs=1)
-    compared = found.differences()
-    baseline = found.variants[0].name
-    choice = frontier(found, compared, baseline)
+    choice = frontier(found)
     forbidden = found.variants[1].name
-    assert choice.breaches.keys() == {forbidden}
+    assert found.breaches.keys() == {forbidden}
     assert forbidden not in (*choice.best, *choice.beaten, choice.recommended)
-    monday = compared.query("scope == 'run' and figure == 'finish_by_2026-01-05'")
+    monday = found.differences().query("scope == 'run' and figure == 'finish_by_2026-01-05'")
     assert monday.set_index("variant")["difference"][forbidden] == 1.0
     (said, _) = found.printed()
     assert [text for text in said if forbidden in text] == []
-    page = sweep_page(found, compared, baseline, 1, {})
+    page = sweep_page(found, {})
     first = next(fact for fact in page.facts if fact.question == "What finishes first?")
     assert first.answer != forbidden
     assert "Not allowed" in [section.heading for section in page.sections]
@@ -203,7 +201,7 @@ def recommended(base: Scenario, chance: random.Random) -> list[tuple[list[str], 
                 )
                 assert with_it <= without
     swept = dialsim.sweep(base, [AS_IT_IS, *levers_of(base, runs)], 6, jobs=1, engine="simpy")
-    choice = frontier(swept, swept.differences(), AS_IT_IS.name)
+    choice = frontier(swept)
     variant = next(v for v in swept.variants if v.name == choice.recommended)
     found.append((variant.texts, 6))
     helped = answered(Question("help", "", base, {"organization": None}), ignore, ignore)

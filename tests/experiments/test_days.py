@@ -73,7 +73,7 @@ def test_json_tables_and_pages_have_no_mean_of_an_instant(tmp_path: Path) -> Non
         assert rows["mean"].isna().all()
     numbers = found.differences().select_dtypes("number").to_numpy()
     assert not np.isclose(numbers, mean, rtol=1e-3).any()
-    page = Reader(sweep_report(found, found.differences(), found.baseline, None, FurtherRuns(0)))
+    page = Reader(sweep_report(found, FurtherRuns(0)))
     assert "To be done by Mon 5 Jan is more probable with 3 lines: " in page.words
     assert "2 min 56 s" not in page.words
     source = tmp_path / "short.yaml"

@@ -101,11 +101,11 @@ def test_sweeps_and_comparisons_use_common_random_numbers() -> None:
 
 def test_labels_and_units_are_printed_and_drawn() -> None:
     swept = dialsim.sweep(SCENARIO, {"lines": [2, 5]}, 4, figures=GAP, jobs=1)
-    tables, _ = sweep_tables(swept, swept.differences(), "2 lines")
+    tables, _ = sweep_tables(swept)
     said = " ".join(str(table) for table in tables)
     assert "longest gaps" in said
     assert "longest gaps" in swept.plot.curve("gap90").get_ylabel()
-    page = sweep_page(swept, swept.differences(), "2 lines", 1, {})
+    page = sweep_page(swept, {})
     assert "longest gaps" in str(page)
 
 

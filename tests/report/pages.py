@@ -68,14 +68,12 @@ def make(kind: str) -> str:
     if kind == "replications":
         return replications_report(replicate(scenario, 6, jobs=1), FurtherRuns(0))
     if kind == "sweep":
-        found = sweep(scenario, {LINES: [4, 6, 8]}, 6, jobs=1)
-        baseline = found.variants[0].name
-        return sweep_report(found, found.differences(), baseline, 3, FurtherRuns(2))
+        found = sweep(scenario, {LINES: [4, 6, 8]}, 6, seed=3, jobs=1)
+        return sweep_report(found, FurtherRuns(2))
     if kind == "compare":
         planned, other = "january-as-planned.yaml", "january-more-lines.yaml"
         files = {planned: scenario, other: acme(7).scenario()}
-        both = compare(files, 4, jobs=1)
-        return sweep_report(both, both.differences(), planned, 3, FurtherRuns(0))
+        return sweep_report(compare(files, 4, jobs=1), FurtherRuns(0))
     answer = plan(scenario, LINES, (2, 12), GOAL, replications=5, max_replications=5, jobs=1)
     return plan_report(answer, scenario, 3, FurtherRuns(2))
 
@@ -107,8 +105,7 @@ def dozen() -> str:
         return replace(first, replication=replication, scopes=scopes)
 
     runs = [[moved(number, replication) for replication in range(8)] for number in range(12)]
-    found = Sweep(scenario, variants, runs, [UNKNOWN] * 12)
-    return sweep_report(found, found.differences(), "as it is", 3, FurtherRuns(0))
+    return sweep_report(Sweep(scenario, variants, runs, [UNKNOWN] * 12), FurtherRuns(0))
 
 
 def clients(

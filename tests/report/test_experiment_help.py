@@ -81,7 +81,10 @@ def difference(found: Sweep) -> str:
 
 
 def page_of(found: Sweep, further: FurtherRuns, baseline: str = "4 lines") -> Reader:
-    return Reader(sweep_report(found, found.differences(baseline), baseline, None, further))
+    compared = Sweep(
+        found.scenario, found.variants, found.figures, found.all_bounds, baseline=baseline
+    )
+    return Reader(sweep_report(compared, further))
 
 
 def test_a_sweep_s_levers_come_to_what_their_runs_by_hand_come_to(
@@ -299,11 +302,7 @@ def test_a_goal_about_one_organization_is_helped_there() -> None:
 
 @pytest.mark.slow
 def test_pages_are_the_same_for_any_number_of_processes(scenario: Scenario, swept: Sweep) -> None:
-    one, two = (
-        sweep_report(swept, swept.differences(), swept.variants[0].name, None,
-                     FurtherRuns(2, jobs=jobs))
-        for jobs in (1, 2)
-    )  # fmt: skip
+    one, two = (sweep_report(swept, FurtherRuns(2, jobs=jobs)) for jobs in (1, 2))
     assert one == two
 
 

@@ -37,8 +37,9 @@ def frontier(
 ) -> Frontier:
     scenario = ACME.scenario()
     variants = [Variant(name) for name in figures]
-    found = Sweep(scenario, variants, [*figures.values()], [UNKNOWN] * len(variants))
-    return Frontier(found, baseline, lost or {})
+    known = [UNKNOWN] * len(variants)
+    found = Sweep(scenario, variants, [*figures.values()], known, baseline=baseline)
+    return Frontier(found, lost or {})
 
 
 def test_a_variant_is_beaten_by_one_that_is_as_good_in_all_and_really_better_in_one() -> None:

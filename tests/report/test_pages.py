@@ -270,9 +270,7 @@ def test_the_tables_of_a_sweep_name_the_organization_of_each_campaign_where_ther
 ):
     found = sweep(clients(2, 2).scenario(), {"organizations.0.maxConcurrentCalls": [4, 6]}, 2,
                   jobs=1)  # fmt: skip
-    page = Reader(
-        sweep_report(found, found.differences(), found.variants[0].name, 3, FurtherRuns(0))
-    )
+    page = Reader(sweep_report(found, FurtherRuns(0)))
     assert "Client 1/Campaign 1.1 median finish" in page.words
     assert "Client 2/Campaign 2.2 minus 4 lines" in page.words
 

@@ -25,17 +25,12 @@ from dialsim.cli.program import (
 )
 
 if TYPE_CHECKING:
-    from dialsim.experiments.forecast import Forecast
-    from dialsim.experiments.optimum import Optimum
-    from dialsim.experiments.plan import Objective, Plan
-    from dialsim.experiments.replications import Replications
+    from dialsim.experiments.plan import Objective
     from dialsim.experiments.runner import RunSettings
-    from dialsim.experiments.sweep import Adjustment, Sweep
+    from dialsim.experiments.sweep import Adjustment
     from dialsim.experiments.variants import Variant
+    from dialsim.report.writing import Outcome
     from dialsim.scenario.scenario import Scenario
-
-    Outcome = Replications | Forecast | Sweep | Plan | Optimum
-
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 

@@ -278,8 +278,7 @@ _COLUMN_ENDS = {"": "", "_low": ", at least", "_high": ", at most"}
 
 def differences(
     frames: Mapping[str, pd.DataFrame],
-    runs: Mapping[str, Sequence[RunFigures]],
-    all_bounds: Mapping[str, KnownBounds],
+    settings: Mapping[str, SettingRuns],
     baseline: str,
     confidence: float,
     adjust: str | None,
@@ -288,8 +287,7 @@ def differences(
 ) -> pd.DataFrame:
     """Compare each other variant with the baseline: a row per variant, scope and figure.
 
-    `runs` has the runs of each variant, baseline included; `all_bounds` are the known limits of
-    each, and `shown` its expressions.
+    `settings` has the runs of each variant, baseline included, and `shown` its expressions.
 
     Columns: variant, scope, organization, campaign, figure, unit, statistic, mean, baseline_mean,
     median, baseline_median, difference, low, high, p_value, real, method, pairs, rose, fell. All
@@ -309,14 +307,14 @@ def differences(
     check_confidence(confidence)
     if adjust not in (None, "bonferroni"):
         raise ExperimentError(f"there is no adjustment {adjust}; there is bonferroni")
-    others = [name for name in all_bounds if name != baseline]
+    others = [name for name in settings if name != baseline]
     # Bonferroni: with m comparisons each one gets 1/m of the admitted error.
     level = 1 - (1 - confidence) / max(len(others), 1) if adjust else confidence
     rows = [
         {"variant": other} | row
         for other in others
         for scope, frame in frames.items()
-        for row in _compared(frame, scope, (other, baseline), level, runs, all_bounds, days)
+        for row in _compared(frame, scope, (settings[other], settings[baseline]), level, days)
     ]
     whole = {"scope": "run", "organization": None, "campaign": None}
     have = figure_columns(frames["run"])
@@ -324,10 +322,9 @@ def differences(
         for (expression, values), (_, base) in zip(shown[other], shown[baseline], strict=True):
             if expression.text in have:
                 continue
-            find = expression.facts_in_tables
-            sides = [(find, runs[name], all_bounds[name]) for name in (other, baseline)]
+            find, pair = expression.facts_in_tables, (settings[other], settings[baseline])
             statistic = MEDIAN if expression.by_median else MEAN
-            row = _difference(expression.text, statistic, (values, base), level, sides)
+            row = _difference(expression.text, statistic, (values, base), level, find, pair)
             rows.append({"variant": other} | whole | row)
     table = pd.DataFrame(rows, columns=["variant", *_COLUMNS])
     named = {e.text: e.measure.label or "s" * e.is_instant for e, _ in shown[baseline]}
@@ -364,17 +361,15 @@ _COLUMNS = (
 def _compared(
     frame: pd.DataFrame,
     scope: str,
-    sides: tuple[str, str],
+    settings: tuple[SettingRuns, SettingRuns],
     level: float,
-    runs: Mapping[str, Sequence[RunFigures]],
-    all_bounds: Mapping[str, KnownBounds],
     days: Days,
 ) -> list[dict[str, Any]]:
     # The columns before `replication` identify the variant and its settings: they are not figures.
     varied = [str(name) for name in frame.columns[: list(frame.columns).index("replication")]]
     rows: list[dict[str, Any]] = []
     for place, part in parts_of(frame, scope):
-        mine, theirs = (part[part["variant"] == name] for name in sides)
+        mine, theirs = (part[part["variant"] == own.name] for own in settings)
         if mine.empty or theirs.empty:
             continue  # campaign or organization of one side only
         for figure in figure_columns(part):
@@ -382,14 +377,13 @@ def _compared(
                 continue
             both = _values(mine, figure), _values(theirs, figure)
             at = place.get("organization"), place.get("campaign")
-            find = partial(known_of, figure, at)
-            known = [(find, runs[name], all_bounds[name]) for name in sides]
             statistic = MEDIAN if is_instant(figure) else MEAN
-            row = _difference(figure, statistic, both, level, known)
+            find = partial(known_of, figure, at)
+            row = _difference(figure, statistic, both, level, find, settings)
             rows.append({"scope": scope, **place} | row)
         for day in days[place.get("organization"), place.get("campaign")]:
             both = _values(mine, day.source), _values(theirs, day.source)
-            row = _of_day(day, both, level, sides, all_bounds)
+            row = _of_day(day, both, level, settings)
             rows.append({"scope": scope, **place} | row)
     return rows
 
@@ -398,12 +392,11 @@ def _of_day(
     day: DoneBy,
     both: tuple[Values, Values],
     level: float,
-    sides: tuple[str, str],
-    all_bounds: Mapping[str, KnownBounds],
+    settings: tuple[SettingRuns, SettingRuns],
 ) -> dict[str, Any]:
     """Compare the probabilities of being done by the end of a day."""
     both = _pairs(both)
-    known = all_bounds[sides[0]], all_bounds[sides[1]]
+    known = settings[0].bounds, settings[1].bounds
     shares = [
         day.estimate(side, bounds, level).estimate for side, bounds in zip(both, known, strict=True)
     ]
@@ -422,13 +415,11 @@ def _difference(
     statistic: str,
     sides: tuple[Values, Values],
     level: float,
-    facts_of: Sequence[tuple[FactsOf, Sequence[RunFigures], KnownBounds]],
+    facts_of: FactsOf,
+    settings: tuple[SettingRuns, SettingRuns],
 ) -> dict[str, Any]:
     sides = _pairs(sides)
-    known, others = (
-        find(runs[: len(side)], bounds)
-        for side, (find, runs, bounds) in zip(sides, facts_of, strict=True)
-    )
+    known, others = (facts_of(own.runs[: len(sides[0])], own.bounds) for own in settings)
     if statistic == MEDIAN:
         certain = known.certain and others.certain
         found = median_difference(*sides, level, certain)

@@ -335,31 +335,30 @@ def decided_tables(found: Sweep) -> list[FigureTable]:
 
 def sweep_content(found: Sweep) -> tuple[list[str], list[FigureTable]]:
     """Return the sentences and tables of a sweep."""
-    differences, base = found.differences(), found.baseline
-    whole, campaigns = sweep_tables(found, differences, base)
+    whole, campaigns = sweep_tables(found)
     said = [sweep_headline(found), *decided_sentences(found)]
-    said += not_allowed(found.breaches(base).items())
-    said += more_probable_sentences(found, differences, base)
+    said += [*not_allowed(found.breaches.items()), *more_probable_sentences(found)]
     return said, [*whole, *decided_tables(found), *campaigns]
 
 
 def comparison_content(found: Comparison) -> tuple[list[str], list[FigureTable]]:
     """Return the sentences and tables of a comparison of files."""
     said, tables = sweep_content(found)
-    first = comparison_headline(found, found.differences(), found.baseline)
-    return [first, *said, *comparison_sentences(found)], [*tables, *changed_tables(found)]
+    return [comparison_headline(found), *said, *comparison_sentences(found)], [
+        *tables,
+        *changed_tables(found),
+    ]
 
 
 _LEAST_SHIFT = 0.005  # change of a probability that a sentence mentions
 _MOST_SHIFTS = 5
 
 
-def more_probable_sentences(found: Sweep, differences: pd.DataFrame, baseline: str) -> list[str]:
+def more_probable_sentences(found: Sweep) -> list[str]:
     """Return how much more or less probable allowed variants make it to be done by a day's end."""
-    rows = differences[differences["scope"] == "run"]
-    refused, said = found.breaches(baseline), []
+    rows, said = found.differences().query("scope == 'run'"), []
     for row in rows[rows["figure"].isin(days_that_tell(rows))].to_dict("records"):
-        if row["variant"] not in refused and abs(row["difference"]) >= _LEAST_SHIFT:
+        if row["variant"] not in found.breaches and abs(row["difference"]) >= _LEAST_SHIFT:
             way = "more" if row["difference"] > 0 else "less"
             share, base = (amount_text(row["figure"], row[name]) for name in _SIDES)
             sure = "" if row["real"] else f"; {row['pairs']} pairs of runs don't make that sure"
@@ -373,14 +372,12 @@ def more_probable_sentences(found: Sweep, differences: pd.DataFrame, baseline: s
 _SIDES = ("mean", "baseline_mean")
 
 
-def sweep_tables(
-    found: Sweep, differences: pd.DataFrame, baseline: str
-) -> tuple[list[FigureTable], list[FigureTable]]:
+def sweep_tables(found: Sweep) -> tuple[list[FigureTable], list[FigureTable]]:
     """Return the variants' figures and their differences from the baseline, with verdicts.
 
     The first list is for all campaigns together, the second for each campaign if there are several.
     """
-    intervals = found.intervals()
+    intervals, differences, baseline = found.intervals(), found.differences(), found.baseline
     shown = ["people_reached"]
     shown += ["people_lost"] if (found.runs["people_lost"] > 0).any() else []
     shown += ["cost"] if found.scenario.costs else []
@@ -481,16 +478,16 @@ def changed_tables(found: Comparison) -> list[FigureTable]:
     return [FigureTable("What the files say", (*found.names,), tuple(rows))] if rows else []
 
 
-def comparison_headline(found: Comparison, differences: pd.DataFrame, baseline: str) -> str:
+def comparison_headline(found: Comparison) -> str:
     """Describe how every other file differs from the baseline."""
-    known = by_variant(differences[differences["scope"] == "run"])
+    known = by_variant(found.differences().query("scope == 'run'"))
     said = [
         f"{name}: median finish {difference_text(known[name, 'finish_seconds'])}; people reached "
         f"{difference_text(known[name, 'people_reached'])}"
         for name in found.names
-        if name != baseline
+        if name != found.baseline
     ]
-    return f"Against {baseline}: {'. '.join(said)}."
+    return f"Against {found.baseline}: {'. '.join(said)}."
 
 
 def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:

@@ -108,11 +108,10 @@ class Sweep(RunTables):
         self.all_bounds = tuple(all_bounds)
         self.expressions = tuple(expressions)
         self.decided = decided
-        self.baseline = self.variants[0].name if baseline is None else baseline
         self.figures = tuple(tuple(runs) for runs in figures)
         self.baseline = check_baseline(self.names, baseline)
         self.adjust = adjust
-        self.seed = scenario.seed if seed is None else seed
+        self.given_seed = seed
         super().__init__([run for runs in self.figures for run in runs])
 
     @property
@@ -124,6 +123,17 @@ class Sweep(RunTables):
     def names(self) -> list[str]:
         """Names of the variants."""
         return [variant.name for variant in self.variants]
+
+    @property
+    def seed(self) -> int:
+        """Seed of the runs, unless a variant sets another."""
+        return self.scenario.seed if self.given_seed is None else self.given_seed
+
+    @cached_property
+    def by_name(self) -> dict[str, SettingRuns]:
+        """Runs of each variant and the limits known before them, by the variant's name."""
+        parts = zip(self.names, self.figures, self.all_bounds, strict=True)
+        return {name: SettingRuns(name, runs, bounds) for name, runs, bounds in parts}
 
     @property
     def replications(self) -> int:
@@ -157,10 +167,10 @@ class Sweep(RunTables):
         decided: Decided | None,
     ) -> Sweep:
         """Return a sweep of the same variants, with other runs or figures."""
-        compared: dict[str, Any] = {name: getattr(self, name) for name in _COMPARED}
         return Sweep(
-            scenario, self.variants, figures, self.all_bounds, expressions, decided, **compared
-        )
+            scenario, self.variants, figures, self.all_bounds, expressions, decided,
+            baseline=self.baseline, adjust=self.adjust, seed=self.given_seed,
+        )  # fmt: skip
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -168,11 +178,12 @@ class Sweep(RunTables):
         changes = (change for variant in self.variants for change in variant.changes)
         return tuple(dict.fromkeys(change.path for change in changes))
 
-    def breaches(self, baseline: str) -> dict[str, tuple[RuleBreach, ...]]:
-        """Return the compliance rules that variants break more often than the baseline."""
-        runs = dict(zip(self.names, self.figures, strict=True))
-        found = {name: breaches_of(self.scenario, own, runs[baseline])
-                 for name, own in runs.items()}  # fmt: skip
+    @cached_property
+    def breaches(self) -> dict[str, tuple[RuleBreach, ...]]:
+        """Compliance rules that variants break more often than the baseline."""
+        before = self.by_name[self.baseline].runs
+        found = {name: breaches_of(self.scenario, own.runs, before)
+                 for name, own in self.by_name.items()}  # fmt: skip
         return {name: breaches for name, breaches in found.items() if breaches}
 
     def showing(self, figures: str | Sequence[str]) -> Sweep:
@@ -187,14 +198,12 @@ class Sweep(RunTables):
 
         parts = []
         shown = self._shown()
-        for variant, runs, bounds in zip(self.variants, self.figures, self.all_bounds, strict=True):
+        for variant, own in zip(self.variants, self.settings(), strict=True):
             frames = {
-                scope: frame[frame["variant"] == variant.name].drop(
-                    columns=["variant", *self.paths]
-                )
+                scope: frame[frame["variant"] == own.name].drop(columns=["variant", *self.paths])
                 for scope, frame in self._frames().items()
             }
-            part = estimates(frames, runs, confidence, bounds, self.days, shown[variant.name])
+            part = estimates(frames, own.runs, confidence, own.bounds, self.days, shown[own.name])
             for position, (name, value) in enumerate(self._place(variant).items()):
                 part.insert(position, name, value)
             parts.append(part)
@@ -221,18 +230,22 @@ class Sweep(RunTables):
         ['s']
         """
         base = self.baseline if baseline is None else check_baseline(self.names, baseline)
-        runs = dict(zip(self.names, self.figures, strict=True))
-        bounds = dict(zip(self.names, self.all_bounds, strict=True))
-        return differences(
-            self._frames(), runs, bounds, base, confidence, adjust or self.adjust, self.days,
-            self._shown(),
-        )  # fmt: skip
+        asked = base, confidence, adjust or self.adjust
+        if asked not in self._compared:  # texts, pages and files need the same ones
+            self._compared[asked] = differences(
+                self._frames(), self.by_name, *asked, self.days, self._shown()
+            )
+        return self._compared[asked].copy()
+
+    @cached_property
+    def _compared(self) -> dict[tuple[str, float, Adjustment | None], pd.DataFrame]:
+        return {}
 
     def _shown(self) -> dict[str, Measured]:
         """Return the expressions, with their values in the runs of each variant."""
         return {
-            name: [(e, e.in_tables(runs, self._start)) for e in self.expressions]
-            for name, runs in zip(self.names, self.figures, strict=True)
+            name: [(e, e.in_tables(own.runs, self._start)) for e in self.expressions]
+            for name, own in self.by_name.items()
         }
 
     def _place(self, variant: Variant) -> dict[str, SettingValue | None]:
@@ -261,8 +274,7 @@ class Sweep(RunTables):
 
     def settings(self) -> list[SettingRuns]:
         """Return the variants for a workbook."""
-        parts = zip(self.names, self.figures, self.all_bounds, strict=True)
-        return [SettingRuns(*part) for part in parts]
+        return [*self.by_name.values()]
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""
@@ -293,9 +305,6 @@ class Sweep(RunTables):
             f"<dialsim.Sweep {self.scenario.name!r}, variants: {len(self.variants):,}, "
             f"replications: {self.replications:,}>"
         )
-
-
-_COMPARED = ("baseline", "adjust", "seed")
 
 
 @checked(ExperimentError, RunSettings)

@@ -63,8 +63,6 @@ from dialsim.scenario.week import days_between
 from dialsim.templates import templates
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dialsim.experiments.goal import Clause
     from dialsim.scenario.scenario import Scenario
 
@@ -149,16 +147,13 @@ def sheet_of(
     *,
     scenario: Scenario | None = None,
     seed: int | None = None,
-    compared: pd.DataFrame | None = None,
-    baseline: str | None = None,
     beside: Sequence[SettingRuns] = (),
 ) -> ManagerSheet:
     """Return the sheet of a result; its `html` is the page, its `decision` the first sentence.
 
     `scenario` is required for a Plan and an Optimum: the one that was varied, with the `seed` of
     the search. Runs that lack figures, as those of a search without a store do, are repeated.
-    `compared` are the differences of a Sweep or Comparison from its variant `baseline`, by default
-    those of `found.differences()`. `beside` are settings that Replications were compared with.
+    `beside` are settings that Replications were compared with.
     Raises DialsimError for an unknown language.
     """
     say = _Sentences(language(language_code))
@@ -175,9 +170,7 @@ def sheet_of(
             rows = [(row, "") for row in (own, *beside)] if beside else []
             return setting.sheet(setting.as_planned(), rows=rows, chosen=name)
         case Sweep():
-            base = baseline or found.baseline
-            table = found.differences(base) if compared is None else compared
-            return _of_sweep(say, found, table, base)
+            return _of_sweep(say, found)
     if scenario is None:
         raise DialsimError("the sheet of a plan needs the scenario that was varied")
     if isinstance(found, Plan):
@@ -619,15 +612,15 @@ def _of_forecast(say: _Sentences, found: Forecast) -> ManagerSheet:
     return replace(setting.sheet(decision, assumptions=assumptions), rows=earlier)
 
 
-def _of_sweep(say: _Sentences, found: Sweep, compared: pd.DataFrame, baseline: str) -> ManagerSheet:
-    choice = frontier(found, compared, baseline)
+def _of_sweep(say: _Sentences, found: Sweep) -> ManagerSheet:
+    choice, baseline = frontier(found), found.baseline
     chosen = choice.recommended if choice.aims else baseline
-    at = [variant.name for variant in found.variants].index(chosen)
+    at = found.names.index(chosen)
     short = short_names(change.path for variant in found.variants for change in variant.changes)
     names = {v.name: _variant_text(say, v, short) for v in found.variants}
     setting = _Setting(say, found.variants[at].of(found.scenario), found.figures[at])
     if not choice.aims:
-        key = "sweep, rules" if choice.breaches else "sweep, alike"
+        key = "sweep, rules" if found.breaches else "sweep, alike"
     elif baseline in choice.alike:
         key = "sweep, not told"
     else:
@@ -635,10 +628,10 @@ def _of_sweep(say: _Sentences, found: Sweep, compared: pd.DataFrame, baseline: s
     named = {"setting": _short(names[chosen]), "baseline": _short(names[baseline])}
     key = key if setting.is_scheduled else "nothing scheduled"
     verdicts = {baseline: say("baseline"), chosen: say("recommended")}
-    verdicts |= dict.fromkeys(choice.breaches, say("not allowed"))
+    verdicts |= dict.fromkeys(found.breaches, say("not allowed"))
     rows = [
-        (SettingRuns(names[v.name], runs, bounds), verdicts.get(v.name, ""))
-        for v, runs, bounds in zip(found.variants, found.figures, found.all_bounds, strict=True)
+        (replace(own, name=names[name]), verdicts.get(name, ""))
+        for name, own in found.by_name.items()
     ]
     is_comparison = isinstance(found, Comparison)
     title = say("comparison", files=say.texts.listed([*names.values()])) if is_comparison else ""

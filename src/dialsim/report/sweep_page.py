@@ -9,15 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import inf, isfinite, isnan
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dialsim.experiments import experiment_text
-from dialsim.experiments.estimates import RuleBreach, known_of, not_allowed
+from dialsim.experiments.estimates import known_of, not_allowed
 from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.intervals import Difference, Values, figure_difference, rank
-from dialsim.experiments.known_bounds import WHOLE, KnownBounds
+from dialsim.experiments.known_bounds import WHOLE
 from dialsim.experiments.plots import names_of
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import Comparison, Sweep
@@ -42,9 +41,6 @@ from dialsim.report.run_page import (
 from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
 from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.summary_text import FigureTable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +84,12 @@ class Frontier:
     """The variants of a sweep weighed by finish, people reached and, if there is one, cost.
 
     A variant is beaten by another that is at least as good in all of them, and really better in
-    one: the interval of the paired difference excludes 0. `baseline` is the variant that a
-    recommended one may not fall behind in people reached. A variant that breaks a compliance rule
-    more often than the baseline is left out.
+    one: the interval of the paired difference excludes 0. A recommended variant may not fall
+    behind the baseline in people reached. A variant that breaks a compliance rule more often than
+    the baseline is left out.
     """
 
     found: Sweep
-    baseline: str
     lost: Mapping[str, float] = field(default_factory=dict)
     """Variants that really reach fewer people than the baseline, and how many fewer."""
 
@@ -125,7 +120,7 @@ class Frontier:
         people than the baseline are no candidates.
         """
         return min(
-            self._candidates, key=lambda name: (self._shortfall(name), name != self.baseline)
+            self._candidates, key=lambda name: (self._shortfall(name), name != self.found.baseline)
         )
 
     @cached_property
@@ -137,11 +132,6 @@ class Frontier:
             if name != self.recommended
             and not any(self.difference(name, self.recommended, aim).real for aim in self.aims)
         )
-
-    @cached_property
-    def breaches(self) -> dict[str, tuple[RuleBreach, ...]]:
-        """The variants that break a compliance rule more often than the baseline, and which."""
-        return self.found.breaches(self.baseline)
 
     def best_by(self, aim: Aim) -> tuple[float, str]:
         """Return the best value of a figure, and its variant.
@@ -163,32 +153,23 @@ class Frontier:
         """Return a variant's figure minus another's, paired by replication; a finish is in
         seconds.
         """
-        pairs = min(len(self._runs[which]) for which in (name, other))
-        sides = [(self._runs[which][:pairs], self._known_bounds[which]) for which in (name, other)]
+        settings = [self.found.by_name[which] for which in (name, other)]
+        pairs = min(len(own.runs) for own in settings)
+        sides = [(own.runs[:pairs], own.bounds) for own in settings]
         one, two = (_aim_values(runs, aim) for runs, _ in sides)
         known, others = (known_of(aim.figure, WHOLE, *side) for side in sides)
         return figure_difference(aim.figure, (one, two), (known, others))
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        names = (variant.name for variant in self.found.variants)
-        return tuple(name for name in names if name not in self.breaches)
-
-    @cached_property
-    def _runs(self) -> Mapping[str, Sequence[RunFigures]]:
-        return _by_name(self.found)
-
-    @cached_property
-    def _known_bounds(self) -> dict[str, KnownBounds]:
-        names = (variant.name for variant in self.found.variants)
-        return dict(zip(names, self.found.all_bounds, strict=True))
+        return tuple(name for name in self.found.names if name not in self.found.breaches)
 
     @cached_property
     def _middles(self) -> dict[Aim, dict[str, float]]:
         """Location of each variant: the median of the finishes, the mean of other figures."""
-        runs = _by_name(self.found.together)
+        settings = self.found.together.by_name
         return {
-            aim: {name: _middle(_aim_values(runs[name], aim), aim) for name in self._names}
+            aim: {name: _middle(_aim_values(settings[name].runs, aim), aim) for name in self._names}
             for aim in _AIMS
         }
 
@@ -265,32 +246,24 @@ def _middle(values: Values, aim: Aim) -> float:
     return float(np.sort(values)[rank(len(values), 0.5) - 1] if aim is FINISH else values.mean())
 
 
-def sweep_page(
-    found: Sweep, compared: pd.DataFrame, baseline: str, seed: int, further: Mapping[str, Help]
-) -> ReportPage:
-    """Return the report of a sweep; `compared` are its differences from the variant `baseline`.
+def sweep_page(found: Sweep, further: Mapping[str, Help]) -> ReportPage:
+    """Return the report of a sweep.
 
     `further` has the variants examined more closely, with their levers if measured.
     """
-    choice = frontier(found, compared, baseline)
-    count = len(found.variants)
-    which = (
-        f"seed {seed}, {count} variants with {experiment_text.runs_text(found)} replications each"
-    )
+    choice = frontier(found)
+    count, runs = len(found.variants), experiment_text.runs_text(found)
+    which = f"seed {found.seed}, {count} variants with {runs} replications each"
     title, lead, answer = found.scenario.name, found.scenario.description, ""
     if isinstance(found, Comparison):
-        title, lead = " or ".join(variant.name for variant in found.variants), ""
-        answer = experiment_text.comparison_headline(found, compared, baseline)
+        title, lead = found.title, ""
+        answer = experiment_text.comparison_headline(found)
     return ReportPage(
         title=title,
         lead=lead or "",
         answer=answer or _answer(choice),
-        facts=[
-            *_recommended(choice),
-            *_facts(choice, compared),
-            *_closer(found, baseline, further),
-        ],
-        sections=[*_sections(choice, compared, further)],
+        facts=[*_recommended(choice), *_facts(choice), *_closer(found, further)],
+        sections=[*_sections(choice, further)],
         made_from=made_from(found.scenario.name, which),
     )
 
@@ -299,9 +272,9 @@ _SMALL = 0.01
 """Share of the people reached whose loss does not exclude a variant."""
 
 
-def _lost(compared: pd.DataFrame) -> dict[str, float]:
+def _lost(found: Sweep) -> dict[str, float]:
     """Return how many fewer people variants reach than the baseline, if really fewer."""
-    rows = compared[(compared["scope"] == "run") & (compared["figure"] == "people_reached")]
+    rows = found.differences().query("scope == 'run' and figure == 'people_reached'")
     return {
         row["variant"]: -row["difference"]
         for row in rows.to_dict("records")
@@ -309,9 +282,9 @@ def _lost(compared: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def frontier(found: Sweep, compared: pd.DataFrame, baseline: str) -> Frontier:
+def frontier(found: Sweep) -> Frontier:
     """Return the Pareto front; variants that really reach fewer people are not recommended."""
-    return Frontier(found, baseline, _lost(compared))
+    return Frontier(found, _lost(found))
 
 
 def _answer(choice: Frontier) -> str:
@@ -319,8 +292,8 @@ def _answer(choice: Frontier) -> str:
     if not choice.aims:
         return experiment_text.sweep_headline(choice.found)
     said = f"Recommended: {choice.recommended}"
-    unsure = choice.baseline in choice.alike
-    return f"{said}, not surely better than {choice.baseline}" if unsure else said
+    baseline = choice.found.baseline
+    return f"{said}, not surely better than {baseline}" if baseline in choice.alike else said
 
 
 def _recommended(choice: Frontier) -> Iterator[Fact]:
@@ -341,7 +314,8 @@ def _recommended(choice: Frontier) -> Iterator[Fact]:
         said.append(f"The runs don't tell it from {joined(choice.alike)}.")
     if choice.lost:
         fewer = joined([f"{name} ({people:,.0f})" for name, people in choice.lost.items()])
-        said.append(f"Not considered, as they reach fewer people than {choice.baseline}: {fewer}.")
+        baseline = choice.found.baseline
+        said.append(f"Not considered, as they reach fewer people than {baseline}: {fewer}.")
     yield Fact("What is recommended?", name, " ".join(said))
 
 
@@ -352,9 +326,9 @@ def _choice_parts(choice: Frontier) -> Iterator[Part]:
         f"A variant is beaten by another that is at least as good in {names}, and better in "
         "one of them with 95 % confidence: a finish by its median, other figures by their means. "
         "Recommended is, of those that none beats and "
-        f"that don't surely reach over 1 % fewer people than {choice.baseline}, the one that is "
-        "least short of the best: shares of the time until done, of the people reached and of the "
-        "cost of each person reached are added up."
+        f"that don't surely reach over 1 % fewer people than {choice.found.baseline}, the one that "
+        "is least short of the best: shares of the time until done, of the people reached and of "
+        "the cost of each person reached are added up."
     )
     rows = []
     for name in choice.best:
@@ -367,48 +341,43 @@ def _choice_parts(choice: Frontier) -> Iterator[Part]:
         yield FigureTable("Beaten", ("by", "because of"), tuple(beaten))
 
 
-def _facts(choice: Frontier, compared: pd.DataFrame) -> Iterator[Fact]:
+def _facts(choice: Frontier) -> Iterator[Fact]:
     """Yield the best variant by each figure, and its difference from the baseline."""
-    found, rows = choice.found, experiment_text.by_variant(compared[compared["scope"] == "run"])
+    found = choice.found
+    rows = experiment_text.by_variant(found.differences().query("scope == 'run'"))
     for aim in _AIMS if found.scenario.costs is not None else (FINISH, REACHED):
         value, name = choice.best_by(aim)
         if not isfinite(value):
             yield Fact(aim.question, "None finishes in half of its runs")
             continue
         row = rows.get((name, aim.column))
-        against = (
-            f"; against {choice.baseline}: {experiment_text.difference_text(row)}" if row else ""
-        )
+        effect = experiment_text.difference_text(row) if row else ""
+        against = f"; against {found.baseline}: {effect}" if row else ""
         answer = name if aim in choice.aims else "All are alike"
         yield Fact(aim.question, answer, f"{_said(found, aim, value)}{against}.")
-    yield _sure(found, compared, choice.baseline)
+    yield _sure(found)
 
 
-def _shortens_retries(found: Sweep, baseline: str) -> bool:
+def _shortens_retries(found: Sweep) -> bool:
     """Return True if a variant has a shorter retry interval than the baseline."""
     changed = {change.path for variant in found.variants for change in variant.changes}
     if not any(path.endswith(".retryInterval") for path in changed):
         # Making the scenarios may mean reading a long CSV file again
         return False
     scenarios = {variant.name: variant.of(found.scenario) for variant in found.variants}
-    return any(shortens_retries(varied, scenarios[baseline]) for varied in scenarios.values())
+    return any(shortens_retries(one, scenarios[found.baseline]) for one in scenarios.values())
 
 
-def _closer(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Iterator[Fact]:
+def _closer(found: Sweep, further: Mapping[str, Help]) -> Iterator[Fact]:
     """Yield the bottlenecks of the baseline and the best variant, and what would help there."""
-    figures = _by_name(found)
     for name, measured in further.items():
-        which = f"{name}, the baseline" if name == baseline else name
-        campaigns = sum(part.scope == "campaign" for part in figures[name][0].scopes)
+        which = f"{name}, the baseline" if name == found.baseline else name
+        runs = found.by_name[name].runs
+        campaigns = sum(part.scope == "campaign" for part in runs[0].scopes)
         question = f"What holds it back: {which}?"
-        yield holding_fact(question, holding(figures[name]), campaigns)
+        yield holding_fact(question, holding(runs), campaigns)
         if measured is not None:
             yield help_fact(measured, which)
-
-
-def _by_name(found: Sweep) -> dict[str, tuple[RunFigures, ...]]:
-    names = (variant.name for variant in found.variants)
-    return dict(zip(names, found.figures, strict=True))
 
 
 def _said(found: Sweep, aim: Aim, value: float) -> str:
@@ -419,39 +388,35 @@ def _said(found: Sweep, aim: Aim, value: float) -> str:
     return f"{amount_text(aim.figure, value)} {unit} on average"
 
 
-def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
-    shown = compared[
-        (compared["scope"] == "run")
-        & compared["figure"].isin(["finish_seconds", "people_reached", "cost"])
-    ]
+def _sure(found: Sweep) -> Fact:
+    whole = found.differences().query("scope == 'run'")
+    shown = whole[whole["figure"].isin([aim.column for aim in _AIMS])]
     real = int(shown["real"].sum())
     runs, equal = experiment_text.runs_text(found), found.together
     even = "" if equal is found else f" What is best is judged by the first {equal.replications}."
     return Fact(
         "How sure is that?",
         f"{runs} runs of each variant",
-        f"{real} of {len(shown)} differences to {baseline} are real: beyond chance with 95 % "
+        f"{real} of {len(shown)} differences to {found.baseline} are real: beyond chance with 95 % "
         "confidence. All variants met the same chance, so they are compared run by run." + even,
     )
 
 
-def _sections(
-    choice: Frontier, compared: pd.DataFrame, further: Mapping[str, Help]
-) -> Iterator[Section]:
-    found, baseline = choice.found, choice.baseline
-    (variants, *minus), campaigns = experiment_text.sweep_tables(found, compared, baseline)
+def _sections(choice: Frontier, further: Mapping[str, Help]) -> Iterator[Section]:
+    found = choice.found
+    (variants, *minus), campaigns = experiment_text.sweep_tables(found)
     if isinstance(found, Comparison):
         said_differently = [*experiment_text.comparison_sentences(found)]
         changed = experiment_text.changed_tables(found)
         yield Section("What the files say differently", [*said_differently, *changed])
     if choice.aims:
         yield Section("What to choose", [*_choice_parts(choice)])
-    if choice.breaches:
-        yield Section("Not allowed", [Notes(not_allowed(choice.breaches.items()))])
-    caveats = [SHORTER_RETRIES] if _shortens_retries(found, baseline) else []
+    if found.breaches:
+        yield Section("Not allowed", [Notes(not_allowed(found.breaches.items()))])
+    caveats = [SHORTER_RETRIES] if _shortens_retries(found) else []
     yield Section("Variants", [variants, *_cost_table(found), *caveats])
     if minus:
-        shifts = experiment_text.more_probable_sentences(found, compared, baseline)
+        shifts = experiment_text.more_probable_sentences(found)
         yield Section("Differences", [HOW_COMPARED, *shifts, *minus])
     if found.decided is not None:
         verdicts = experiment_text.decided_tables(found)
@@ -459,7 +424,7 @@ def _sections(
     if campaigns:
         yield Section("Each campaign", campaigns)
     yield Section("What holds each variant back", [_holding_table(found)])
-    parts = [*_help_parts(found, baseline, further)]
+    parts = [*_help_parts(found, further)]
     if parts:
         yield Section("What would help", parts)
     yield Section("Pictures", [Grid([*_pictures(found)])])
@@ -471,11 +436,12 @@ def _cost_table(found: Sweep) -> Iterator[FigureTable]:
         return
     table = found.intervals()
     rows = experiment_text.by_variant(table[table["scope"] == "run"])
-    names = [variant.name for variant in found.variants]
     parts = {name: cost_parts({part: rows[name, part]["mean"] for part in ("cost", *COST_PARTS)})
-             for name in names}  # fmt: skip
+             for name in found.names}  # fmt: skip
     heads = [
-        head for head in parts[names[0]] if any(own[head] >= LEAST_PART for own in parts.values())
+        head
+        for head in COST_PARTS.values()
+        if any(own[head] >= LEAST_PART for own in parts.values())
     ]
     cells = [
         (name, *(amount_text("cost", own[head]) for head in heads)) for name, own in parts.items()
@@ -486,19 +452,16 @@ def _cost_table(found: Sweep) -> Iterator[FigureTable]:
 def _holding_table(found: Sweep) -> FigureTable:
     rows = [
         (name, held.reason, held.how_often, held.said)
-        for name, runs in _by_name(found).items()
-        if (held := holding(runs)) is not None
+        for name, own in found.by_name.items()
+        if (held := holding(own.runs)) is not None
     ]
     return FigureTable("Variant", ("reason", "how often", "in the first such run"), tuple(rows))
 
 
-def _help_parts(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Iterator[Part]:
+def _help_parts(found: Sweep, further: Mapping[str, Help]) -> Iterator[Part]:
     """Yield the levers of each variant examined more closely."""
-    yield from (
-        said
-        for said in dict.fromkeys(
-            reason.said for reason in further.values() if isinstance(reason, NotMeasured)
-        )
+    yield from dict.fromkeys(
+        reason.said for reason in further.values() if isinstance(reason, NotMeasured)
     )
     measured = {name: found for name, found in further.items() if isinstance(found, WhatIf)}
     if not measured:
@@ -506,7 +469,9 @@ def _help_parts(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Ite
     yield how_measured("the variant as it is", [*measured.values()])
     currency = found.scenario.costs.currency if found.scenario.costs else None
     for name, what_if in measured.items():
-        which = f"{name} (baseline), changed by" if name == baseline else f"{name}, changed by"
+        which = (
+            f"{name} (baseline), changed by" if name == found.baseline else f"{name}, changed by"
+        )
         yield effect_table(what_if, currency, which)
     yield from not_allowed_notes(measured.values())
     yield from retry_notes(measured.values())

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -21,7 +20,7 @@ from dialsim.experiments.optimum import Optimum, optimize
 from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
-from dialsim.experiments.sweep import Comparison, Sweep, compare, sweep
+from dialsim.experiments.sweep import Sweep, compare, sweep
 from dialsim.experiments.variants import SettingChange, Variant, read_vary
 from dialsim.report.effects import against_goal, asked_of
 from dialsim.report.page import NAME
@@ -29,7 +28,7 @@ from dialsim.report.plan_page import optimum_page, plan_page, setting_text
 from dialsim.report.replications_page import forecast_page, replications_page
 from dialsim.report.run_page import run_page
 from dialsim.report.sheet import NAME as SHEET
-from dialsim.report.sheet import ManagerSheet, sheet_of
+from dialsim.report.sheet import sheet_of
 from dialsim.report.sweep_page import frontier, sweep_page
 from dialsim.report.what_if import (
     AS_IT_IS,
@@ -46,9 +45,6 @@ from dialsim.results.progress import Progress
 from dialsim.results.result import Result, WrittenResult, run
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import value_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def run_report(
@@ -125,6 +121,8 @@ def put(page: str, folder: Path, name: str = NAME) -> Path:
     return draft.replace(folder / name)
 
 
+Outcome = Replications | Forecast | Sweep | Plan | Optimum
+"""Result of an experiment."""
 _NONE_OF_ITS_OWN = FurtherRuns()
 
 
@@ -144,27 +142,17 @@ def _first_and_help(runs: Replications, further: FurtherRuns) -> tuple[Result, H
     return run(runs.scenario, seed=runs.seed, replication=0), what_if
 
 
-def sweep_report(
-    found: Sweep,
-    compared: pd.DataFrame,
-    baseline: str,
-    seed: int | None,
-    further: FurtherRuns = _NONE_OF_ITS_OWN,
-) -> str:
-    """Return the report of a sweep; `compared` are its differences from the variant `baseline`.
+def sweep_report(found: Sweep, further: FurtherRuns = _NONE_OF_ITS_OWN) -> str:
+    """Return the report of a sweep.
 
-    `seed` is the one given to the sweep, None if each variant used its own. What would help is
-    measured for the baseline and for the variant that the page recommends.
+    What would help is measured for the baseline and for the variant that the page recommends.
     """
     # A dict, because both may be the same variant.
-    named = dict.fromkeys([baseline, frontier(found, compared, baseline).recommended])
-    runs = {variant.name: (variant, figures)
-            for variant, figures in zip(found.variants, found.figures, strict=True)}  # fmt: skip
-    studied = [StudiedVariant(*runs[name]) for name in named]
-    listed = what_would_help(found.scenario, seed, studied, further)
-    measured = dict(zip(named, listed, strict=True))
-    used = found.scenario.seed if seed is None else seed
-    return sweep_page(found, compared, baseline, used, measured).html()
+    named = dict.fromkeys([found.baseline, frontier(found).recommended])
+    variants = dict(zip(found.names, found.variants, strict=True))
+    studied = [StudiedVariant(variants[name], found.by_name[name].runs) for name in named]
+    listed = what_would_help(found.scenario, found.given_seed, studied, further)
+    return sweep_page(found, dict(zip(named, listed, strict=True))).html()
 
 
 def plan_report(
@@ -172,7 +160,8 @@ def plan_report(
 ) -> str:
     """Return the report of a plan for a scenario, which is run once with the value found.
 
-    `seed` is as in `sweep_report`. What else would help is measured at that value.
+    `seed` is the one given to the plan, None if each variant used its own. What else would help is
+    measured at that value.
     """
     value = Variant(setting_text(answer), (SettingChange(answer.path, str(answer.estimate.value)),))
     varied = value.of(scenario)
@@ -212,28 +201,23 @@ def optimum_report(answer: Optimum, scenario: Scenario, seed: int | None) -> str
 
 
 def experiment_report(
-    found: Replications | Forecast | Sweep | Plan | Optimum,
+    found: Outcome,
     scenario: Scenario,
     seed: int | None,
     further: FurtherRuns = _NONE_OF_ITS_OWN,
 ) -> str:
-    """Return the report of an experiment with a scenario; `seed` is as in `sweep_report`."""
+    """Return the report of an experiment with a scenario; `seed` is as in `plan_report`."""
     match found:
         case Replications():
             return replications_report(found, further)
         case Forecast():
             return forecast_report(found, further)
         case Sweep():
-            given = found.seed if isinstance(found, Comparison) else seed
-            return sweep_report(found, found.differences(), found.baseline, given, further)
+            return sweep_report(found, further)
         case Plan():
             return plan_report(found, scenario, seed, further)
         case _:
             return optimum_report(found, scenario, seed)
-
-
-_Pages = tuple[str, Callable[[str], ManagerSheet]]
-"""Report as HTML, and the function that makes the sheet in a language."""
 
 
 def rebuild(
@@ -263,116 +247,61 @@ def rebuild(
     # Its runs are incomplete, and the command would have to know its options to continue.
     if not said["finished"]:
         raise DialsimError(f"{folder} is not finished; the command that made it goes on with it")
-    found = orjson.loads((folder / SUMMARY).read_bytes())
-    kept = said["arguments"].pop("what_if", None)
+    scenario, seed = read_source(folder), int(said["seed"])
+    # Without a seed of its own an experiment lets a variant have another.
+    given = None if seed == scenario.seed else seed
+    arguments = dict(said["arguments"])
+    kept = arguments.pop("what_if", None)
+    summary = orjson.loads((folder / SUMMARY).read_bytes())
+    found = _repeated(folder, scenario, said["experiment"], given, arguments, summary)
     further = FurtherRuns(kept if pairs is None else pairs, store=folder, progress=progress)
-    if said["experiment"] == "replications":
-        page, sheet = _replications(folder, said, found, further)
-    elif said["experiment"] == KIND:
-        page, sheet = _forecast(folder, said, found, further)
-    elif said["experiment"] == "sweep":
-        page, sheet = _sweep(folder, said, found, further)
-    elif said["experiment"] == "comparison":
-        page, sheet = _comparison(folder, said, found, further)
-    elif said["experiment"] == "optimum":
-        page, sheet = _optimum(folder, said)
-    else:
-        page, sheet = _plan(folder, said, further)
-    put(sheet(code).html(), folder, SHEET)
+    page = experiment_report(found, scenario, given, further)
+    put(sheet_of(found, code, scenario=scenario, seed=given).html(), folder, SHEET)
     return put(page, folder)
 
 
 _LANGUAGE = re.compile('<html lang="([a-z]+)"')
 
 
-def _replications(
-    folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
-) -> _Pages:
-    scenario, seed = read_source(folder), said["seed"]
-    shown = said["arguments"].get("figures", ())
-    runs = replicate(scenario, found["replications"], seed=seed, store=folder, figures=shown)
-    reached = [
-        Precision(**part | {"reached": nan if part["reached"] is None else part["reached"]})
-        for part in found["precision"]
-    ]
-    runs = Replications(scenario, seed, runs.figures, reached, runs.expressions)
-    return replications_report(runs, further), partial(sheet_of, runs)
+def _repeated(
+    folder: Path,
+    scenario: Scenario,
+    kind: str,
+    seed: int | None,
+    arguments: dict[str, Any],
+    summary: dict[str, Any],
+) -> Outcome:
+    """Return the experiment of a folder, with the runs in its store.
 
-
-def _forecast(
-    folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
-) -> _Pages:
-    earlier = map(ForecastFigures.from_dict, said["arguments"]["earlier"])
-    draws = [Variant.read(name, texts) for name, texts in said["arguments"]["draws"].items()]
-    made = forecast(
-        read_source(folder), found["replications"], draws=draws, earlier=[*earlier],
-        seed=said["seed"], store=folder,
-    )  # fmt: skip
-    return forecast_report(made, further), partial(sheet_of, made)
-
-
-def _sweep(
-    folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
-) -> _Pages:
-    variants = [
-        Variant(
-            part["variant"], tuple(SettingChange(*text.split("=", 1)) for text in part["changes"])
-        )
-        for part in found["variants"]
-    ]
-    scenario = read_source(folder)
-    seed = _given_seed(scenario, said)
-    shown = said["arguments"].get("figures", ())
-    asked = _asked_runs(found)
-    swept = sweep(scenario, variants, seed=seed, store=folder, figures=shown, **asked)
-    compared = swept.differences(found["baseline"], adjust=found["adjustment"])
-    base = found["baseline"]
-    sheet = partial(sheet_of, swept, compared=compared, baseline=base)
-    return sweep_report(swept, compared, base, seed, further), sheet
-
-
-def _comparison(
-    folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
-) -> _Pages:
-    names = [part["variant"] for part in found["variants"]]
-    folders = [folder, *(folder / f"{FILE}{number}" for number in range(2, len(names) + 1))]
-    files = dict(zip(names, map(read_source, folders), strict=True))
-    shown = said["arguments"].get("figures", ())
-    asked = _asked_runs(found)
-    compared = compare(files, seed=said["seed"], store=folder, figures=shown, **asked)
-    differences = compared.differences(found["baseline"], adjust=found["adjustment"])
-    base = found["baseline"]
-    sheet = partial(sheet_of, compared, compared=differences, baseline=base)
-    return sweep_report(compared, differences, base, said["seed"], further), sheet
-
-
-def _asked_runs(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments for the number of runs of each variant, and what may stop them early."""
-    decided = found.get("decided")
-    if decided is None:
-        return {"replications": found["replications"]}
-    kept = {name: decided[name] for name in ("indifference", "baseline")}
-    return {"replications": decided["most"], "decide": decided["figure"], **kept}
-
-
-def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> _Pages:
-    scenario, arguments = read_source(folder), dict(said["arguments"])
-    path, values = read_vary(arguments.pop("vary"), scenario.first_day)
-    goal = arguments.pop("goal")
-    seed = _given_seed(scenario, said)
-    answer = plan(scenario, {path: values}, goal, seed=seed, store=folder, **arguments)
-    sheet = partial(sheet_of, answer, scenario=scenario, seed=seed)
-    return plan_report(answer, scenario, seed, further), sheet
-
-
-def _optimum(folder: Path, said: dict[str, Any]) -> _Pages:
-    scenario, arguments = read_source(folder), dict(said["arguments"])
-    seed = _given_seed(scenario, said)
-    answer = optimize(scenario, arguments.pop("vary"), seed=seed, store=folder, **arguments)
-    sheet = partial(sheet_of, answer, scenario=scenario, seed=seed)
-    return optimum_report(answer, scenario, seed), sheet
-
-
-def _given_seed(scenario: Scenario, said: dict[str, Any]) -> int | None:
-    """Return the seed, None if it is the scenario's: a variant may then have another."""
-    return None if said["seed"] == scenario.seed else int(said["seed"])
+    `arguments` are the further inputs in its manifest, `summary` is its content for programs.
+    """
+    if kind == "plan":
+        path, values = read_vary(arguments.pop("vary"), scenario.first_day)
+        return plan(scenario, {path: values}, seed=seed, store=folder, **arguments)
+    if kind == "optimum":
+        return optimize(scenario, arguments.pop("vary"), seed=seed, store=folder, **arguments)
+    count, shown = summary["replications"], arguments.get("figures", ())
+    if kind == KIND:
+        return forecast(
+            scenario, count, seed=seed, store=folder,
+            draws=[Variant.read(name, texts) for name, texts in arguments["draws"].items()],
+            earlier=[ForecastFigures.from_dict(part) for part in arguments["earlier"]],
+        )  # fmt: skip
+    if kind == "replications":
+        runs = replicate(scenario, count, seed=seed, store=folder, figures=shown)
+        reached = [
+            Precision(**part | {"reached": nan if part["reached"] is None else part["reached"]})
+            for part in summary["precision"]
+        ]
+        return Replications(scenario, runs.seed, runs.figures, reached, runs.expressions)
+    asked = {"baseline": summary["baseline"], "adjust": summary["adjustment"], "figures": shown}
+    if decided := summary.get("decided"):
+        count = decided["most"]
+        asked |= {"decide": decided["figure"], "indifference": decided["indifference"]}
+    if kind == "sweep":
+        variants = [Variant.read(part["variant"], part["changes"]) for part in summary["variants"]]
+        return sweep(scenario, variants, count, seed=seed, store=folder, **asked)
+    names = [part["variant"] for part in summary["variants"]]
+    folders = (folder / f"{FILE}{number}" for number in range(2, len(names) + 1))
+    files = dict(zip(names, [scenario, *map(read_source, folders)], strict=True))
+    return compare(files, count, seed=seed, store=folder, **asked)
