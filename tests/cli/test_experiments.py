@@ -284,7 +284,7 @@ BAD = {
         "Error: --indifference is for --decide: say which figure decides\n"
     ),
     ("sweep", "--vary", "seed=1,2", "--decide", "finish", "--replications", "4"): (
-        "Error: 4 replications tell none of 2 variants from another: 6 or more do\n"
+        "Error: 4 replications are too few to distinguish 2 variants: 6 or more are enough\n"
     ),
     ("sweep", "--vary", "seed=1,1"): "Error: the variant seed=1 is there twice\n",
     ("plan", "--vary", "organizations.Bolt.seats=1..3", "--goal", "mean(dials) >= 1"): (

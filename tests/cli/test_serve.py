@@ -172,5 +172,5 @@ def test_without_a_token_only_loopback_is_listened_on(host: str) -> None:
 def test_a_port_that_is_taken_is_named() -> None:
     with listening("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
-        with pytest.raises(DialsimError, match=f"port {port} of 127.0.0.1 can't be had"):
+        with pytest.raises(DialsimError, match=f"port {port} of 127.0.0.1 is not available"):
             listening("127.0.0.1", port)

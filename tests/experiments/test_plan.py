@@ -171,7 +171,7 @@ def test_values_whose_costs_can_not_be_told_apart_are_tied_and_a_line_has_no_pri
     assert found.to_dict()["tied"] == list(found.tied)
     assert plan_headline(found) == (
         "2 lines: among the cheapest to be done within 15 min in half of the runs; the "
-        "cost can't be told from that of 3, 4, 5, 6 and 6 more."
+        "cost is indistinguishable from that of 3, 4, 5, 6 and 6 more."
     )
     assert found.warnings[0] == (
         f"{LIMIT} has no price: costs counts dials and minutes, so a value is cheaper only for "
@@ -248,7 +248,7 @@ def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
     assert log(0.05 / 2 / 4) / log(0.99) > 50 * 4
     assert found.warnings == (
         "20 lines: the goal is met in 27 replications, which are too few to be sure of it: "
-        "--max-replications 800 may tell, or take a value with more to spare",
+        "--max-replications 800 may decide, or take a value with more to spare",
     )
 
 
@@ -267,7 +267,7 @@ def test_a_value_close_to_the_goal_is_told_to_need_more_runs_or_more_to_spare() 
     found = plan(scenario, LIMIT, (4, 4), f"p50(finish) <= {middle + 1:.0f}s", **asked)
     assert (found.met, found.estimate.sure) == (True, False)
     assert found.warnings[0].endswith(
-        "too few to be sure of it: --max-replications 80 may tell, or take a value with more to "
+        "too few to be sure of it: --max-replications 80 may decide, or take a value with more to "
         "spare"
     )
 

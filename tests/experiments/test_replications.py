@@ -223,7 +223,7 @@ def test_precision_runs_as_many_as_it_takes_and_no_fewer() -> None:
     assert (mean.precision[0].statistic, mean.precision[0].met) == ("mean", True)
     capped = replicate(scenario, 10, precision="finish=0.1%", max_replications=30, jobs=1)
     assert (len(capped), capped.precision[0].met) == (30, False)
-    assert "30 replications don't tell the median of finish" in unescape(capped._repr_html_())
+    assert "30 replications don't determine the median of finish" in unescape(capped._repr_html_())
 
 
 def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(

@@ -301,8 +301,8 @@ def test_a_baseline_that_is_not_the_first_is_the_one_that_is_compared_with() -> 
         ({"decide": "finsh"}, "there is no figure finsh"),
         ({"decide": "finish", "baseline": "no"}, "there is no variant no"),
         ({"decide": "finish", "indifference": 1.5}, "the indifference is a share such as 0.01"),
-        ({"decide": "finish", "n": 5}, "5 replications tell none of 2 variants from another: "),
-        ({"decide": "finish", "vary": {LIMIT: [1]}}, "one variant alone has nothing to be told"),
+        ({"decide": "finish", "n": 5}, "5 replications are too few to distinguish 2 variants: "),
+        ({"decide": "finish", "vary": {LIMIT: [1]}}, "a sweep that decides needs two variants"),
     ],
 )
 def test_what_can_not_decide_is_refused(asked: dict[str, Any], says: str) -> None:

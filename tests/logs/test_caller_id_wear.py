@@ -113,7 +113,7 @@ def test_without_wear_none_is_told(tmp_path: Path) -> None:
     found = learned(tmp_path, 2, 400, None)
     assert found.behaviours["default"].answering.wear is None
     text = found.to_yaml()
-    assert "byCallerIdUse: the calls don't tell wear from chance." in text
+    assert "byCallerIdUse: the calls don't distinguish wear from chance." in text
     assert "per1000" not in text
 
 
@@ -142,7 +142,7 @@ def test_uses_are_those_of_the_engine() -> None:
 def test_numbers_that_wear_in_a_short_log(tmp_path: Path) -> None:
     found = learned(tmp_path, 1, 1_600, {"per1000": 0.05, "recovery": "1h"})
     assert found.behaviours["default"].answering.wear is None
-    says = "byCallerIdUse: numbers wear, but the calls don't tell how soon they recover."
+    says = "byCallerIdUse: numbers wear, but the calls don't show how soon they recover."
     assert says in found.to_yaml()
 
 

@@ -131,7 +131,7 @@ def test_too_few_calls_before_the_cut_say_so(log: Log) -> None:
 def test_what_no_campaign_can_be_forecast_from(log: Log, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "calls.parquet").write_bytes((folder / "calls.parquet").read_bytes())
     bare = read_log(tmp_path)
-    settings = "Second: the log doesn't show its schedule and its lines: a scenario tells them"
+    settings = "Second: the log doesn't show its schedule and its lines: give a scenario"
     assert held_out(bare).missing == (settings,)
     none = "Second: the scenario has no campaign of this id or name"
     assert held_out(bare, scenario=ONE.scenario()).missing == (none,)

@@ -226,14 +226,14 @@ def test_the_key_may_come_from_the_environment(
 
 def test_what_the_service_does_not_tell_is_said(sandbox: dialsim.Sandbox, files: Path) -> None:
     done = pulled(sandbox.url, files, campaign=campaign_id(sandbox))
-    assert "does not tell the schedule. Written: time windows of the default, maxAttempts" in (
+    assert "does not return the schedule. Written: time windows of the default, maxAttempts" in (
         done.stdout
     )
     assert "10 is a guess" in done.stdout
     assert "--now" in done.stdout  # a sandbox's clock is virtual
     written = (files / "today/scenario.yaml").read_text()
-    assert "maxConcurrentCalls: 10 # a guess, the service does not tell it" in written
-    assert "schedule: # a guess: the service does not tell it" in written
+    assert "maxConcurrentCalls: 10 # a guess, the service does not return it" in written
+    assert "schedule: # a guess: the service does not return it" in written
 
 
 def test_now_may_be_said_but_not_before_what_is_known(
@@ -451,7 +451,7 @@ HTML = {"Content-Type": "text/html; charset=utf-8"}
             Reply(302, b"", {"Location": "https://other.example.com/login"}),
             "sends us to https://other.example.com/login, which is not followed so that the key",
         ),
-        (Reply(429, b"", {"Retry-After": "7200"}), "answers 429 and asks to come back in 7,200 s"),
+        (Reply(429, b"", {"Retry-After": "7200"}), "answers 429 and asks to wait 7,200 s"),
         (Reply(503, b""), "answers 503, a fault of its own, once; try again later"),
         (
             Reply(200, b'{"success": true, "data": {"totalRecipients": "some", "totalPages": 1}}'),

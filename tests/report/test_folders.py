@@ -114,7 +114,7 @@ def test_one_run_of_each_change_is_refused_before_anything_is_simulated(
 ) -> None:
     outcome = dialsim(command, scenario, "--what-if", "1")
     assert isinstance(outcome.exception, click.BadParameter)
-    assert "1 run tells no difference from chance" in str(outcome.exception)
+    assert "1 run cannot show a difference" in str(outcome.exception)
 
 
 @pytest.mark.usefixtures("pictures_undrawn")
@@ -159,7 +159,7 @@ def test_a_scenario_that_was_changed_is_refused(moved: Path) -> None:
 def test_a_summary_that_other_versions_made_is_refused(moved: Path) -> None:
     summary = moved / "summary.json"
     summary.write_bytes(summary.read_bytes().replace(b'"people": 160', b'"people": 161'))
-    assert "comes to other figures now" in str(dialsim("report", moved).exception)
+    assert "gives other figures now" in str(dialsim("report", moved).exception)
 
 
 @pytest.mark.usefixtures("pictures_undrawn")

@@ -336,7 +336,7 @@ def test_tables_of_an_opened_folder_are_those_written(tmp_path: Path) -> None:
 def test_an_opened_folder_with_other_figures_says_so(tmp_path: Path) -> None:
     place = first_campaign().write(tmp_path / "run")
     (place / "summary.json").write_text("{}")
-    with pytest.raises(dialsim.DialsimError, match="comes to other figures now"):
+    with pytest.raises(dialsim.DialsimError, match="gives other figures now"):
         _ = dialsim.open(place).summary
 
 

@@ -319,13 +319,15 @@ def test_several_sandboxes_are_served_at_once() -> None:
 def test_a_port_that_is_taken_is_named() -> None:
     with dialsim.Sandbox(BUSY_LINE.scenario()) as first:
         port = int(first.url.rpartition(":")[2])
-        with pytest.raises(dialsim.DialsimError, match=f"port {port} of 127.0.0.1 can't be had"):
+        with pytest.raises(
+            dialsim.DialsimError, match=f"port {port} of 127.0.0.1 is not available"
+        ):
             dialsim.Sandbox(BUSY_LINE.scenario(), port=port).start()
 
 
 @pytest.mark.parametrize("port", [-1, 65_536])
 def test_a_port_that_there_is_not_is_named(port: int) -> None:
-    with pytest.raises(dialsim.DialsimError, match=f"port {port} of 127.0.0.1 can't be had"):
+    with pytest.raises(dialsim.DialsimError, match=f"port {port} of 127.0.0.1 is not available"):
         dialsim.Sandbox(BUSY_LINE.scenario(), port=port).start()
 
 

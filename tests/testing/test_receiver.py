@@ -86,7 +86,7 @@ def test_a_request_that_breaks_off_has_not_come_in() -> None:
 def test_a_port_that_is_taken_is_named() -> None:
     with Receiver() as receiver:
         port = int(receiver.url.split(":")[2].split("/")[0])
-        with pytest.raises(DialsimError, match=f"port {port} of 127.0.0.1 can't be had"):
+        with pytest.raises(DialsimError, match=f"port {port} of 127.0.0.1 is not available"):
             Receiver(port)
 
 

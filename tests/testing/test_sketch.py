@@ -218,7 +218,7 @@ def test_what_a_sketch_cannot_be_is_said() -> None:
         Sketch().campaign("A")
     with pytest.raises(dialsim.DialsimError, match="retry_interval needs a unit"):
         Sketch(1).campaign("A", retry_interval="5")
-    with pytest.raises(dialsim.DialsimError, match="nothing that a scenario file can say"):
+    with pytest.raises(dialsim.DialsimError, match="no value that a scenario file can contain"):
         _ = Sketch(1).also(name=b"bytes").text
     with pytest.raises(dialsim.DialsimError, match="has no time zone"):
         Sketch(1, start=datetime(2026, 1, 5, 9))  # noqa: DTZ001

@@ -202,8 +202,8 @@ def _compared_options(what: str) -> Callable[[_Command], _Command]:
         click.option(
             "--decide",
             metavar="FIGURE",
-            help=f"Give a {what} no more runs once it is told from the baseline in this figure, "
-            "such as finish or 'cost / people_reached'; --replications is then the most.",
+            help=f"Give a {what} no more runs once it surely differs from the baseline in this "
+            "figure, such as finish or 'cost / people_reached'; --replications is then the most.",
         ),
         click.option(
             "--indifference",

@@ -536,7 +536,7 @@ def _comparison_text(found: LogComparison) -> Iterator[str]:
         also = f"; {more} other distance{' is' if more == 1 else 's are'} beyond noise, too"
         ratio = found.main.ratio
         times = f"{ratio:,.1f} times" if isfinite(ratio) else "more than"
-        yield f"It is {times} what chance makes of it at most{also if more else ''}."
+        yield f"It is {times} the most that chance explains{also if more else ''}."
 
 
 def _distance_row(one: Compared) -> tuple[str, ...]:

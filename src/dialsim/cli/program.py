@@ -256,7 +256,7 @@ force_option = click.option(
 def _enough(_: click.Context, __: click.Parameter, pairs: int | None) -> int | None:
     # One pair has no spread, so that every difference would look real.
     if pairs == 1:
-        raise click.BadParameter("1 run tells no difference from chance; write 2 or more, or 0")
+        raise click.BadParameter("1 run cannot show a difference; write 2 or more, or 0")
     return pairs
 
 

@@ -86,12 +86,12 @@ def precision_sentences(runs: Replications) -> list[str]:
         wanted = f"{figure} to within {_share(part.wanted)}"
         got = f"reached: {_share(part.reached)}" if isfinite(part.reached) else "far from it"
         if part.met:
-            said.append(f"{len(runs)} replications tell {wanted} ({got}).")
+            said.append(f"{len(runs)} replications determine {wanted} ({got}).")
         elif part.unfinished:
             said.append(f"Warning: {part.unfinished} runs did not finish, so no number of them "
-                        f"tells {wanted}.")  # fmt: skip
+                        f"determines {wanted}.")  # fmt: skip
         else:
-            said.append(f"Warning: {len(runs)} replications don't tell {wanted} ({got}).")
+            said.append(f"Warning: {len(runs)} replications don't determine {wanted} ({got}).")
     return said
 
 

@@ -705,12 +705,12 @@ class _Race(Trials[Key]):
             yield (
                 f"{self._value(chosen)} meets the goals in {self._tried[chosen].replications} "
                 f"replications, which are too few to be sure of it: --max-replications {4 * most} "
-                "may tell"
+                "may decide"
             )
         if still_open:
             names = "; ".join(self._value(key) for key in still_open[:5])
             more = f"; and {len(still_open) - 5} more" if len(still_open) > 5 else ""
-            yield f"not told from the best by {most} replications: {names}{more}"
+            yield f"not distinguished from the best by {most} replications: {names}{more}"
 
     def _turns(self) -> Iterator[str]:
         """Yield warnings about clauses that turn more than once along a setting."""

@@ -363,7 +363,7 @@ def _doubts(answer: Plan, effort: Effort) -> list[str]:
     return [
         f"{setting_text(answer.path, part.value)}: the goal is {'met' if part.met else 'missed'} "
         f"in {part.replications} replications, which are too few to be sure of it: "
-        f"--max-replications {_enough(part, effort)} may tell, or take a value with more to spare"
+        f"--max-replications {_enough(part, effort)} may decide, or take a value with more to spare"
         for part in parts
         if not part.sure
     ]

@@ -58,7 +58,7 @@ def plan_headline(answer: Plan) -> str:
         among = "among " if answer.tied else ""
         found = f"{capitalized(found)}: {among}the {_superlative(answer, key)} to {wish}"
     if answer.tied:
-        return f"{found}; the cost can't be told from that of {_values(key, answer.tied)}."
+        return f"{found}; the cost is indistinguishable from that of {_values(key, answer.tied)}."
     if not sure:
         found += f", as far as {answer.estimate.replications:,} runs can tell"
     if answer.in_doubt:

@@ -277,7 +277,7 @@ class Deciding:
         self.names = names
         self._baseline = baseline
         if len(names) < 2:
-            raise ExperimentError("one variant alone has nothing to be told from")
+            raise ExperimentError("a sweep that decides needs two variants or more")
         self._most = most
         self._looks = _looks(most)
         # Each variant may turn out more, less or alike: three claims, and none may be wrong.
@@ -287,8 +287,8 @@ class Deciding:
         if not self._looks.can_tell(_HALF, self._level):
             enough = next(n for n in range(most, 1000) if _looks(n).can_tell(_HALF, self._level))
             raise ExperimentError(
-                f"{most} replications tell none of {len(names)} variants from another: "
-                f"{enough} or more do"
+                f"{most} replications are too few to distinguish {len(names)} variants: "
+                f"{enough} or more are enough"
             )
 
     def replicate(self, runner: ExperimentRunner, specs: Sequence[RunSpec]) -> Decided:

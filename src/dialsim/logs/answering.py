@@ -822,13 +822,13 @@ def answering(attempts: Attempts) -> Answering:
     worn.spread = fit.spread.copy()
     sign = _sign_of_wear(worn, parameters)
     if sign is None:
-        why = "the calls don't tell wear from chance"
+        why = "the calls don't distinguish wear from chance"
         return _answering(attempts, fit, parameters, covariance, why)
     of_worn, of_both = worn.best(np.append(parameters, sign))
     worn.centre(of_worn, of_both)
     of_worn, of_both = worn.best(of_worn)
     if of_both[_RECOVERY, _RECOVERY] >= _KNOWN_RECOVERY**2:
-        why = "numbers wear, but the calls don't tell how soon they recover"
+        why = "numbers wear, but the calls don't show how soon they recover"
         return _answering(attempts, fit, parameters, covariance, why)
     return _answering(attempts, worn, of_worn, of_both, "")
 

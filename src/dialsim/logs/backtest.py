@@ -467,7 +467,7 @@ def _shown_settings(log: Log, code: int) -> _Settings:
     identifier = log.campaigns[code].id
     shown = identifier and LoggedCampaign.of(log, identifier.lower(), frozenset())
     if not shown or shown.schedule is None or shown.lines is None:
-        raise DialsimError("the log doesn't show its schedule and its lines: a scenario tells them")
+        raise DialsimError("the log doesn't show its schedule and its lines: give a scenario")
     body = shown.schedule.model_dump(mode="json", by_alias=True, exclude_none=True)
     block = {"schedule": {key: body[key] for key in CARRIED_OVER if key in body}}
     return _Settings(_owner(log, code), {}, block, shown.lines, shown.schedule.max_attempts, 0)

@@ -747,7 +747,7 @@ def _undetermined(
             yield f"setupTime and ringTime: {NEVER_SATURATED}"
         yield "rates.agentError and rates.notRecorded: such calls send no webhook (A2)"
     else:
-        yield "rates.agentError: the log doesn't tell it from notRecorded, which has both"
+        yield "rates.agentError: it cannot be distinguished from notRecorded, which includes both"
     for key, why in _OPEN.items():
         if key not in who.determined:
             yield (

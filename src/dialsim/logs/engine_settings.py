@@ -214,14 +214,14 @@ def note_on(one: SettingEstimate) -> str:
     if one.doubtful:
         return "doubtful"
     shown = [*one.others[:_SHOWN], *(["…"] if len(one.others) > _SHOWN else [])]
-    return f"the log can't tell; fits as well: {', '.join(shown)}"
+    return f"not determined by the log; fits as well: {', '.join(shown)}"
 
 
 def engine_yaml(found: EngineEstimate, source: str) -> str:
     """Return the settings as the block `engine:` of a scenario file."""
     lines = [
         f"# Estimated by `dialsim replay` from {source}: {found.agree:,} of {found.calls:,} calls",
-        "# agree. Behind a value that the log can't tell stands what fits as well.",
+        "# agree. A value that the log does not determine is followed by others that fit as well.",
     ]
     lines += [f"# {doubt}" for doubt in _doubts(found)]
     lines.append("engine:")
@@ -514,7 +514,7 @@ class _Search:
     def _allowed(self, name: str, value: int) -> bool:
         return 1 <= value <= self._most[name]
 
-    # -- what the log can't tell ------------------------------------------------------------------
+    # -- undetermined settings --------------------------------------------------------------------
 
     def ties(self, name: str, best: _Choice) -> Iterator[str]:
         """Yield, as texts, which other values fit as well."""

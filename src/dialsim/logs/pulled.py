@@ -276,7 +276,7 @@ def _guessed(campaign: PulledCampaign, pulled: Pulled) -> ScheduleRequest:
     ends = [p.updated_at for p in campaign.recipients if p.call_attempt]
     attempts = max(1, campaign.most_attempts)
     pulled.notes.append(
-        f"{campaign.name}: the service does not tell the schedule. Written: time windows of the "
+        f"{campaign.name}: the service does not return the schedule. Written: time windows of the "
         f"default, maxAttempts {attempts} (the most that anybody has had), no end. Give the body "
         "of the request that started it (--schedule FILE), or change scenario.yaml."
     )
@@ -357,9 +357,9 @@ def _scenario_text(
     elif lines is not None:
         guess = "given by --lines"
     else:
-        lines, guess = DEFAULT_LINES, "a guess, the service does not tell it"
+        lines, guess = DEFAULT_LINES, "a guess, the service does not return it"
         pulled.notes.append(
-            f"The service does not tell how many calls may be under way at once: {DEFAULT_LINES} "
+            f"The service does not return how many calls may be under way at once: {DEFAULT_LINES} "
             "is a guess, which moves the finish more than anything else. Give --lines N, or change "
             "maxConcurrentCalls in scenario.yaml."
         )
@@ -419,7 +419,9 @@ def people_ahead(attempts: Iterable[Iterable[int]]) -> int:
 
 def _campaign(campaign: PulledCampaign, schedule: ScheduleRequest) -> Mapping[str, Any]:
     body = schedule.model_dump(mode="json", by_alias=True, exclude_none=True)
-    source = "as it was requested" if campaign.schedule else "a guess: the service does not tell it"
+    source = (
+        "as it was requested" if campaign.schedule else "a guess: the service does not return it"
+    )
     if campaign.schedule and campaign.logged and campaign.schedule is campaign.logged.schedule:
         source = "as the log shows it"
     return {

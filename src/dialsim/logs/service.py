@@ -177,7 +177,9 @@ class ServiceClient:
     def _busy(self, response: httpx.Response, asked: float | None, tries: int) -> ServiceError:
         says = f"{self.url} answers {response.status_code}"
         if asked is not None and asked > LONGEST_WAIT:
-            return ServiceError(f"{says} and asks to come back in {round(asked):,} s: do so")
+            return ServiceError(
+                f"{says} and asks to wait {round(asked):,} s: repeat the command then"
+            )
         if response.status_code == 429:
             return ServiceError(f"{says}, too many requests, {_times(tries)}; try a lower --rate")
         return ServiceError(f"{says}, a fault of its own, {_times(tries)}; try again later")

@@ -104,7 +104,7 @@ def _calibration_sections(
     warnings = () if held is None else held.warnings
     for title, texts in (
         ("What the log contradicts", [*found.misfits, *(f"Held out: {one}" for one in warnings)]),
-        ("What the log can't tell", found.undetermined),
+        ("What the log does not determine", found.undetermined),
     ):
         if texts:
             yield Section(f"{before}{title}", [Notes([f"{text}." for text in texts])])

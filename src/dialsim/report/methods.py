@@ -212,10 +212,10 @@ def _sweep(
         share = decided["indifference"]
         command += ["--decide", decided["figure"], "--indifference", f"{share!r}"]
         estimation.append(
-            f"A variant gets no more runs once it is told from the baseline in "
+            f"A variant gets no more runs once it surely differs from the baseline in "
             f"{decided['figure']}, or is alike within {100 * share:g} %."
         )
-    aim = f"tell how variants differ from {found['baseline']}."
+    aim = f"estimate how variants differ from {found['baseline']}."
     listed = f"{', '.join(names)}; section 6 lists what they change."
     return _Study(aim, command, [*estimation, _INTERVALS], files, listed, shown)
 

@@ -191,7 +191,7 @@ def _optimum_facts(answer: Optimum, example: Result) -> Iterator[Fact]:
     sure = "Sure" if answer.sure else "Not sure"
     tried = f"{len(answer.tried):,} of {answer.count:,} combinations were tried."
     if answer.open:
-        tried += f" {len(answer.open):,} of them could not be told from it."
+        tried += f" {len(answer.open):,} of them could not be distinguished from it."
     yield Fact("How sure is that?", sure, tried)
     if len(answer.frontier) > 1:
         most = max(answer.frontier, key=lambda part: part.people_reached)

@@ -311,7 +311,7 @@ def _recommended(choice: Frontier) -> Iterator[Fact]:
     lost = "; ".join(loss.said for loss in choice.gives_up(name))
     said.append(f"It gives up: {lost}." if lost else "It gives up nothing that the runs can tell.")
     if choice.alike:
-        said.append(f"The runs don't tell it from {joined(choice.alike)}.")
+        said.append(f"The runs do not distinguish it from {joined(choice.alike)}.")
     if choice.lost:
         fewer = joined([f"{name} ({people:,.0f})" for name, people in choice.lost.items()])
         baseline = choice.found.baseline

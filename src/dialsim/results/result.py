@@ -358,8 +358,8 @@ class WrittenResult(Result):
         # Byte by byte: another version of a library may change a single draw.
         if made.summary.to_json() != (self.folder / SUMMARY).read_bytes():
             raise DialsimError(
-                f"{self.folder} can't be brought back: its scenario comes to other figures now "
-                f"than with dialsim {said['dialsim']} and the libraries of then"
+                f"{self.folder} can't be repeated: its scenario gives other figures now than "
+                f"with dialsim {said['dialsim']} and its libraries at that time"
             )
         return made.trace
 

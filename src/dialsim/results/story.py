@@ -152,7 +152,7 @@ def check_recipient(life: CampaignTimeline, recipient: int) -> None:
     # Integral includes NumPy's integers, which tables yield. In Python a bool is an int.
     if isinstance(recipient, bool) or not isinstance(recipient, Integral):
         raise DialsimError(
-            f"recipient {recipient!r} is not an integer: stories are told by the recipient's "
+            f"recipient {recipient!r} is not an integer: a story needs the recipient's "
             "position, from 0, as in the column recipient of every table"
         )
     if not 0 <= recipient < life.people:

@@ -98,7 +98,7 @@ def _scenario(path: Path, subject: Subject) -> Scenario:
         subject.text, name=subject.name, overrides=subject.overrides, files=subject.files
     )
     if scenario.digest != subject.digest:
-        raise JournalError(f"{path}: this version of dialsim reads its scenario otherwise")
+        raise JournalError(f"{path}: this version of dialsim reads another scenario from its text")
     return scenario
 
 

@@ -401,7 +401,7 @@ def listening(host: str, port: int, token: ControlToken | None = None) -> socket
     """A socket that listens on an address of this machine: from now on clients may connect.
 
     Port 0 takes a free one. Raises DialsimError where other machines reach the address and there
-    is no control token, or the port can't be had.
+    is no control token, or the port is not available.
     """
     host = checked_host(host, token)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -414,7 +414,7 @@ def listening(host: str, port: int, token: ControlToken | None = None) -> socket
     except (OSError, OverflowError) as error:
         listener.close()
         says = error.strerror if isinstance(error, OSError) else "ports end at 65535"
-        raise DialsimError(f"port {port} of {host} can't be had: {says}") from None
+        raise DialsimError(f"port {port} of {host} is not available: {says}") from None
     return listener
 
 

@@ -140,6 +140,6 @@ def server(
             websocket_max_message_size=2 * MOST_BYTES, show=False,
         )  # fmt: skip
     except OSError as error:
-        raise DialsimError(f"port {port} of {host} can't be had: {error.strerror}") from None
+        raise DialsimError(f"port {port} of {host} is not available: {error.strerror}") from None
     made.start()
     return made

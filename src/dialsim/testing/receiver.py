@@ -104,7 +104,7 @@ class Receiver:
             try:
                 self._server = _Server(self, self._port)
             except OSError as error:
-                text = f"port {self._port} of 127.0.0.1 can't be had: {error.strerror}"
+                text = f"port {self._port} of 127.0.0.1 is not available: {error.strerror}"
                 raise DialsimError(text) from None
             # Kept, so that `accept` after `refuse` listens on the same port.
             self._port = self._server.server_address[1]

@@ -337,7 +337,7 @@ def _instant_text(value: object) -> str:
     """Format a nested instant from `at`; a JSON default function."""
     if isinstance(value, datetime):
         return format_instant(instant_of(value, 0))
-    raise DialsimError(f"{value!r} is nothing that a scenario file can say")
+    raise DialsimError(f"{value!r} is no value that a scenario file can contain")
 
 
 def _windows(text: str) -> list[dict[str, object]]:

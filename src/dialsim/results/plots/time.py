@@ -275,7 +275,7 @@ def draw_deliveries(part: RunPart, ax: Axes | None) -> Axes:
     time = time_axis(ax, part.start, int(cut[-1]))
     count_axis(ax)
     if not deliveries.count.any():
-        note(ax, "There was no result to tell of.")
+        note(ax, "No result was sent.")
     per_piece = f"results per {duration_text(width)}"
     return dress(ax, part.title("Results to the webhook"), time, per_piece)
 
