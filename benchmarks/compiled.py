@@ -58,7 +58,7 @@ def engine(people: int, slots: int) -> Sample:
 
     Then once more with the draws of the first run, as a variant of the same replication has them.
     """
-    from dialsim.engine.engines import run_world
+    from dialsim.engine import run_world
     from dialsim.engine.world import World
 
     run_world(World(workload(WARM_UP, slots)), "compiled")

@@ -18,10 +18,10 @@ from heapq import heappop, heappush
 from naive import Tally, tally_of
 from workload import MANY_SLOTS, workload
 
-from dialsim.engine.engines import run_world
-from dialsim.engine.windows import Windows
+from dialsim.engine import run_world
+from dialsim.engine.rules import Windows
 from dialsim.engine.world import World
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
 from dialsim.scenario.scenario import Scenario
 
 

@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.engines import prepare
+from dialsim.engine import prepare
 from dialsim.engine.world import World
 from dialsim.experiments.expression import read_expression
 from dialsim.experiments.goal import read_goal

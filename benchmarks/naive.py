@@ -20,12 +20,12 @@ import simpy
 from workload import workload
 
 from dialsim.engine.behaviour import Reactions
+from dialsim.engine.rules import Windows
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import DIALLED, ENDED, Trace
-from dialsim.engine.windows import Windows
 from dialsim.engine.world import World
+from dialsim.interface import CallStatus
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.interface.status import CallStatus
 from dialsim.scenario.scenario import Scenario
 
 

@@ -40,7 +40,7 @@ def erlang_wait() -> float:
 
 def in_dialsim(customers: int, seed: int, engine: str) -> Sample:
     """People with a history whose retries arrive; `engine` is that of dialsim."""
-    from dialsim.engine.engines import run_world
+    from dialsim.engine import run_world
     from dialsim.engine.trace import DIALLED, RETRY
     from dialsim.engine.world import World
     from dialsim.scenario.loading import loads

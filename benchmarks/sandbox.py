@@ -173,7 +173,7 @@ def requests() -> dict[str, Any]:
     """Single requests anywhere in a campaign of 1,000,000 people, from the first one on."""
     import numpy as np
 
-    from dialsim.engine.identity import call_ids
+    from dialsim.engine.chance import call_ids
 
     chance = np.random.default_rng(1)
     with dialsim.Sandbox(scenario_text(100, MANY_LINES)) as sandbox:

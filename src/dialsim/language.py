@@ -1,8 +1,8 @@
-"""Languages of texts for readers: messages by gettext; dates and durations by Babel.
+"""Languages of texts for readers, and HTML templates of all packages.
 
-English is the language of the source. The messages of another language are in
-`locale/CODE/LC_MESSAGES/dialsim.po`. Babel compiles the file when it is first used, so there is no
-compiled catalog that could be out of date.
+Messages are translated by gettext, dates and durations by Babel. English is the language of the
+source. The messages of another language are in `locale/CODE/LC_MESSAGES/dialsim.po`. Babel compiles
+the file when it is first used, so there is no compiled catalog that could be out of date.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from importlib.resources import files
 from io import BytesIO
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import minute_text, thai
 from dialsim.interface.phrases import percent
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 LANGUAGES: Final = ("en", "th")
 _ERAS = {"th": 543}
@@ -123,3 +126,17 @@ def _catalog(code: str) -> GNUTranslations:
 
 
 ENGLISH = Language("en")
+
+
+@cache
+def templates(package: str) -> Environment:
+    """Return the jinja2 environment of a package's `templates` folder. Inserted text is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

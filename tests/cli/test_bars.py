@@ -9,8 +9,8 @@ import time
 import pytest
 from rich.console import Console
 
+from dialsim import engine as engines
 from dialsim.cli.program import progress_bar
-from dialsim.engine import engines
 
 
 @pytest.mark.parametrize("terminal", [True, False])

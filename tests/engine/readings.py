@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dialsim.engine.engines import Engine, run_world
+from dialsim.engine import Engine, run_world
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.engine.world import World

@@ -12,7 +12,7 @@ import pytest
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.errors import Refused, ScenarioError
-from dialsim.interface.status import CampaignStatus
+from dialsim.interface import CampaignStatus
 from dialsim.results.result import Result
 from dialsim.testing import Sketch, assert_no_violations
 from engine.chancy import chancy_scenario

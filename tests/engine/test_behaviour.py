@@ -15,9 +15,8 @@ from dialsim.engine.behaviour import Reactions
 from dialsim.engine.chance import Draws, Purpose
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.scenario.behaviour import Behaviour
+from dialsim.scenario.behaviour import Behaviour, Script, parse_script
 from dialsim.scenario.campaign import Past
-from dialsim.scenario.scripts import Script, parse_script
 
 NOON = parse_instant("2026-01-05T05:00:00Z")  # Monday 12:00 in Thailand
 HOUR, DAY = 3_600_000, 86_400_000

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import dialsim
-from dialsim.engine import engines
-from dialsim.engine.engines import calls_of, choose
+from dialsim import engine as engines
+from dialsim.engine import calls_of, choose
 from dialsim.errors import DialsimError
 from dialsim.testing import Sketch
 

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 import dialsim
 from cli.program import dialsim as program
+from dialsim.interface import CampaignStatus
 from dialsim.interface.instants import format_instant, parse_instant
-from dialsim.interface.status import CampaignStatus
 from dialsim.testing import Sketch
 
 NINE = parse_instant("2026-01-05T02:00:00Z")  # Monday 09:00 in Thailand

@@ -6,7 +6,7 @@ import uuid
 
 import numpy as np
 
-from dialsim.engine.identity import call_ids, recipient_ids, session_ids
+from dialsim.engine.chance import call_ids, recipient_ids, session_ids
 
 SEED = 1
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 import dialsim
-from dialsim.engine.engines import Engine, run_world
+from dialsim.engine import Engine, run_world
 from dialsim.engine.world import World
 from dialsim.interface.instants import format_instant, thai, thai_date
 from dialsim.testing import Sketch, assert_no_violations

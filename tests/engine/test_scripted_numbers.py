@@ -8,7 +8,7 @@ import pytest
 from dialsim.engine.simulation import Simulation
 from dialsim.errors import DialsimError
 from dialsim.results.result import Result
-from dialsim.scenario.scripts import format_script, parse_script
+from dialsim.scenario.behaviour import format_script, parse_script
 from dialsim.testing import Sketch, assert_no_violations
 from engine.chancy import chancy_scenario
 from engine.readings import loaded

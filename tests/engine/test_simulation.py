@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.errors import DialsimError, Refused
-from dialsim.interface.status import CampaignStatus
+from dialsim.interface import CampaignStatus
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch, assert_no_violations
 from engine.chancy import chancy_scenario

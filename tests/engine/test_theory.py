@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dialsim.engine.engines import run_world
+from dialsim.engine import run_world
 from dialsim.engine.trace import DIALLED, ENDED, QUEUE_TIMEOUT, CallRows
 from dialsim.engine.world import World
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import parse_instant
-from dialsim.interface.status import CallStatus
 from dialsim.testing import Sketch
 from engine.readings import ENGINES
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.engine.rules import first_multiple, week_position
-from dialsim.engine.windows import Windows
+from dialsim.engine.rules import Windows, first_multiple, week_position
 from dialsim.interface.instants import DAY, HOUR, LAST_INSTANT, MINUTE, WEEK, parse_instant
 from dialsim.interface.schedule import read_schedule
 

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 import dialsim
-from dialsim.engine.compiled.cache import source_digest
-from dialsim.engine.engines import Engine
+from dialsim.engine import Engine
+from dialsim.engine.compiled import source_digest
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError, ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments import runner

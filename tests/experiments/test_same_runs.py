@@ -143,7 +143,7 @@ def test_a_worker_shares_runs_of_some_figures_only(
     specs = [RunSpec(scenario.with_(f"{SCHEDULE}.retryInterval={ms}")) for ms in (300_000, 400_000)]
     tasks = [spec.task(index, 0, "simpy", asked) for index, spec in enumerate(specs)]
     alone = [run_tasks([task], dialsim.__version__, None)[0] for task in tasks]
-    from dialsim.engine import engines
+    from dialsim import engine as engines
 
     counted = engines.run_world
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from dialsim.interface import CampaignStatus
 from dialsim.interface.agent import ParamSchema
 from dialsim.interface.payload import agent_json, campaign_json, data_expired
 from dialsim.interface.schedule import read_schedule
-from dialsim.interface.status import CampaignStatus
 
 
 def test_f3_campaign_settings_have_defaults_filled_in_and_windows_as_sent() -> None:

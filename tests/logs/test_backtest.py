@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import dialsim
 from dialsim.cli import commands
-from dialsim.engine.windows import Windows
+from dialsim.engine.rules import Windows
 from dialsim.errors import DialsimError
 from dialsim.experiments.forecast import Span, Widening
 from dialsim.interface.instants import HOUR

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dialsim
-from dialsim.engine.windows import Windows
+from dialsim.engine.rules import Windows
 from dialsim.experiments.forecast import ForecastFigures, Span, Widening
 from dialsim.interface.instants import DAY, format_instant, parse_instant
 from dialsim.logs.backtest import (

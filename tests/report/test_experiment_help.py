@@ -20,7 +20,7 @@ from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.interface.instants import THAI
 from dialsim.report import what_if
-from dialsim.report.effects import (
+from dialsim.report.page import (
     GoalWhatIf,
     against_goal,
     asked_of,

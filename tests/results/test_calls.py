@@ -6,7 +6,7 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from dialsim.engine.identity import call_ids, session_ids
+from dialsim.engine.chance import call_ids, session_ids
 from dialsim.results.result import Result
 from dialsim.scenario.service import Costs
 from results.traces import NINE, HandCampaign, hand_trace

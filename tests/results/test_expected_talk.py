@@ -9,7 +9,7 @@ import pytest
 
 from dialsim.engine.behaviour import durations
 from dialsim.experiments.replications import replicate
-from dialsim.results.expected_talk import expected_units
+from dialsim.results.counts import expected_units
 from dialsim.scenario.distribution import distribution
 from experiments.scenarios import CHANCY, crowd
 

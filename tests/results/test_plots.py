@@ -16,6 +16,7 @@ from matplotlib.text import Text
 
 import dialsim
 from dialsim.interface.instants import DAY
+from dialsim.results.plots import Plots
 from dialsim.results.plots.drawing import (
     MOST_POINTS,
     ThaiTicks,
@@ -27,7 +28,6 @@ from dialsim.results.plots.drawing import (
     svg,
     thinned,
 )
-from dialsim.results.plots.plots import Plots
 from dialsim.results.result import Result
 from dialsim.results.time_use import StepFunction
 from dialsim.testing import Sketch, at

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dialsim
-from dialsim.results import progress
+from dialsim.results import result as progress
 from dialsim.testing import Sketch
 
 SMALL = Sketch(lines=1).campaign("January", "answered 5s 90s")

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dialsim.engine.chance import Draws
-from dialsim.engine.identity import campaign_id
+from dialsim.engine.chance import Draws, campaign_id
 from dialsim.engine.trace import (
     CHANGES,
     CallLog,
@@ -21,9 +20,9 @@ from dialsim.engine.trace import (
     call_key,
     kind,
 )
+from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.schedule import read_schedule
-from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.organization import Agent
 from dialsim.scenario.service import Costs, EngineSettings, Service

@@ -15,7 +15,7 @@ from tests.sandbox.asking import Client, exchange_of_the_corpus, key
 from dialsim.sandbox.access import KeyRing, derived_key
 from dialsim.sandbox.application import application
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.service import InterfaceOperations
+from dialsim.sandbox.service import InterfaceOperations
 from dialsim.testing import Sketch
 
 SCHEDULE = "/api/campaign/cccccccc-0000-4000-8000-000000000001/schedule"

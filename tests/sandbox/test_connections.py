@@ -21,8 +21,8 @@ from tests.sandbox.asking import WORLD, exchange_of_the_corpus, key
 from tests.sandbox.serving import Served, served
 
 import dialsim
-from dialsim.sandbox.http.service import InterfaceOperations
 from dialsim.sandbox.server import Connection, Patience
+from dialsim.sandbox.service import InterfaceOperations
 
 CAMPAIGN = "/api/campaign/cccccccc-0000-4000-8000-000000000001"
 KEY = f"X-API-Key: {key('Acme')}\r\n"
@@ -478,7 +478,7 @@ def test_a_fault_of_ours_is_told_to_the_log_alone(
     def broken(*_given: object, **_named: object) -> None:
         raise RuntimeError("a secret of the inside")
 
-    monkeypatch.setattr("dialsim.sandbox.http.service.InterfaceOperations.list_agents", broken)
+    monkeypatch.setattr("dialsim.sandbox.service.InterfaceOperations.list_agents", broken)
     headers = {"X-API-Key": key("Acme")}
     with served(exchange_of_the_corpus()) as sandbox, caplog.at_level(logging.DEBUG):
         answer = httpx.get(f"{sandbox.url}/api/agent/list", headers=headers)

@@ -22,7 +22,7 @@ from dialsim.results.result import Result
 from dialsim.sandbox.access import ControlToken
 from dialsim.sandbox.application import DESCRIPTION, application
 from dialsim.sandbox.failures import MOST_FAULTS, MOST_SNAPSHOTS
-from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES
+from dialsim.sandbox.operation import MOST_CONTROL_BYTES
 
 CAMPAIGN = "cccccccc-0000-4000-8000-000000000"
 DRAFT, RUNNING, PAUSED, COMPLETED = (

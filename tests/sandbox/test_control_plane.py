@@ -15,8 +15,8 @@ from dialsim.errors import Refused
 from dialsim.sandbox import clock as virtual_clock
 from dialsim.sandbox import core as sandbox_exchange
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.operation import PageQuery
-from dialsim.sandbox.http.service import InterfaceOperations
+from dialsim.sandbox.operation import PageQuery
+from dialsim.sandbox.service import InterfaceOperations
 
 HOME = {"Host": "127.0.0.1:8400"}
 START, END = "2026-01-05T02:00:00.000Z", "2026-03-01T00:00:00.000Z"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.operation import PageQuery
-from dialsim.sandbox.http.service import InterfaceOperations
+from dialsim.sandbox.operation import PageQuery
+from dialsim.sandbox.service import InterfaceOperations
 from dialsim.testing import Sketch
 
 JANUARY = "0b0b0b0b-0000-4000-8000-000000000001"

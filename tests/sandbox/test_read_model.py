@@ -12,8 +12,8 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.schedule import read_schedule
 from dialsim.results.result import Result
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.operation import PageQuery
-from dialsim.sandbox.http.service import InterfaceOperations
+from dialsim.sandbox.operation import PageQuery
+from dialsim.sandbox.service import InterfaceOperations
 from dialsim.testing import Sketch, at
 
 ANALYSIS = {

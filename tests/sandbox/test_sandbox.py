@@ -20,7 +20,7 @@ from tests.sandbox.asking import NOW, WORLD, key
 import dialsim
 from dialsim.results.folder import read_source
 from dialsim.sandbox import access, server
-from dialsim.sandbox.http.service import InterfaceOperations
+from dialsim.sandbox.service import InterfaceOperations
 from dialsim.sandbox.tables import WebhookRow
 from dialsim.testing import Answer, Receiver, Sketch
 

@@ -17,7 +17,7 @@ from tests.sandbox.serving import served
 
 import dialsim
 from dialsim.errors import Refused
-from dialsim.interface.status import CampaignStatus
+from dialsim.interface import CampaignStatus
 from dialsim.sandbox.commands import SteerCampaign
 from dialsim.sandbox.core import SandboxCore
 

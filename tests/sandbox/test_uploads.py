@@ -15,7 +15,7 @@ from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 from dialsim.sandbox.application import application
 from dialsim.sandbox.commands import AddCampaign, Command
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES
+from dialsim.sandbox.operation import MOST_CONTROL_BYTES
 
 START = "2026-01-05T04:00:00.000Z"
 PERSON = {"tel": "0890000001", "customerName": "สมหญิง", "agentParams": {"amount": 5}}

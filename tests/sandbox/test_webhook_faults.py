@@ -14,7 +14,7 @@ import dialsim
 from dialsim.sandbox.commands import ClearFaults, InjectFault
 from dialsim.sandbox.journal import EntryKind
 from dialsim.sandbox.restart import begin, resume
-from dialsim.scenario.faults import FaultOrder
+from dialsim.scenario.service import FaultOrder
 from dialsim.testing import Answer, Receiver, Sketch
 
 ONE = Sketch(lines=1).campaign("January", "busy 1s")

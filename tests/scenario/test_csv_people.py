@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dialsim.errors import ScenarioError
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
 from dialsim.scenario.campaign import Past
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import dialsim as api
 from cli.program import dialsim
 from dialsim.engine.world import World
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import parse_instant
-from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import Past
 from dialsim.scenario.done_list import read_done
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
+from dialsim.scenario.behaviour import ScriptStep, parse_script
 from dialsim.scenario.campaign import GeneratedRecipients, Past
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people
-from dialsim.scenario.scripts import ScriptStep, parse_script
 from dialsim.testing import Sketch
 
 from .files import FULL

@@ -11,7 +11,7 @@ import pytest
 
 from dialsim.engine.simulation import Simulation
 from dialsim.errors import ScenarioError
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
 from dialsim.scenario.campaign import Past, PeopleTable, RecipientsFile
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people

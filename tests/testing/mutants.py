@@ -21,11 +21,10 @@ from dialsim.engine.chance import Draws, Purpose
 from dialsim.engine.clock import Step
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.own_chance import FailedAttempts
-from dialsim.engine.rules import NO_ANSWER, REACHED
+from dialsim.engine.rules import NO_ANSWER, REACHED, Windows
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
-from dialsim.engine.windows import Windows
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
 from dialsim.results.time_use import Occupancy
 
 RULE_TESTS = "engine/test_rules_*.py"

@@ -101,7 +101,7 @@ def test_a_fault_of_a_sandbox_fails_the_test_and_stops_the_others(
     pytester.makepyfile(
         JANUARY
         + """
-from dialsim.sandbox.http.service import InterfaceOperations
+from dialsim.sandbox.service import InterfaceOperations
 served = []
 
 def broken(*_, **__):

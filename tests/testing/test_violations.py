@@ -12,8 +12,8 @@ import pytest
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES, DIALLED, CallLog, LimitChange, Trace, call_key
 from dialsim.errors import Refused
+from dialsim.interface import CampaignStatus
 from dialsim.interface.schedule import read_schedule
-from dialsim.interface.status import CampaignStatus
 from dialsim.testing import Sketch, assert_no_violations, violations
 from engine.readings import loaded, run
 from engine.rows import START, ZERO, after

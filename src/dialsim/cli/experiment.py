@@ -85,7 +85,7 @@ class Experiment:
         arguments: Mapping[str, object],
     ) -> None:
         """`arguments` are further inputs of the page; only a comparison has several scenarios."""
-        from dialsim.experiments.folder import ExperimentFolder
+        from dialsim.results.folder import ExperimentFolder
 
         self._options, self._scenario = options, scenarios[0]
         self._folder, self._kept = None, None

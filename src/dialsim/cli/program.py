@@ -21,7 +21,7 @@ from dialsim.language import LANGUAGES
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from dialsim.engine.engines import Choice
+    from dialsim.engine import Choice
     from dialsim.experiments.goal import Goal
     from dialsim.scenario.scenario import Scenario
 

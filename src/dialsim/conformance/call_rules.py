@@ -8,7 +8,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from dialsim.conformance.hours import Instants
 from dialsim.conformance.table import (
     FAR,
     LOST,
@@ -16,12 +15,13 @@ from dialsim.conformance.table import (
     WINDOW_CLOSED,
     WITHDRAWN,
     CheckedCalls,
+    Instants,
     Violation,
     instant,
     names_of,
     rule,
 )
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
 
 
 @rule("T3", "dials", "settings")

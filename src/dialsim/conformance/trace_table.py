@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.conformance.hours import Instants, Mask, OpeningHours
 from dialsim.conformance.table import (
     DIALLED,
     FAR,
@@ -24,6 +23,9 @@ from dialsim.conformance.table import (
     CheckedCalls,
     DialRows,
     Indices,
+    Instants,
+    Mask,
+    OpeningHours,
     QueueStays,
     SharedLines,
     dial_gap,
@@ -32,8 +34,8 @@ from dialsim.conformance.table import (
 from dialsim.engine import trace as rows_of
 from dialsim.engine.trace import CHANGES, CampaignChange, Trace
 from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
+from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.interface.status import CallStatus, CampaignStatus
 
 NOTHING = len(CHANGES)
 """Kind that follows a call's last row, for a missing change."""

@@ -26,14 +26,13 @@ from dialsim.engine.chance import (
 )
 from dialsim.engine.own_chance import Odds, own_chances
 from dialsim.engine.rules import ENDINGS, REACHED, ending, fatigue
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
 
 if TYPE_CHECKING:
     from dialsim.interface.schedule import ScheduleRequest
-    from dialsim.scenario.behaviour import Behaviour
+    from dialsim.scenario.behaviour import Behaviour, ScriptStep
     from dialsim.scenario.distribution import Distribution, Weibull
     from dialsim.scenario.people import People
-    from dialsim.scenario.scripts import ScriptStep
 
 
 Floats = NDArray[np.float64]

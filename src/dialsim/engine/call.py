@@ -17,7 +17,7 @@ from simpy.exceptions import Interrupt
 from dialsim.engine import trace
 from dialsim.engine.chance import Draws, Purpose
 from dialsim.engine.rules import DIAL, ENDINGS, chosen, decayed, dials
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
 
 if TYPE_CHECKING:
     from dialsim.engine.behaviour import Reaction, Reactions
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from dialsim.engine.trace import CallLog
     from dialsim.engine.world import CampaignBlock, World
     from dialsim.interface.schedule import ScheduleRequest
+    from dialsim.scenario.behaviour import Script, ScriptStep
     from dialsim.scenario.organization import Agent, Organization
-    from dialsim.scenario.scripts import Script, ScriptStep
 
 
 NONE = -1

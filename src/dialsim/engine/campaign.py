@@ -17,10 +17,10 @@ from simpy.events import Event
 from dialsim.engine import trace
 from dialsim.engine.call import Call, DialChoice
 from dialsim.engine.clock import At, Clock, Step, Timer
-from dialsim.engine.continuation import Continuation
 from dialsim.engine.rules import (
     LOST_IN_QUEUE,
     REACHED,
+    Windows,
     calls_again,
     is_release_instant,
     lines_held,
@@ -28,10 +28,10 @@ from dialsim.engine.rules import (
     retry_due,
 )
 from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
-from dialsim.engine.windows import Windows
+from dialsim.engine.world import Continuation
 from dialsim.errors import Refused
+from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.schedule import check_conditions, check_duplicate_alert
-from dialsim.interface.status import CallStatus, CampaignStatus
 
 if TYPE_CHECKING:
     from dialsim.engine.dialler import Dialler

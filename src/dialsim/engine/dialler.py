@@ -14,7 +14,7 @@ from dialsim.engine.campaign import Campaign, ReachedPeople
 from dialsim.engine.clock import At, Clock, Step, Timer
 from dialsim.engine.rules import dial_gap, goes_before_by_weight
 from dialsim.engine.trace import CallLog, LimitChange, Trace, UrlChange
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
 
 if TYPE_CHECKING:
     from dialsim.engine.call import Call, ScriptedNumbers

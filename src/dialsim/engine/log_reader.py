@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.trace import CHANGES, CallRows, CampaignTrace, PackedRows
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
+from dialsim.scenario.behaviour import ScriptStep
 from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.people import People
-from dialsim.scenario.scripts import ScriptStep
 
 NOT_HAPPENED = int(np.iinfo(np.int64).min)
 """Instant of an event that has not happened; numpy reads it as NaT."""

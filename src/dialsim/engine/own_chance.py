@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.chance import BLOCK_BITS, Column, Draws, Purpose, Same, Values, beta_quantiles
-from dialsim.engine.rules import DEAD, on_holiday, week_position
-from dialsim.engine.windows import Windows
+from dialsim.engine.rules import DEAD, Windows, on_holiday, week_position
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEK
-from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
     from dialsim.interface.schedule import ScheduleRequest

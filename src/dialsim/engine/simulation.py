@@ -18,10 +18,10 @@ from dialsim.engine.timeline import lay_out, lay_out_request
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError, Refused
+from dialsim.interface import CampaignStatus
 from dialsim.interface.instants import HOUR, LAST_INSTANT, format_instant, utc
 from dialsim.interface.phrases import checked
 from dialsim.interface.schedule import read_schedule
-from dialsim.interface.status import CampaignStatus
 
 if TYPE_CHECKING:
     from dialsim.scenario.additions import Surroundings
@@ -157,7 +157,7 @@ class Simulation:
     @property
     def scripts(self) -> dict[str, str]:
         """Remaining steps of the scripts set by `script`, by number, in the same notation."""
-        from dialsim.scenario.scripts import format_script
+        from dialsim.scenario.behaviour import format_script
 
         return {tel: format_script(steps) for tel, steps in self._scripted.left().items()}
 
@@ -306,7 +306,7 @@ class Simulation:
         the remaining steps of an earlier script; None removes them. Raises DialsimError for an
         invalid phone number or script.
         """
-        from dialsim.scenario.scripts import read_number_script
+        from dialsim.scenario.behaviour import read_number_script
 
         steps = read_number_script(tel, script)
         self._carry_out(lambda: self._scripted.set(tel, steps))

@@ -12,8 +12,8 @@ from simpy.events import Event
 from dialsim.engine.clock import At, Clock, Step
 from dialsim.engine.trace import Refusal, Trace
 from dialsim.errors import Refused
+from dialsim.interface import CampaignStatus
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.interface.status import CampaignStatus
 from dialsim.scenario.organization import TimelineAction
 
 if TYPE_CHECKING:

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.interface.status import CallStatus, CampaignStatus, Phase
+from dialsim.interface import CallStatus, CampaignStatus, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dialsim.engine.post_log import PostLog, PostRows
     from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
+    from dialsim.interface.payload import PostLog, PostRows
     from dialsim.interface.schedule import ScheduleRequest
-    from dialsim.scenario.scripts import ScriptStep
+    from dialsim.scenario.behaviour import ScriptStep
 
 S = CallStatus
 

@@ -31,8 +31,7 @@ from dialsim.engine.world import World
 from dialsim.experiments.known_bounds import known_bounds_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET, minute_text
-from dialsim.results.counts import cost_of
-from dialsim.results.expected_talk import expected_units
+from dialsim.results.counts import cost_of, expected_units
 from dialsim.results.figures import REACH
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
-from dialsim.engine.windows import Windows
+from dialsim.engine.rules import Windows
 from dialsim.errors import ExperimentError
 from dialsim.experiments import experiment_text
 from dialsim.experiments.replications import Replications, replicate

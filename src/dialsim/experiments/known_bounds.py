@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.windows import Windows
+from dialsim.engine.rules import Windows
 from dialsim.interface.instants import DAY, THAI_OFFSET, WEEK
 from dialsim.results.campaigns import union
 from dialsim.results.figures import OWN_FIGURES, follows_calls

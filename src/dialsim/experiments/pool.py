@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings
 
 from dialsim import __version__
-from dialsim.engine.compiled.cache import is_available, is_compiled
-from dialsim.engine.engines import Engine, load, prepare
+from dialsim.engine import Engine, load, prepare
+from dialsim.engine.compiled import is_available, is_compiled
 from dialsim.errors import DialsimError, ExperimentError, WorkersLost
 from dialsim.experiments.run_spec import (
     Cancelled,

@@ -84,7 +84,7 @@ class ScopeFigures:
     by name, NaN if undefined. `finish` and `final_at` are in ms since 1970 (UTC): infinite for a
     scheduled campaign without one, NaN if nothing was scheduled. `held_back` is as in the summary.
     `aside` are numbers that intervals need and that no table shows: the excess of `talk_minutes`
-    and `cost` over the expectation for the answered calls (`dialsim.results.expected_talk`), and
+    and `cost` over the expectation for the answered calls (`dialsim.results.counts`), and
     the number of attempts of each number in a campaign.
     """
 

@@ -25,12 +25,12 @@ from dialsim.engine.trace import RETRY
 from dialsim.engine.world import World
 from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
 from dialsim.experiments.run_figures import RunFigures, figures_of
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
 from dialsim.scenario.campaign import PeopleTable
 from dialsim.scenario.scenario import pack, unpack
 
 if TYPE_CHECKING:
-    from dialsim.engine.engines import Engine
+    from dialsim.engine import Engine
     from dialsim.engine.log_reader import Calls
     from dialsim.results.result import Result
     from dialsim.scenario.scenario import Scenario

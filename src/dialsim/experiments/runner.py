@@ -21,18 +21,18 @@ from time import monotonic
 from typing import TypedDict
 
 from dialsim import __version__
-from dialsim.engine.compiled.cache import source_digest
-from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare
+from dialsim.engine import Choice, Engine, calls_of, choose, prepare
+from dialsim.engine.compiled import source_digest
 from dialsim.errors import ReplicationFailed, StoreError
 from dialsim.experiments.pool import Workers
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.results.figures import FIGURES
-from dialsim.results.progress import Progress, Shown, followed
+from dialsim.results.folder import STORE
+from dialsim.results.result import Progress, Shown, followed
 
 # -- what is kept ----------------------------------------------------------------------------------
 
-STORE = "replications.sqlite"
 _SOURCES = (
     *("interface", "scenario", "engine", "webhooks", "results"),
     "experiments/run_figures.py",

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import pandas as pd
 
-from dialsim.engine.windows import Windows
+from dialsim.engine.rules import Windows
 from dialsim.errors import DialsimError
 from dialsim.experiments.forecast import (
     Forecast,
@@ -42,8 +42,8 @@ from dialsim.experiments.forecast import (
 )
 from dialsim.experiments.runner import RunSettings
 from dialsim.experiments.variants import DRAWS, read_variants
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import at_text, format_instant, short_text
-from dialsim.interface.status import CallStatus
 from dialsim.logs.behaviour_text import behaviours_of, draws_text
 from dialsim.logs.bodies import NO_INSTANT, OUTCOMES
 from dialsim.logs.calibrate import (

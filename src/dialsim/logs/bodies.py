@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from dialsim.conformance.table import STATUSES
-from dialsim.engine.rules import ENDINGS
-from dialsim.engine.windows import Windows
+from dialsim.engine.rules import ENDINGS, Windows
+from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.instants import DAY, MINUTE, clock_text, format_instant, parse_instant
 from dialsim.interface.payload import NO_CONVERSATION, UNKNOWN
 from dialsim.interface.schedule import WeekdayRange
-from dialsim.interface.status import CallStatus, CampaignStatus
 
 NO_INSTANT = np.iinfo(np.int64).min
 """Value for an unknown instant; its bits equal NaT."""

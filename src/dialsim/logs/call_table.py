@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
 from dialsim.errors import LogError
+from dialsim.interface import CallStatus
 from dialsim.interface.phrases import kind_of
-from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import NO_INSTANT, OUTCOMES, instants
 from dialsim.logs.entries import first_bytes
 

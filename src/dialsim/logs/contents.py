@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import format_instant
-from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import NO_INSTANT, Mark
 from dialsim.logs.log import Damage, Log
 from dialsim.logs.log_table import LogTable

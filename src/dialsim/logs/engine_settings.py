@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.engines import Engine, choose
+from dialsim.engine import Engine, choose
 from dialsim.engine.rules import ENDINGS, dial_gap
 from dialsim.interface.instants import format_instant, short_text
 from dialsim.logs.bodies import NO_INSTANT

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from dialsim.engine.engines import calls_of, choose, prepare
+from dialsim.engine import calls_of, choose, prepare
 from dialsim.errors import DialsimError, ReplicationFailed
 from dialsim.experiments.pool import Workers
 from dialsim.experiments.run_spec import RunSpec
@@ -46,8 +46,7 @@ from dialsim.logs.distances import (
 )
 from dialsim.logs.log import Log
 from dialsim.results.folder import read_source
-from dialsim.results.progress import Shown, followed
-from dialsim.results.result import Result
+from dialsim.results.result import Result, Shown, followed
 from dialsim.scenario.scenario import Scenario
 
 FEWEST = 40

@@ -25,11 +25,11 @@ from dialsim.conformance.table import (
     of_campaign,
     rule,
 )
+from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.agent import check_agent_params
 from dialsim.interface.instants import DAY, MINUTE
 from dialsim.interface.payload import WAITS_MS, accepted
 from dialsim.interface.schedule import WeekdayRange
-from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.logs.bodies import ANALYZED, MASKED, NO_RESULT, NONE_SPOKE, UNAVAILABLE, Mark, Settings
 from dialsim.logs.log_table import Expected, LogTable
 from dialsim.scenario.week import range_text

@@ -15,7 +15,6 @@ import orjson
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.conformance.hours import Mask, OpeningHours
 from dialsim.conformance.table import (
     DIALLED,
     FAR,
@@ -27,6 +26,8 @@ from dialsim.conformance.table import (
     CheckedCalls,
     DialRows,
     Indices,
+    Mask,
+    OpeningHours,
     QueueStays,
     Rows,
     SharedLines,
@@ -36,8 +37,8 @@ from dialsim.conformance.table import (
     names_of,
 )
 from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
+from dialsim.interface import CampaignStatus
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.interface.status import CampaignStatus
 from dialsim.logs.bodies import OUTCOMES, Settings
 from dialsim.logs.log import CampaignOfLog, Log
 from dialsim.scenario.scenario import Scenario

@@ -36,7 +36,7 @@ from dialsim.logs.pulled import (
 )
 from dialsim.logs.service import ServiceAnswer, ServiceClient
 from dialsim.results.folder import check_place
-from dialsim.results.progress import Progress
+from dialsim.results.result import Progress
 
 FRESH_SECONDS = 900
 """Time (s) for which cached pages of an interrupted command are used; afterwards the campaign has

@@ -22,6 +22,7 @@ from pydantic.alias_generators import to_camel
 from dialsim import __version__
 from dialsim.errors import ValidationFailed
 from dialsim.experiments.variants import DRAWS
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import (
     day_number,
     format_instant,
@@ -31,7 +32,6 @@ from dialsim.interface.instants import (
     thai_date,
 )
 from dialsim.interface.schedule import DEFAULT_RETRY_INTERVAL, ScheduleRequest, read_schedule
-from dialsim.interface.status import CallStatus
 from dialsim.logs.behaviour_text import Noted, draws_text, yaml_lines
 from dialsim.logs.calibrate import Calibration
 from dialsim.results.folder import MANIFEST, SOURCE, replacing

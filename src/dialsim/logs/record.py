@@ -18,20 +18,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.engine.engines import Engine, run_world
+from dialsim.engine import Engine, run_world
 from dialsim.engine.log_reader import TIMES_OUT, Calls, past_of
 from dialsim.engine.rules import ENDINGS
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import ReplayError
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import duration_text
 from dialsim.interface.phrases import checked
-from dialsim.interface.status import CallStatus
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.log import Log
 from dialsim.logs.log_table import Expected, LogTable, outcomes_of
+from dialsim.scenario.behaviour import Script, ScriptStep
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.scripts import Script, ScriptStep
 from dialsim.scenario.service import EngineSettings
 
 Integers = NDArray[np.int64]

@@ -11,10 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.engine import choose
 from dialsim.engine.behaviour import durations
-from dialsim.engine.engines import choose
-from dialsim.engine.rules import ENDINGS, dial_gap
-from dialsim.engine.windows import Windows
+from dialsim.engine.rules import ENDINGS, Windows, dial_gap
 from dialsim.engine.world import CampaignBlock
 from dialsim.errors import ReplayError
 from dialsim.interface.instants import format_instant

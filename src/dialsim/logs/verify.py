@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dialsim.conformance import call_rules, campaign_rules, queue_rules
+from dialsim.conformance import call_rules, trace_rules
 from dialsim.conformance.table import Violation, judge
 from dialsim.errors import LogError
 from dialsim.interface.instants import format_instant
@@ -78,7 +78,7 @@ def check(log: object, scenario: Scenario | None = None) -> Verified:
     if not isinstance(log, Log):
         log = read_log(log)
     table = LogTable(log, None if scenario is None else Expected(scenario, log.campaigns))
-    found, numbers, unchecked = judge(table, call_rules, log_rules, campaign_rules, queue_rules)
+    found, numbers, unchecked = judge(table, call_rules, log_rules, trace_rules)
     found.sort(key=lambda one: (one.at is None, one.at or 0, one.line, one.rule, one.text))
     omitted = {rule: count for rule, count in sorted(table.omitted.items()) if count}
     unseen = (*unchecked, *_in_part(table), _NEVER_CHECKED)

@@ -18,13 +18,13 @@ import orjson
 import yaml
 
 from dialsim.errors import DialsimError
-from dialsim.experiments.folder import FILE
 from dialsim.experiments.forecast import KIND
 from dialsim.experiments.variants import DRAWS
 from dialsim.interface.instants import date_text, midnight, minute_text
 from dialsim.interface.phrases import counted
+from dialsim.language import templates
 from dialsim.results.figures import FIGURES
-from dialsim.results.folder import SOURCE, SUMMARY, read_manifest, read_source
+from dialsim.results.folder import FILE, SOURCE, SUMMARY, read_manifest, read_source
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
 from dialsim.scenario.compiled_hours import holidays_listed
@@ -32,7 +32,6 @@ from dialsim.scenario.loading import files_of, with_masked_keys
 from dialsim.scenario.scenario import Origin, Scenario
 from dialsim.scenario.units import format_duration
 from dialsim.scenario.week import week_lines, week_of
-from dialsim.templates import templates
 
 NAME = "methods.md"
 _VARIANTS = "variants.yaml"

@@ -13,8 +13,17 @@ from dialsim.experiments.intervals import rank
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import short_text
 from dialsim.interface.phrases import counted, percent
-from dialsim.report.effects import holding, holding_fact
-from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
+from dialsim.report.page import (
+    Fact,
+    Grid,
+    Notes,
+    Part,
+    ReportPage,
+    Section,
+    holding,
+    holding_fact,
+    picture,
+)
 from dialsim.report.run_page import (
     cost_split,
     help_fact,

@@ -11,12 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from dialsim import __version__
 from dialsim.interface.instants import minute_text, ms_of
 from dialsim.interface.phrases import counted
-from dialsim.report.effects import (
-    effect_table,
-    effect_text,
-    not_allowed_notes,
-    spread,
-)
 from dialsim.report.page import (
     Choice,
     Fact,
@@ -26,7 +20,11 @@ from dialsim.report.page import (
     Picture,
     ReportPage,
     Section,
+    effect_table,
+    effect_text,
+    not_allowed_notes,
     picture,
+    spread,
 )
 from dialsim.report.what_if import (
     MOST_PAIRS,

@@ -50,7 +50,7 @@ from dialsim.experiments.variants import (
     short_names,
 )
 from dialsim.interface.instants import DAY, MINUTE, midnight, thai_date
-from dialsim.language import Language, language
+from dialsim.language import Language, language, templates
 from dialsim.report.run_page import LEAST_PART
 from dialsim.report.sweep_page import frontier
 from dialsim.results.bottleneck import held_back_text
@@ -60,7 +60,6 @@ from dialsim.results.result import Result
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.units import is_next_day
 from dialsim.scenario.week import days_between
-from dialsim.templates import templates
 
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Clause

@@ -22,14 +22,22 @@ from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import Comparison, Sweep
 from dialsim.interface.instants import short_text
 from dialsim.interface.phrases import joined
-from dialsim.report.effects import (
+from dialsim.report.page import (
+    SIZE,
+    Fact,
+    Grid,
+    Notes,
+    Part,
+    Picture,
+    ReportPage,
+    Section,
     effect_table,
     effect_text,
     holding,
     holding_fact,
     not_allowed_notes,
+    picture,
 )
-from dialsim.report.page import SIZE, Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.run_page import (
     HOW_COMPARED,
     LEAST_PART,

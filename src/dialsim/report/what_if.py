@@ -36,14 +36,14 @@ from dialsim.interface.instants import (
 )
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, ScheduleRequest
 from dialsim.results.bottleneck import Reason
-from dialsim.results.progress import Progress
+from dialsim.results.result import Progress
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.week import Range, range_text, union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dialsim.engine.engines import Choice
+    from dialsim.engine import Choice
     from dialsim.experiments.run_figures import ScopeFigures
     from dialsim.scenario.scenario import Scenario
 

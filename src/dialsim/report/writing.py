@@ -12,9 +12,8 @@ from typing import Any
 
 import orjson
 
-from dialsim.engine.engines import Choice
+from dialsim.engine import Choice
 from dialsim.errors import DialsimError
-from dialsim.experiments.folder import FILE
 from dialsim.experiments.forecast import KIND, Forecast, ForecastFigures, forecast
 from dialsim.experiments.optimum import Optimum, optimize
 from dialsim.experiments.plan import Plan, plan
@@ -22,8 +21,7 @@ from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
 from dialsim.experiments.sweep import Sweep, compare, sweep
 from dialsim.experiments.variants import SettingChange, Variant, read_vary
-from dialsim.report.effects import against_goal, asked_of
-from dialsim.report.page import NAME
+from dialsim.report.page import NAME, against_goal, asked_of
 from dialsim.report.plan_page import optimum_page, plan_page, setting_text
 from dialsim.report.replications_page import forecast_page, replications_page
 from dialsim.report.run_page import run_page
@@ -40,9 +38,8 @@ from dialsim.report.what_if import (
     what_would_help,
 )
 from dialsim.results.excel import NAME as WORKBOOK
-from dialsim.results.folder import SUMMARY, read_manifest, read_source
-from dialsim.results.progress import Progress
-from dialsim.results.result import Result, WrittenResult, run
+from dialsim.results.folder import FILE, SUMMARY, read_manifest, read_source
+from dialsim.results.result import Progress, Result, WrittenResult, run
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import value_text
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from dialsim.interface import CampaignStatus
 from dialsim.interface.instants import duration_text
 from dialsim.interface.phrases import counted, joined, percent
-from dialsim.interface.status import CampaignStatus
 from dialsim.results.campaigns import CampaignTimeline, PeopleCount
 from dialsim.results.time_use import TimeUse
 from dialsim.scenario.service import EngineSettings

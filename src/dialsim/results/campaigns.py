@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.log_reader import NOT_HAPPENED, Calls, by_status
+from dialsim.engine.rules import Windows
 from dialsim.engine.trace import CHANGES, CampaignChange, CampaignTrace, Change, Trace
-from dialsim.engine.windows import Windows
+from dialsim.interface import CallStatus, CampaignStatus, Phase
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.interface.status import CallStatus, CampaignStatus, Phase
 
 Spans = NDArray[np.int64]
 

@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 
 from dialsim.errors import DialsimError
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import DAY, thai
 from dialsim.interface.phrases import kind_of
-from dialsim.interface.status import CallStatus
 from dialsim.results.counts import first_day
 from dialsim.results.figures import CUMULATIVE, NUMBERS, Unit, unit_of
 from dialsim.results.folder import replace_file

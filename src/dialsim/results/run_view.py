@@ -44,11 +44,11 @@ from dialsim.results.counts import (
     Counts,
     DeliveryCounts,
     Durations,
+    ExpectedTalk,
     fixed_shares,
     line_shares,
     value_by_day,
 )
-from dialsim.results.expected_talk import ExpectedTalk
 from dialsim.results.time_use import (
     LineUse,
     Occupancy,

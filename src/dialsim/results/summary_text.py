@@ -14,11 +14,10 @@ from rich.text import Text
 
 from dialsim.interface.instants import minute_text, ms_of
 from dialsim.interface.phrases import percent
-from dialsim.language import ENGLISH, Language
+from dialsim.language import ENGLISH, Language, templates
 from dialsim.results.bottleneck import Bottleneck, held_back_text
 from dialsim.results.compliance import COUNTS
 from dialsim.results.figures import FIGURES, Figure, Figures, Table
-from dialsim.templates import templates
 
 if TYPE_CHECKING:
     from dialsim.results.summary import CampaignSummary, RefusedAction, Summary

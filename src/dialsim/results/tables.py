@@ -23,13 +23,13 @@ from numpy.typing import DTypeLike, NDArray
 from pandas.api.extensions import ExtensionArray, ExtensionDtype, take
 from pandas.api.indexers import check_array_indexer
 
-from dialsim.engine.identity import call_ids, recipient_ids, session_ids
+from dialsim.engine.chance import call_ids, recipient_ids, session_ids
 from dialsim.engine.log_reader import CALL_STATUSES, FROM_STATUS, NOT_HAPPENED, TO_STATUS, Calls
 from dialsim.engine.trace import CHANGES, CallRows, CampaignTrace
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import DialsimError
+from dialsim.interface import CampaignStatus, Phase
 from dialsim.interface.payload import BROKEN, ERROR, NOT_SENT, OK, REFUSED, TIMED_OUT, WORDS
-from dialsim.interface.status import CampaignStatus, Phase
 from dialsim.results.campaigns import PERSON_STATES, listed
 from dialsim.results.counts import billed_increments, cost_of
 from dialsim.results.run_view import CampaignResult, Catalog, RunView

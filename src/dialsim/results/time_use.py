@@ -22,8 +22,8 @@ from dialsim.engine.log_reader import (
     holds,
     rows_of,
 )
+from dialsim.engine.rules import Windows
 from dialsim.engine.trace import DIALLED, CallRows, Trace
-from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS
 from dialsim.results.campaigns import (
     PERSON_STATES,

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dialsim.errors import Refused
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX, ControlToken, hostname, is_control, is_loopback
+from dialsim.sandbox.answers import JSON, failure, read_bytes
 from dialsim.sandbox.control.clock import ClockOperations
 from dialsim.sandbox.control.events import EventRoutes
 from dialsim.sandbox.control.organizations import CampaignOperations, OrganizationOperations
@@ -29,16 +30,15 @@ from dialsim.sandbox.control.run import RunOperations
 from dialsim.sandbox.control.traffic import TrafficOperations
 from dialsim.sandbox.core import PATIENCE, SandboxCore
 from dialsim.sandbox.faults import InjectedFault
-from dialsim.sandbox.http.answers import JSON, failure, read_bytes
-from dialsim.sandbox.http.operation import Operations, openapi_document
-from dialsim.sandbox.http.service import (
+from dialsim.sandbox.operation import Operations, openapi_document
+from dialsim.sandbox.page import PageRoutes
+from dialsim.sandbox.page.view import PATH
+from dialsim.sandbox.request_log import RequestLogging
+from dialsim.sandbox.service import (
     FileOperations,
     GuessedOperations,
     InterfaceOperations,
 )
-from dialsim.sandbox.page.routes import PageRoutes
-from dialsim.sandbox.page.view import PATH
-from dialsim.sandbox.request_log import RequestLogging
 
 _ERRORS = {kind.status: kind for kind in fail.ASKED_FOR}
 

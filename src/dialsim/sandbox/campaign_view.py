@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.campaign import Campaign
-from dialsim.engine.identity import agent_id, call_ids, organization_id, recipient_ids, session_ids
+from dialsim.engine.chance import agent_id, call_ids, organization_id, recipient_ids, session_ids
 from dialsim.engine.log_reader import (
     CALL_STATUSES,
     NO_CALL,
@@ -22,9 +22,9 @@ from dialsim.engine.log_reader import (
 )
 from dialsim.engine.trace import CampaignTrace, Trace
 from dialsim.engine.world import OrganizationBlock
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import format_instant
 from dialsim.interface.payload import agent_json
-from dialsim.interface.status import CallStatus
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.webhooks.analysis import (

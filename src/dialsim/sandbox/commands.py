@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, SkipValidation
 from typing_extensions import override
 
-from dialsim.engine.post_log import PostKey
 from dialsim.engine.simulation import add_campaign
 from dialsim.errors import ScenarioError
 from dialsim.interface.model import Combined, given, invalid, read_model
+from dialsim.interface.payload import PostKey
 from dialsim.interface.schedule import read_schedule
 from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.additions import Surroundings, read_agent, read_campaign, read_organization
+from dialsim.scenario.behaviour import parse_script
 from dialsim.scenario.campaign import Campaign as CampaignModel
-from dialsim.scenario.faults import FaultOrder
 from dialsim.scenario.fields import Limit, Switch, Url
 from dialsim.scenario.organization import Agent, Organization
-from dialsim.scenario.scripts import parse_script
+from dialsim.scenario.service import FaultOrder
 
 if TYPE_CHECKING:
     from dialsim.engine.campaign import Campaign

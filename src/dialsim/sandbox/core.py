@@ -11,9 +11,9 @@ from typing import NamedTuple, Self
 
 from pydantic import TypeAdapter
 
-from dialsim.engine.post_log import Post
 from dialsim.errors import JournalError, NotKept
 from dialsim.interface.model import invalid
+from dialsim.interface.payload import Post
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import Destinations, KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.campaign_view import Account, CampaignView

@@ -14,7 +14,7 @@ from dialsim.engine.campaign import (
     wrong_state,
 )
 from dialsim.errors import Refused
-from dialsim.interface.status import CampaignStatus
+from dialsim.interface import CampaignStatus
 
 FAILURE = {"$ref": "#/components/schemas/Failure"}
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
 from dialsim.engine.chance import Purpose, generator
-from dialsim.engine.post_log import Post, PostKey
+from dialsim.interface.payload import Post, PostKey
 from dialsim.sandbox import failures as fail
-from dialsim.scenario.faults import FaultOrder, StandingFault, WebhookFault
+from dialsim.scenario.service import FaultOrder, StandingFault, WebhookFault
 
 WhichPost = tuple[int, ...]
 """Key of a webhook POST: the parts of the result's key, and the number (see `Post`)."""

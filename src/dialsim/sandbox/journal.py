@@ -29,7 +29,7 @@ from zlib import crc32
 from filelock import FileLock, Timeout
 
 from dialsim import __version__
-from dialsim.engine.identity import FormerSeed
+from dialsim.engine.chance import FormerSeed
 from dialsim.errors import JournalError
 
 APPLICATION_ID = 0x6469616C

@@ -21,14 +21,14 @@ from dialsim.engine.log_reader import (
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CampaignTrace, Trace
 from dialsim.engine.world import CampaignBlock, OrganizationBlock
-from dialsim.interface.status import CampaignStatus
+from dialsim.interface import CampaignStatus
 from dialsim.scenario.additions import Surroundings
+from dialsim.scenario.behaviour import Script, format_script
 from dialsim.scenario.campaign import Campaign as CampaignModel
 from dialsim.scenario.campaign import Past, PeopleTable, RecipientsFile
 from dialsim.scenario.organization import Organization, TimelineAction
 from dialsim.scenario.people import People
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.scripts import Script, format_script
 
 
 class LiveEngine(Simulation):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from dialsim.engine.post_log import Post
 from dialsim.errors import DialsimError, JournalError, Refused
+from dialsim.interface.payload import Post
 from dialsim.results.result import Result
 from dialsim.sandbox.access import Destinations, with_public_url
 from dialsim.sandbox.commands import Command, DropSnapshot, Restore, SetSpeed, TakeSnapshot

@@ -28,9 +28,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialsim.errors import DialsimError, Refused
 from dialsim.sandbox.access import Certificate, ControlToken, address_url, checked_host, is_control
+from dialsim.sandbox.answers import failure
 from dialsim.sandbox.application import DROP, application
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import failure
 
 _CLOSE = {"Connection": "close"}
 _NO_HTTP = Refused(400, "BAD_REQUEST", ["This is no valid HTTP request"])

@@ -21,8 +21,8 @@ from dialsim.sandbox.core import SandboxCore, Snapshot
 from dialsim.sandbox.live_engine import remaining_run
 from dialsim.sandbox.server import ServerThread, address, listening
 from dialsim.sandbox.tables import WebhookRow
-from dialsim.scenario.faults import ApiFault, ErrorStatus, WebhookFault
 from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.service import ApiFault, ErrorStatus, WebhookFault
 
 _FAULTS = f"{PREFIX}/faults"
 

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from pydantic import Field, JsonValue
 from pydantic.alias_generators import to_camel
 
-from dialsim.engine.identity import call_ids
-from dialsim.engine.post_log import Post, PostKey
+from dialsim.engine.chance import call_ids
 from dialsim.engine.trace import CallRows
+from dialsim.interface import AgentStatus, CallStatus, Phase
 from dialsim.interface.model import InstantText, Moment, UuidText, WireModel
-from dialsim.interface.payload import NOT_SENT, UNDER_WAY, accepted, response_json
-from dialsim.interface.status import AgentStatus, CallStatus, Phase
+from dialsim.interface.payload import NOT_SENT, UNDER_WAY, Post, PostKey, accepted, response_json
 from dialsim.results.campaigns import Position
 from dialsim.results.run_view import Catalog, RunView
 from dialsim.sandbox import failures as fail

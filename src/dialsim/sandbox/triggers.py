@@ -16,18 +16,18 @@ import numpy as np
 import orjson
 from pydantic import ConfigDict, Field
 
-from dialsim.engine.identity import agent_id
-from dialsim.engine.post_log import PostKey
+from dialsim.engine.chance import agent_id
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import Combined, given, invalid
+from dialsim.interface.payload import PostKey
 from dialsim.results.run_view import RunView
 from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.live_engine import LiveEngine
+from dialsim.scenario.behaviour import ScriptText
 from dialsim.scenario.campaign import AgentParams
 from dialsim.scenario.fields import Model, Phone, Switch, Text, Url
 from dialsim.scenario.organization import Agent, Organization, Webhook
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.scripts import ScriptText
 from dialsim.scenario.service import EngineSettings
 
 MOST_TRIGGERED = 100

@@ -22,12 +22,12 @@ from pydantic import (
     model_validator,
 )
 
+from dialsim.interface import CallStatus
 from dialsim.interface.model import broken, wrong
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.interface.status import CallStatus
+from dialsim.scenario.behaviour import ScriptText
 from dialsim.scenario.calendar import DayClasses
 from dialsim.scenario.fields import FixedId, Model, ParamValue, Phone, Shares, Switch, Text, Whole
-from dialsim.scenario.scripts import ScriptText
 from dialsim.scenario.service import Values
 from dialsim.scenario.sheet import FileForm
 from dialsim.scenario.units import Instant

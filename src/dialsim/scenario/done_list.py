@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dialsim.errors import ScenarioError
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import minute_text
 from dialsim.interface.phrases import counted, few
-from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import COUNTED, MOST_ATTEMPTS, Past, PeopleTable, contradiction
 from dialsim.scenario.fields import phone_normalized
 from dialsim.scenario.list_doctor import ExportRow, clean_list

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dialsim.interface.agent import ParamSchema
+from dialsim.scenario.behaviour import Script, parse_script
 from dialsim.scenario.campaign import (
     Campaign,
     GeneratedRecipients,
@@ -28,7 +29,6 @@ from dialsim.scenario.campaign import (
 )
 from dialsim.scenario.fields import ParamValue
 from dialsim.scenario.formula import Attributes, read_formula
-from dialsim.scenario.scripts import Script, parse_script
 
 if TYPE_CHECKING:
     from dialsim.scenario.organization import Agent

@@ -15,10 +15,11 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from dialsim.errors import ScenarioError
+from dialsim.interface import CallStatus
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.model import is_uuid
 from dialsim.interface.phrases import few
-from dialsim.interface.status import CallStatus
+from dialsim.scenario.behaviour import parse_script
 from dialsim.scenario.campaign import (
     CHOICES,
     MOST_ATTEMPTS,
@@ -50,7 +51,6 @@ from dialsim.scenario.fields import (
 )
 from dialsim.scenario.formula import Attributes, read_formula
 from dialsim.scenario.problems import Problem, Problems
-from dialsim.scenario.scripts import parse_script
 from dialsim.scenario.service import Beginning, not_after
 from dialsim.scenario.sheet import Sheet, quoted
 from dialsim.scenario.units import (

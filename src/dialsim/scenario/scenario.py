@@ -21,6 +21,7 @@ from dialsim.errors import DialsimError
 from dialsim.interface.agent import DEFAULT_VOICES, Voice
 from dialsim.interface.instants import day_number, day_start
 from dialsim.interface.model import broken, wrong
+from dialsim.language import templates
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
 from dialsim.scenario.calendar import Calendar, ComplianceRules
 from dialsim.scenario.campaign import PeopleTable, RecipientsFile
@@ -30,7 +31,6 @@ from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Remark
 from dialsim.scenario.service import ClockSettings, Costs, EngineSettings, Service, Values
 from dialsim.scenario.units import DURATION_PATTERN, NEXT_CALLING_DAY, format_duration, value_text
-from dialsim.templates import templates
 
 
 @dataclass(frozen=True, slots=True)

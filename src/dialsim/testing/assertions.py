@@ -13,14 +13,14 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from dialsim.conformance import call_rules, campaign_rules, queue_rules
+from dialsim.conformance import call_rules, trace_rules
 from dialsim.conformance.table import Violation, judge
 from dialsim.conformance.trace_table import TraceTable
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES, DIALLED, CallRows, Trace
 from dialsim.errors import DialsimError
+from dialsim.interface import CallStatus
 from dialsim.interface.phrases import counted
-from dialsim.interface.status import CallStatus
 from dialsim.results.campaigns import Position
 from dialsim.results.result import Result
 from dialsim.results.run_view import RunView
@@ -55,7 +55,7 @@ def violations(run: RunLike) -> list[Violation]:
     []
     """
     table = TraceTable(trace_of(run))
-    found, *_ = judge(table, campaign_rules, call_rules, queue_rules)
+    found, *_ = judge(table, trace_rules, call_rules)
     return sorted(found, key=lambda violation: violation.at or 0)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import pandas as pd
 
-from dialsim.conformance.hours import OpeningHours
+from dialsim.conformance.table import OpeningHours
 from dialsim.engine.behaviour import durations
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import DialsimError

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.identity import agent_id, call_ids, session_ids
+from dialsim.engine.chance import agent_id, call_ids, session_ids
 from dialsim.engine.log_reader import CALL_STATUSES, ENDS, NOT_HAPPENED, TO_STATUS, Calls
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.engine.world import CampaignBlock
+from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.model import MOST_EXACT
 from dialsim.interface.payload import (
     FAILED_MESSAGE,
@@ -34,7 +35,6 @@ from dialsim.interface.payload import (
     mask_call_result,
     mask_tel,
 )
-from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.scenario.organization import Analysis, AnalysisField, Retention
 from dialsim.scenario.people import People
 from dialsim.webhooks.messages import (

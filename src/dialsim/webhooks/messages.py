@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.chance import Purpose
-from dialsim.engine.column_table import ColumnTable
 from dialsim.engine.log_reader import NOT_HAPPENED, Calls
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Reanalysis, Trace
 from dialsim.interface.instants import LAST_INSTANT
@@ -26,6 +25,7 @@ from dialsim.webhooks.analysis import (
     Analyses,
     AnalysisOutcome,
     Analyst,
+    ColumnTable,
     changes_by,
     conversations,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dialsim.engine.compiled import cache
+from dialsim.engine import compiled
 
 ROOT = Path(__file__).parents[3]
 MESSAGE = "Compiling the engine: this takes some seconds, once."
@@ -27,17 +27,17 @@ RUN = (
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of one's own for compiled code."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
-    cache.folder.cache_clear()
+    compiled.folder.cache_clear()
     yield tmp_path / "kept"
-    cache.folder.cache_clear()
+    compiled.folder.cache_clear()
 
 
 def test_code_is_kept_where_the_user_says(place: Path) -> None:
-    assert cache.folder().parent == place
-    assert not cache.is_compiled()
-    with cache.numba_keeps_code() as is_kept:
+    assert compiled.folder().parent == place
+    assert not compiled.is_compiled()
+    with compiled.numba_keeps_code() as is_kept:
         assert is_kept
-    assert cache.folder().is_dir()
+    assert compiled.folder().is_dir()
 
 
 def test_code_is_kept_in_the_users_cache_if_nothing_is_said(
@@ -45,13 +45,13 @@ def test_code_is_kept_in_the_users_cache_if_nothing_is_said(
 ) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(place))
-    assert cache.folder().name.startswith("compiled-")
-    assert "dialsim" in cache.folder().parts
+    assert compiled.folder().name.startswith("compiled-")
+    assert "dialsim" in compiled.folder().parts
 
 
 def test_a_place_that_cannot_be_written_is_done_without(place: Path) -> None:
     place.write_text("no folder")
-    with cache.numba_keeps_code() as is_kept:
+    with compiled.numba_keeps_code() as is_kept:
         assert not is_kept
     assert place.read_text() == "no folder"
 

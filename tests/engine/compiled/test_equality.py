@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import dialsim
-from dialsim.engine.engines import run_world
+from dialsim.engine import run_world
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
 from dialsim.scenario.loading import load

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dialsim.engine.engines import run_world
+from dialsim.engine import run_world
 from dialsim.engine.world import World
 from dialsim.scenario.scenario import Scenario as Model
 from dialsim.testing import Sketch

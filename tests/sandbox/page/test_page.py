@@ -17,7 +17,7 @@ from dialsim.interface.instants import format_instant
 from dialsim.sandbox.commands import SteerCampaign
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.page.routes import KINDS, SHARES
+from dialsim.sandbox.page import KINDS, SHARES
 from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Board, Sections, render
 from dialsim.sandbox.page.view import PagePosition, View, find_people, latest_webhooks
 from dialsim.testing import Sketch

@@ -24,7 +24,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.outbox import STRIDE, Delivery
 from dialsim.sandbox.restart import begin, resume
 from dialsim.sandbox.sender import Sender
-from dialsim.scenario.faults import FaultOrder
+from dialsim.scenario.service import FaultOrder
 from dialsim.testing import Answer, Receiver, Sketch
 from engine.readings import loaded
 from webhooks.test_stream import troubled

@@ -55,7 +55,7 @@ from dialsim.engine.compiled.state import (
     look_at,
     write,
 )
-from dialsim.interface.status import CallStatus
+from dialsim.interface import CallStatus
 
 PAUSED_IN_QUEUE = _trace.PAUSED[CallStatus.QUEUED]
 PAUSED_DIALLING = _trace.PAUSED[CallStatus.INITIATED]

@@ -20,7 +20,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import get_itemsize, make_array, populate_array
 
-from dialsim.engine.compiled.cache import numba_keeps_code
+from dialsim.engine.compiled import numba_keeps_code
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -50,8 +50,7 @@ from dialsim.engine.compiled.state import (
     longer,
     records,
 )
-from dialsim.engine.continuation import Continuation
-from dialsim.engine.rules import ENDINGS, dial_gap, order_classes
+from dialsim.engine.rules import ENDINGS, Windows, dial_gap, order_classes
 from dialsim.engine.trace import (
     CallLog,
     CampaignChange,
@@ -66,14 +65,14 @@ from dialsim.engine.trace import (
     kinds_of,
     recipients_of,
 )
-from dialsim.engine.windows import Windows
+from dialsim.engine.world import Continuation
+from dialsim.interface import CampaignStatus
 from dialsim.interface.schedule import ScheduleRequest, check_conditions, check_duplicate_alert
-from dialsim.interface.status import CampaignStatus
 
 if TYPE_CHECKING:
     from dialsim.engine.world import OrganizationBlock
+    from dialsim.scenario.behaviour import ScriptStep
     from dialsim.scenario.people import People
-    from dialsim.scenario.scripts import ScriptStep
 
 _SCRIPT_ROWS: WeakKeyDictionary[People, tuple[NDArray[np.int64], NDArray[np.int64]]]
 _SCRIPT_ROWS = WeakKeyDictionary()

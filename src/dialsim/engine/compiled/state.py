@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.compiled.jit import Columns, rule
 from dialsim.engine.trace import CALL_SHIFT, RECIPIENT_SHIFT
-from dialsim.interface.status import CampaignStatus
+from dialsim.interface import CampaignStatus
 
 Record = Any
 """One record. numba infers its fields; mypy cannot."""

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from dialsim.engine.log_reader import NOT_HAPPENED, TIMES_OUT, Calls
 from dialsim.engine.trace import ENDED
+from dialsim.interface import CallStatus
 from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEKDAYS, duration_text, hour_text
 from dialsim.interface.phrases import percent
-from dialsim.interface.status import CallStatus
 from dialsim.results.plots.drawing import (
     BLUE,
     EMPTY,

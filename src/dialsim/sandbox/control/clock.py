@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, WithJsonSchema
 
 from dialsim.engine.log_reader import CALL_STATUSES, TO_STATUS
+from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import (
     Combined,
@@ -18,7 +19,6 @@ from dialsim.interface.model import (
     given,
     invalid,
 )
-from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.clock import (
@@ -29,7 +29,7 @@ from dialsim.sandbox.clock import (
     VirtualClock,
 )
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.operation import Operations, operation
+from dialsim.sandbox.operation import Operations, operation
 from dialsim.scenario.fields import Number, Text, Whole
 from dialsim.scenario.units import Duration, Instant, PositiveDuration
 

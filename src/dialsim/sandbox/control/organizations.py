@@ -11,6 +11,7 @@ from pydantic import Field
 from starlette.requests import Request
 
 from dialsim.errors import Refused
+from dialsim.interface import CampaignStatus
 from dialsim.interface.instants import utc
 from dialsim.interface.model import (
     Moment,
@@ -19,9 +20,17 @@ from dialsim.interface.model import (
     invalid,
 )
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.interface.status import CampaignStatus
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
+from dialsim.sandbox.answers import (
+    BINARY,
+    JSON,
+    query_of,
+    read_bytes,
+    read_json,
+    refuse_query,
+    require_media_type,
+)
 from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.commands import (
     AddAgent,
@@ -34,16 +43,7 @@ from dialsim.sandbox.commands import (
     SteerCampaign,
 )
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import (
-    BINARY,
-    JSON,
-    query_of,
-    read_bytes,
-    read_json,
-    refuse_query,
-    require_media_type,
-)
-from dialsim.sandbox.http.operation import (
+from dialsim.sandbox.operation import (
     MOST_CONTROL_BYTES,
     CampaignId,
     Operations,
@@ -62,10 +62,10 @@ from dialsim.sandbox.tables import (
     shown,
 )
 from dialsim.scenario.additions import AddedOrganization
+from dialsim.scenario.behaviour import ScriptText
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, Recipient
 from dialsim.scenario.fields import Phone, Text
 from dialsim.scenario.organization import Agent
-from dialsim.scenario.scripts import ScriptText
 from dialsim.scenario.units import Instant
 
 

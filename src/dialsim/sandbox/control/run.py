@@ -20,17 +20,17 @@ from starlette.responses import Response, StreamingResponse
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.trace import Trace
 from dialsim.errors import DialsimError
+from dialsim.interface import CampaignStatus
 from dialsim.interface.instants import format_instant, utc
 from dialsim.interface.model import InstantText, NullAsAbsent, UuidText, WireModel
-from dialsim.interface.status import CampaignStatus
 from dialsim.results.result import Result
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.core import SandboxCore, Snapshot
-from dialsim.sandbox.http.operation import Operations, PathParameter, operation
 from dialsim.sandbox.live_engine import remaining_run
+from dialsim.sandbox.operation import Operations, PathParameter, operation
 from dialsim.scenario.fields import Whole, patterned
 from dialsim.scenario.loading import with_masked_keys
 

@@ -21,7 +21,7 @@ from dialsim.sandbox.commands import ClearFaults, InjectFault, TriggerResult
 from dialsim.sandbox.control.organizations import TablePage, organization_of, page_of
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
-from dialsim.sandbox.http.operation import (
+from dialsim.sandbox.operation import (
     Operations,
     PageQuery,
     number,
@@ -32,8 +32,8 @@ from dialsim.sandbox.outbox import Delivery
 from dialsim.sandbox.request_log import LoggedRequest, chosen
 from dialsim.sandbox.tables import WebhookRow
 from dialsim.sandbox.triggers import TriggerOrder
-from dialsim.scenario.faults import FaultOrder, StandingFault
 from dialsim.scenario.fields import Text, patterned
+from dialsim.scenario.service import FaultOrder, StandingFault
 
 _PATTERN = r"^(none|[1-5]xx|[1-5][0-9]{2})$"
 RequestStatus = Annotated[

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.log_reader import IN_QUEUE, SLOTS
 from dialsim.engine.trace import CHANGES, ENDED
+from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.instants import (
     MINUTE,
     date_text,
@@ -30,7 +31,7 @@ from dialsim.interface.instants import (
     thai,
     time_text,
 )
-from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.language import templates
 from dialsim.results.campaigns import Position
 from dialsim.results.time_use import StepFunction, limit
 from dialsim.sandbox.access import PREFIX
@@ -49,8 +50,7 @@ from dialsim.sandbox.page.view import (
     person,
     recipient_line,
 )
-from dialsim.scenario.faults import StandingFault
-from dialsim.templates import templates
+from dialsim.scenario.service import StandingFault
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -11,10 +11,9 @@ from urllib.parse import urlencode
 import numpy as np
 
 from dialsim.engine.log_reader import ENDS, NOT_HAPPENED
-from dialsim.engine.post_log import PostKey
 from dialsim.interface.instants import date_text
 from dialsim.interface.model import is_uuid
-from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS
+from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS, PostKey
 from dialsim.results.story import (
     PersonChange,
     StoryEvent,
@@ -24,10 +23,10 @@ from dialsim.results.story import (
     person_changes,
 )
 from dialsim.sandbox.access import PREFIX
+from dialsim.sandbox.answers import is_number
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.failures import NO_WEBHOOK
-from dialsim.sandbox.http.answers import is_number
 from dialsim.sandbox.tables import Row, fate_of
 from dialsim.webhooks.deliveries import has_url
 from dialsim.webhooks.messages import sequence

@@ -45,11 +45,13 @@ from dialsim.interface.model import (
 )
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import is_control
-from dialsim.sandbox.failures import FailureKind
-from dialsim.sandbox.http.answers import (
+from dialsim.sandbox.answers import (
     JSON,
+    CallResult,
+    Failure,
     bare,
     is_number,
+    named,
     query_of,
     read_bytes,
     read_json,
@@ -57,7 +59,7 @@ from dialsim.sandbox.http.answers import (
     refuse_query,
     success,
 )
-from dialsim.sandbox.http.models import CallResult, Failure, named
+from dialsim.sandbox.failures import FailureKind
 from dialsim.sandbox.tables import PageNumber, read_page
 from dialsim.scenario.scenario import tidied
 

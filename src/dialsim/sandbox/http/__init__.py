@@ -1,1 +1,0 @@
-"""The interface over HTTP: operations, their answers and failures, the description, the server."""
