@@ -16,7 +16,7 @@ import numpy as np
 
 from dialsim.engine import clock, dialler
 from dialsim.engine.call import NONE, CallerIds, NumberUse
-from dialsim.engine.campaign import Campaign
+from dialsim.engine.campaign import SimulatedCampaign
 from dialsim.engine.chance import Draws, Purpose
 from dialsim.engine.clock import Step
 from dialsim.engine.dialler import Dialler
@@ -98,7 +98,7 @@ def _a_campaign_starts_outside_its_windows() -> None:
     def at_once(original: Any, self: Any, now: int) -> int:
         return max(now, self._start_at)
 
-    wrap(Campaign, "_start_instant", at_once)
+    wrap(SimulatedCampaign, "_start_instant", at_once)
 
 
 @breaks("C3")
@@ -109,8 +109,8 @@ def _a_campaign_completes_without_its_retries() -> None:
         self._retries = kept
         return final
 
-    wrap(Campaign, "_is_final", impatient)
-    wrap(Campaign, "call_ended", _checking)
+    wrap(SimulatedCampaign, "_is_final", impatient)
+    wrap(SimulatedCampaign, "call_ended", _checking)
 
 
 def _checking(original: Any, self: Any, call: Any, ending: int) -> None:
@@ -127,7 +127,7 @@ def _a_pause_leaves_the_queue_alone() -> None:
         original(self)
         self._open.update(queued)
 
-    wrap(Campaign, "pause", gentle)
+    wrap(SimulatedCampaign, "pause", gentle)
 
 
 @breaks("C5")
@@ -135,7 +135,7 @@ def _waiting_calls_lose_their_due_instants() -> None:
     def forgetful(original: Any, self: Any, due: int, recipient: int, number: int) -> None:
         original(self, self.clock.now, recipient, number)
 
-    wrap(Campaign, "_wait", forgetful)
+    wrap(SimulatedCampaign, "_wait", forgetful)
 
 
 @breaks("C7")
@@ -146,7 +146,7 @@ def _the_end_date_keeps_retries_not_yet_due() -> None:
         self._retries, self._closed = kept, False
         self._await_retry()
 
-    wrap(Campaign, "_end_date_time", generous)
+    wrap(SimulatedCampaign, "_end_date_time", generous)
 
 
 @breaks("Q1")
@@ -218,7 +218,7 @@ def _lines_are_held_only_while_somebody_is_due() -> None:
     def lent(original: Any, self: Any, now: int) -> int:
         return original(self, now) if len(self.waiting) else 0
 
-    wrap(Campaign, "held_lines", lent)
+    wrap(SimulatedCampaign, "held_lines", lent)
 
 
 @breaks("Q4")
@@ -241,12 +241,12 @@ def _queue_timeouts_count_as_attempts() -> None:
         self._attempts[call.recipient] += 1
         original(self, call)
 
-    wrap(Campaign, "queue_timeout", counted)
+    wrap(SimulatedCampaign, "queue_timeout", counted)
 
 
 @breaks("Q6")
 def _a_closing_window_leaves_the_queue_alone() -> None:
-    wrap(Campaign, "_window_closed", lambda _original, _self, _event: None)
+    wrap(SimulatedCampaign, "_window_closed", lambda _original, _self, _event: None)
 
 
 @breaks("P3")
@@ -266,7 +266,7 @@ def _one_attempt_more_than_allowed() -> None:
         more = request.max_attempts + 1
         self._request = request.model_copy(update={"max_attempts": more})
 
-    wrap(Campaign, "schedule", insistent)
+    wrap(SimulatedCampaign, "schedule", insistent)
 
 
 @breaks("R2")
@@ -275,7 +275,7 @@ def _a_retry_comes_a_millisecond_late() -> None:
         original(self, request)
         self._request = request.model_copy(update={"retry_interval": request.retry_interval + 1})
 
-    wrap(Campaign, "schedule", late)
+    wrap(SimulatedCampaign, "schedule", late)
 
 
 @breaks("R3")
@@ -283,7 +283,7 @@ def _whoever_was_reached_is_called_again() -> None:
     def deaf(original: Any, self: Any, call: Any, ending: int) -> None:
         original(self, call, NO_ANSWER if ending == REACHED else ending)
 
-    wrap(Campaign, "call_ended", deaf)
+    wrap(SimulatedCampaign, "call_ended", deaf)
 
 
 def confuse(purpose: Purpose, taken: Purpose) -> None:

@@ -21,7 +21,7 @@ from dialsim.interface import CallStatus
 
 if TYPE_CHECKING:
     from dialsim.engine.behaviour import Reaction, Reactions
-    from dialsim.engine.campaign import Campaign
+    from dialsim.engine.campaign import SimulatedCampaign
     from dialsim.engine.trace import CallLog
     from dialsim.engine.world import CampaignBlock, World
     from dialsim.interface.schedule import ScheduleRequest
@@ -281,7 +281,9 @@ class Call:
         "status",
     )
 
-    def __init__(self, campaign: Campaign, recipient: int, number: int, due: int, now: int) -> None:
+    def __init__(
+        self, campaign: SimulatedCampaign, recipient: int, number: int, due: int, now: int
+    ) -> None:
         self.campaign = campaign
         self.recipient = recipient
         self.number = number

@@ -192,7 +192,7 @@ _RUNNING = CampaignStatus.RUNNING
 _STOPPABLE = (CampaignStatus.SCHEDULED, CampaignStatus.RUNNING)
 
 
-class Campaign:
+class SimulatedCampaign:
     """One campaign of a running simulation.
 
     The commands `schedule`, `pause`, `resume`, `cancel` and `delete` raise `Refused` with the

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from simpy.events import Event
 
 from dialsim.engine.call import NumberUse
-from dialsim.engine.campaign import Campaign, ReachedPeople
+from dialsim.engine.campaign import ReachedPeople, SimulatedCampaign
 from dialsim.engine.clock import At, Clock, Step, Timer
 from dialsim.engine.rules import dial_gap, goes_before_by_weight
 from dialsim.engine.trace import CallLog, LimitChange, Trace, UrlChange
@@ -36,7 +36,7 @@ class Dialler:
         self.block = block
         self.trace = trace
         self.scripted = scripted
-        self.campaigns: list[Campaign] = []
+        self.campaigns: list[SimulatedCampaign] = []
         self.calling_allowed = block.settings.calling_allowed
         self.lines_in_use = 0
         self._queue_limit = scenario.engine.queue_limit
@@ -72,10 +72,10 @@ class Dialler:
         for campaign in block.campaigns:
             self.add(campaign)
 
-    def add(self, block: CampaignBlock) -> Campaign:
+    def add(self, block: CampaignBlock) -> SimulatedCampaign:
         """Add the organization's next campaign, a DRAFT."""
         self.trace.calls[self.block.position].append(CallLog(self.trace.turns))
-        campaign = Campaign(self.clock, block, self)
+        campaign = SimulatedCampaign(self.clock, block, self)
         self.campaigns.append(campaign)
         self.reached.add(block)
         # A campaign added later gets the agent's current behaviour, not that behaviour in the file.
@@ -171,7 +171,7 @@ class Dialler:
         self._await_deadline()
         self._await_releases(now)
 
-    def _release(self, now: int, ready: list[Campaign]) -> None:
+    def _release(self, now: int, ready: list[SimulatedCampaign]) -> None:
         """SCHEDULED → QUEUED while the queue has room (Q2)."""
         while ready and self._queued < self._capacity:
             able = self._with_a_line(ready) if self.counts_lines else ready
@@ -184,7 +184,7 @@ class Dialler:
             if not campaign.waiting:
                 ready.remove(campaign)
 
-    def _next(self, ready: list[Campaign]) -> Campaign:
+    def _next(self, ready: list[SimulatedCampaign]) -> SimulatedCampaign:
         """Return the campaign to release from next (Q3); `ready` is in scenario order."""
         if len(ready) == 1:
             return ready[0]
@@ -199,11 +199,11 @@ class Dialler:
                 rank = min(map(self._rank, ready))
                 return self._in_turn([one for one in ready if self._rank(one) == rank], rank)
 
-    def _rank(self, campaign: Campaign) -> float:
+    def _rank(self, campaign: SimulatedCampaign) -> float:
         """Return the rank that precedes taking turns: the priority (Q7), or 0 if unused."""
         return campaign.block.share.priority if self._sharing == "priority" else 0
 
-    def _in_turn(self, equals: list[Campaign], rank: float) -> Campaign:
+    def _in_turn(self, equals: list[SimulatedCampaign], rank: float) -> SimulatedCampaign:
         """Return the campaign after the last one released from (Q3)."""
         last = self._released_last.get(rank, -1)
         # The position decides, as members of `equals` and their indices change between rounds.
@@ -213,7 +213,7 @@ class Dialler:
         """Return True if a line is neither in use nor needed by a queued call (Q10)."""
         return self.lines_in_use + self._queued < self.limit
 
-    def _with_a_line(self, ready: list[Campaign]) -> list[Campaign]:
+    def _with_a_line(self, ready: list[SimulatedCampaign]) -> list[SimulatedCampaign]:
         """Return the campaigns for whose next call a line is available (Q10, Q11)."""
         if not self._has_free_line():
             return []
@@ -283,17 +283,17 @@ class Dialler:
             campaign.await_release(now if room else None)
 
 
-def _fifo_key(campaign: Campaign) -> tuple[int, int, int, int]:
+def _fifo_key(campaign: SimulatedCampaign) -> tuple[int, int, int, int]:
     rank, due, recipient, _ = campaign.waiting.first()
     return (rank, due, campaign.block.position, recipient)
 
 
-def _first_by_weight(first: Campaign, later: Campaign) -> Campaign:  # Q8
+def _first_by_weight(first: SimulatedCampaign, later: SimulatedCampaign) -> SimulatedCampaign:  # Q8
     lines, weight = later.lines, later.block.share.weight
     before = goes_before_by_weight(lines, weight, first.lines, first.block.share.weight)
     return later if before else first
 
 
-def _deadline_key(campaign: Campaign) -> tuple[float, int]:  # Q9
+def _deadline_key(campaign: SimulatedCampaign) -> tuple[float, int]:  # Q9
     end = campaign.end_date_time
     return inf if end is None else end, campaign.block.position

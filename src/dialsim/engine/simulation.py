@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from dialsim.engine.call import ScriptedNumbers
-from dialsim.engine.campaign import Campaign
+from dialsim.engine.campaign import SimulatedCampaign
 from dialsim.engine.clock import At, Clock, Instant, Move, Step, Until
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.timeline import lay_out, lay_out_request
@@ -25,17 +25,17 @@ from dialsim.interface.schedule import read_schedule
 
 if TYPE_CHECKING:
     from dialsim.scenario.additions import Surroundings
-    from dialsim.scenario.campaign import Campaign as CampaignModel
+    from dialsim.scenario.campaign import Campaign
     from dialsim.scenario.scenario import Scenario
 
 
 def add_campaign(
     dialler: Dialler,
     now: int,
-    campaign: CampaignModel | Mapping[str, object],
+    campaign: Campaign | Mapping[str, object],
     csv: bytes | str | None,
     folder: str | PathLike[str] | None,
-) -> Campaign:
+) -> SimulatedCampaign:
     """Add a campaign to a dialler; arguments and errors as in `Simulation.add_campaign`.
 
     A campaign that was read earlier may stand in place of its block. Without `scheduledAt` its
@@ -60,15 +60,15 @@ def add_campaign(
 
 
 def _checked(
-    campaign: CampaignModel | Mapping[str, object],
+    campaign: Campaign | Mapping[str, object],
     around: Surroundings,
     csv: bytes | str | None,
     folder: str | PathLike[str] | None,
-) -> CampaignModel:
+) -> Campaign:
     from dialsim.scenario.additions import check_campaign, read_campaign
-    from dialsim.scenario.campaign import Campaign as CampaignModel
+    from dialsim.scenario.campaign import Campaign
 
-    if isinstance(campaign, CampaignModel):
+    if isinstance(campaign, Campaign):
         check_campaign(campaign, around)
         return campaign
     # A lone surrogate must give an error with its line, as for bytes, rather than fail here.
@@ -251,19 +251,19 @@ class Simulation:
 
     def pause(self, campaign: str) -> None:
         """Pause a campaign (C4)."""
-        self._do(Campaign.pause, campaign)
+        self._do(SimulatedCampaign.pause, campaign)
 
     def resume(self, campaign: str) -> None:
         """Resume a campaign (C5)."""
-        self._do(Campaign.resume, campaign)
+        self._do(SimulatedCampaign.resume, campaign)
 
     def cancel(self, campaign: str) -> None:
         """Cancel a campaign (C6)."""
-        self._do(Campaign.cancel, campaign)
+        self._do(SimulatedCampaign.cancel, campaign)
 
     def delete(self, campaign: str) -> None:
         """Delete a campaign (C8)."""
-        self._do(Campaign.delete, campaign)
+        self._do(SimulatedCampaign.delete, campaign)
 
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
         """Set maxConcurrentCalls of an organization, which may be omitted if there is only one."""
@@ -323,7 +323,7 @@ class Simulation:
             f"{format_instant(self._clock.now)}, campaigns: {campaigns or 'none'}>"
         )
 
-    def _do(self, command: Callable[[Campaign], None], campaign: str) -> None:
+    def _do(self, command: Callable[[SimulatedCampaign], None], campaign: str) -> None:
         target = self._campaign(campaign)
         self._carry_out(lambda: command(target))
 
@@ -353,7 +353,7 @@ class Simulation:
             raise DialsimError(f"no organization {organization!r}; there are: {', '.join(names)}")
         return self._diallers[names.index(organization)]
 
-    def _campaign(self, name: str) -> Campaign:
+    def _campaign(self, name: str) -> SimulatedCampaign:
         campaigns = {
             f"{dialler.block.name}/{campaign.block.name}": campaign
             for dialler in self._diallers

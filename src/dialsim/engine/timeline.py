@@ -17,7 +17,7 @@ from dialsim.interface.schedule import ScheduleRequest
 from dialsim.scenario.organization import TimelineAction
 
 if TYPE_CHECKING:
-    from dialsim.engine.campaign import Campaign
+    from dialsim.engine.campaign import SimulatedCampaign
     from dialsim.engine.dialler import Dialler
     from dialsim.engine.world import CampaignBlock, World
 
@@ -94,7 +94,9 @@ def lay_out(clock: Clock, diallers: list[Dialler], trace: Trace) -> None:
         _TimelineEvent(clock, [*together], by_position, trace)
 
 
-def lay_out_request(clock: Clock, dialler: Dialler, campaign: Campaign, trace: Trace) -> None:
+def lay_out_request(
+    clock: Clock, dialler: Dialler, campaign: SimulatedCampaign, trace: Trace
+) -> None:
     """Put the schedule request of an added campaign on the clock, after the file's actions (T4)."""
     diallers = {dialler.block.position: dialler}
     for due in _request(campaign.block):
@@ -138,7 +140,7 @@ def _actions(world: World, *, compiled: bool = False) -> Iterator[DueAction]:
 
 
 def _command(
-    dialler: Dialler, campaign: Campaign | None, action: TimelineAction
+    dialler: Dialler, campaign: SimulatedCampaign | None, action: TimelineAction
 ) -> Callable[[], None]:
     if campaign is None:
         return _organization_command(dialler, action)
@@ -158,7 +160,7 @@ def _organization_command(dialler: Dialler, action: TimelineAction) -> Callable[
     raise _unchecked(action)
 
 
-def _campaign_command(campaign: Campaign, action: TimelineAction) -> Callable[[], None]:
+def _campaign_command(campaign: SimulatedCampaign, action: TimelineAction) -> Callable[[], None]:
     commands = {
         "pause": campaign.pause,
         "resume": campaign.resume,

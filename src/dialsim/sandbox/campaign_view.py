@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.campaign import Campaign
+from dialsim.engine.campaign import SimulatedCampaign
 from dialsim.engine.chance import agent_id, call_ids, organization_id, recipient_ids, session_ids
 from dialsim.engine.log_reader import (
     CALL_STATUSES,
@@ -262,7 +262,7 @@ class CampaignView:
     from `part` of the trace, from `calls` and from `analyses`.
     """
 
-    def __init__(self, trace: Trace, campaign: Campaign) -> None:
+    def __init__(self, trace: Trace, campaign: SimulatedCampaign) -> None:
         block = campaign.block
         self.campaign = campaign
         self.identifier = block.id

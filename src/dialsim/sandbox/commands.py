@@ -22,13 +22,13 @@ from dialsim.interface.schedule import read_schedule
 from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.additions import Surroundings, read_agent, read_campaign, read_organization
 from dialsim.scenario.behaviour import parse_script
-from dialsim.scenario.campaign import Campaign as CampaignModel
+from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.fields import Limit, Switch, Url
 from dialsim.scenario.organization import Agent, Organization
 from dialsim.scenario.service import FaultOrder
 
 if TYPE_CHECKING:
-    from dialsim.engine.campaign import Campaign
+    from dialsim.engine.campaign import SimulatedCampaign
     from dialsim.engine.dialler import Dialler
     from dialsim.sandbox.core import SandboxCore
 
@@ -58,7 +58,7 @@ class _CampaignCommand(_Command):
     organization: int
     campaign: int
 
-    def on(self, core: SandboxCore) -> Campaign:
+    def on(self, core: SandboxCore) -> SimulatedCampaign:
         """The campaign."""
         return core.simulation.campaign(self.organization, self.campaign)
 
@@ -119,7 +119,7 @@ class AddCampaign(_Command):
     # Validation would copy the block, which may list a million people.
     block: SkipValidation[dict[str, JsonValue]]
     csv: bytes | None = None
-    _read: CampaignModel | None = PrivateAttr(default=None)
+    _read: Campaign | None = PrivateAttr(default=None)
 
     def read(self, around: Surroundings) -> None:
         """Read the campaign ahead of time, which takes long for many people."""

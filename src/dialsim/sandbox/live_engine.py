@@ -8,7 +8,7 @@ from math import isfinite
 
 import numpy as np
 
-from dialsim.engine.campaign import Campaign
+from dialsim.engine.campaign import SimulatedCampaign
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.log_reader import (
     CALL_STATUSES,
@@ -24,8 +24,7 @@ from dialsim.engine.world import CampaignBlock, OrganizationBlock
 from dialsim.interface import CampaignStatus
 from dialsim.scenario.additions import Surroundings
 from dialsim.scenario.behaviour import Script, format_script
-from dialsim.scenario.campaign import Campaign as CampaignModel
-from dialsim.scenario.campaign import Past, PeopleTable, RecipientsFile
+from dialsim.scenario.campaign import Campaign, Past, PeopleTable, RecipientsFile
 from dialsim.scenario.organization import Organization, TimelineAction
 from dialsim.scenario.people import People
 from dialsim.scenario.scenario import Scenario
@@ -69,7 +68,7 @@ class LiveEngine(Simulation):
         """Return the dialler of an organization, given its index."""
         return self._diallers[organization]
 
-    def campaign(self, organization: int, campaign: int) -> Campaign:
+    def campaign(self, organization: int, campaign: int) -> SimulatedCampaign:
         """Return a campaign, given the index of its organization and its index within it."""
         return self._diallers[organization].campaigns[campaign]
 
@@ -118,7 +117,7 @@ def remaining_run(simulation: LiveEngine) -> Callable[[], Scenario]:
 def _organization(trace: Trace, position: int, allowed: bool) -> Organization:
     """Return an organization with its current settings, and its campaigns that go on."""
     now, settings = trace.end, trace.world.organizations[position].settings
-    campaigns: list[CampaignModel] = []
+    campaigns: list[Campaign] = []
     actions: list[TimelineAction] = []
     to_start = {action.campaign for action in settings.timeline if action.action == "schedule"}
     for block in trace.world.organizations[position].campaigns:
@@ -168,7 +167,7 @@ def _behaviour(settings: Organization, agent: str, now: int) -> str:
     return changes[-1] or own if changes else own
 
 
-def _campaign(part: CampaignTrace, block: CampaignBlock, now: int) -> CampaignModel:
+def _campaign(part: CampaignTrace, block: CampaignBlock, now: int) -> Campaign:
     """Return a campaign that is not over, with the histories of its people."""
     begun, share = part.scheduled, block.share
     schedule, scheduled_at = block.schedule, block.scheduled_at
@@ -182,7 +181,7 @@ def _campaign(part: CampaignTrace, block: CampaignBlock, now: int) -> CampaignMo
         schedule = scheduled_at = None
     table = _people(part, block.people)
     recipients = RecipientsFile.model_construct(None, file=block.id).holding(table)
-    return CampaignModel.model_construct(
+    return Campaign.model_construct(
         None,
         name=block.name,
         id=block.id,

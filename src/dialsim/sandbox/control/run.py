@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 from starlette.responses import Response, StreamingResponse
 
-from dialsim.engine.campaign import Campaign
+from dialsim.engine.campaign import SimulatedCampaign
 from dialsim.engine.trace import Trace
 from dialsim.errors import DialsimError
 from dialsim.interface import CampaignStatus
@@ -335,7 +335,7 @@ class RunOperations(Operations):
                 raise
 
 
-def _goes_on(campaign: Campaign) -> bool:
+def _goes_on(campaign: SimulatedCampaign) -> bool:
     """True for a campaign that was scheduled and is not over."""
     is_draft = campaign.status is CampaignStatus.DRAFT
     return not (is_draft or campaign.status.final or campaign.deleted)
