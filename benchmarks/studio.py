@@ -25,8 +25,9 @@ from threading import Thread
 from dialsim.experiments.fluid import estimate_text
 from dialsim.experiments.pool import Pool
 from dialsim.studio.estimate import EstimateAnswer, Estimator
+from dialsim.studio.levers import levers
 from dialsim.studio.questions import Inquiry, fewest_lines
-from dialsim.studio.state import StudioState, levers
+from dialsim.studio.state import StudioState
 
 BEFORE = "any, to the estimate before any run"
 FIRST = Path(__file__).parents[1] / "scenarios/first-campaign.yaml"

@@ -17,18 +17,10 @@ from dialsim.errors import ScenarioError, StudioError
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 from dialsim.scenario.list_doctor import clean_list
+from dialsim.scenario.new_scenario import NewScenario, proposed_holidays
 from dialsim.studio.files import with_list
-from dialsim.studio.state import (
-    Lever,
-    NewScenario,
-    StudioState,
-    campaigns,
-    complete,
-    levers,
-    path_to_campaign,
-    pauses,
-    proposed_holidays,
-)
+from dialsim.studio.levers import Lever, campaigns, complete, levers, path_to_campaign, pauses
+from dialsim.studio.state import StudioState
 from dialsim.testing import Sketch
 from studio.saving import saved
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from dialsim.errors import ScenarioError
     from dialsim.scenario.campaign import RecipientsFile
     from dialsim.scenario.list_doctor import CleanList
+    from dialsim.scenario.new_scenario import FirstQuestion
     from dialsim.scenario.problems import Problem
     from dialsim.scenario.scenario import Scenario
-    from dialsim.studio.state import FirstQuestion
 
 
 @click.command(
@@ -346,7 +346,7 @@ _NAME, _PEOPLE = "January", 1000
 
 def _ask(answers: dict[str, Any], listed: Path | None) -> Path | None:
     """Prompt for missing answers; an invalid answer is asked again. Returns the list, if any."""
-    from dialsim.studio.state import FIRST_QUESTIONS
+    from dialsim.scenario.new_scenario import FIRST_QUESTIONS
 
     if "name" not in answers:
         answers["name"] = click.prompt("What is the campaign called?", default=_NAME)
@@ -405,7 +405,7 @@ class _New(click.Command):
     @override
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         # Here, since the questions import pydantic, which takes its time in every command.
-        from dialsim.studio.state import FIRST_QUESTIONS
+        from dialsim.scenario.new_scenario import FIRST_QUESTIONS
 
         options = [
             click.Option(
@@ -469,8 +469,8 @@ def new(
     from dialsim.scenario.document import read_bytes
     from dialsim.scenario.list_doctor import clean_list
     from dialsim.scenario.loading import loads
+    from dialsim.scenario.new_scenario import NewScenario, proposed_holidays
     from dialsim.scenario.sheet import FileForm
-    from dialsim.studio.state import NewScenario, proposed_holidays
 
     # The options of the questions arrive as keywords, because the studio declares the questions.
     answers = {field: value for field, value in given.items() if value is not None}

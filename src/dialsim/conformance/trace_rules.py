@@ -23,14 +23,7 @@ from dialsim.conformance.table import (
     of_campaign,
     rule,
 )
-from dialsim.conformance.trace_table import (
-    NOTHING,
-    TO_STATUS,
-    CampaignRun,
-    Load,
-    TraceTable,
-    kinds,
-)
+from dialsim.conformance.trace_table import NOTHING, TO_STATUS, CampaignRun, Load, TraceTable, kinds
 from dialsim.engine.trace import CHANGES
 from dialsim.interface import CampaignStatus
 

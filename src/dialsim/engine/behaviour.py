@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.chance import (
-    BLOCK,
-    BLOCK_BITS,
-    Draws,
-    Purpose,
-    Same,
-    Values,
-    gamma_quantiles,
-)
+from dialsim.engine.chance import BLOCK, BLOCK_BITS, Draws, Purpose, Same, Values, gamma_quantiles
 from dialsim.engine.own_chance import Odds, own_chances
 from dialsim.engine.rules import ENDINGS, REACHED, ending, fatigue
 from dialsim.interface import CallStatus

@@ -24,13 +24,7 @@ from dialsim.report.page import (
     holding_fact,
     picture,
 )
-from dialsim.report.run_page import (
-    cost_split,
-    help_fact,
-    help_parts,
-    made_from,
-    run_pictures,
-)
+from dialsim.report.run_page import cost_split, help_fact, help_parts, made_from, run_pictures
 from dialsim.report.what_if import Help
 from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.result import Result

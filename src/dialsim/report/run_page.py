@@ -26,14 +26,7 @@ from dialsim.report.page import (
     picture,
     spread,
 )
-from dialsim.report.what_if import (
-    MOST_PAIRS,
-    SHORTER_RETRIES,
-    Help,
-    NotMeasured,
-    WhatIf,
-    best,
-)
+from dialsim.report.what_if import MOST_PAIRS, SHORTER_RETRIES, Help, NotMeasured, WhatIf, best
 from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.plots.outcomes import draw_funnel, funnels
 from dialsim.results.result import Result

@@ -16,12 +16,7 @@ import numpy as np
 
 from dialsim.errors import DialsimError, ScenarioError
 from dialsim.experiments.estimates import RuleBreach, breaches_of, known_of
-from dialsim.experiments.intervals import (
-    CONFIDENCE,
-    FEWEST,
-    Difference,
-    figure_difference,
-)
+from dialsim.experiments.intervals import CONFIDENCE, FEWEST, Difference, figure_difference
 from dialsim.experiments.known_bounds import WHOLE, KnownBounds
 from dialsim.experiments.run_figures import DoneBy, RunFigures, compare_days, telling_days
 from dialsim.experiments.sweep import sweep

@@ -34,11 +34,7 @@ from dialsim.sandbox.operation import Operations, openapi_document
 from dialsim.sandbox.page import PageRoutes
 from dialsim.sandbox.page.view import PATH
 from dialsim.sandbox.request_log import RequestLogging
-from dialsim.sandbox.service import (
-    FileOperations,
-    GuessedOperations,
-    InterfaceOperations,
-)
+from dialsim.sandbox.service import FileOperations, GuessedOperations, InterfaceOperations
 
 _ERRORS = {kind.status: kind for kind in fail.ASKED_FOR}
 

@@ -31,16 +31,10 @@ from dialsim.results.result import run
 from dialsim.scenario.document import decoded, read_bytes
 from dialsim.scenario.list_doctor import clean_list
 from dialsim.scenario.loading import load, loads
+from dialsim.scenario.new_scenario import FIRST_QUESTIONS, NewScenario, cleaned
 from dialsim.studio.estimate import Estimate
-from dialsim.studio.state import (
-    FIRST_QUESTIONS,
-    NewScenario,
-    Position,
-    StudioState,
-    cleaned,
-    params_line,
-    path_to_campaign,
-)
+from dialsim.studio.levers import Position, params_line, path_to_campaign
+from dialsim.studio.state import StudioState
 
 # -- out -------------------------------------------------------------------------------------------
 

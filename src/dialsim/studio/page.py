@@ -43,6 +43,7 @@ from dialsim.interface.phrases import counted, joined
 from dialsim.report.page import effect_text
 from dialsim.report.replications_page import forecast_facts
 from dialsim.results.figures import VALUE_BY_DAY
+from dialsim.scenario.new_scenario import FIRST_QUESTIONS, faults_of, proposed_holidays
 from dialsim.scenario.units import format_duration
 from dialsim.studio.charts import Chart, CostChart, FanChart, LinesChart, ReachChart
 from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator
@@ -63,19 +64,9 @@ from dialsim.studio.files import (
     sheet_file,
     with_list,
 )
+from dialsim.studio.levers import Lever, Position, campaigns, complete, levers, pauses
 from dialsim.studio.questions import Inquiry, cheapest_reaching, fewest_lines, what_helps
-from dialsim.studio.state import (
-    FIRST_QUESTIONS,
-    Lever,
-    Position,
-    StudioState,
-    campaigns,
-    complete,
-    faults_of,
-    levers,
-    pauses,
-    proposed_holidays,
-)
+from dialsim.studio.state import StudioState
 
 if TYPE_CHECKING:
     from bokeh.document import Document

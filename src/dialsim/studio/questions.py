@@ -42,12 +42,8 @@ from dialsim.report.what_if import (
 )
 from dialsim.results.summary_text import FigureTable
 from dialsim.scenario.scenario import Scenario
-from dialsim.studio.state import (
-    StudioState,
-    campaign_at,
-    path_to_campaign,
-    path_to_organization,
-)
+from dialsim.studio.levers import campaign_at, path_to_campaign, path_to_organization
+from dialsim.studio.state import StudioState
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -11,23 +11,10 @@ from pydantic import ConfigDict, Field, WithJsonSchema
 from dialsim.engine.log_reader import CALL_STATUSES, TO_STATUS
 from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.instants import format_instant
-from dialsim.interface.model import (
-    Combined,
-    InstantText,
-    UuidText,
-    WireModel,
-    given,
-    invalid,
-)
+from dialsim.interface.model import Combined, InstantText, UuidText, WireModel, given, invalid
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX
-from dialsim.sandbox.clock import (
-    LONGEST_TO_IDLE,
-    MOST_SPEED,
-    Condition,
-    Ended,
-    VirtualClock,
-)
+from dialsim.sandbox.clock import LONGEST_TO_IDLE, MOST_SPEED, Condition, Ended, VirtualClock
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.operation import Operations, operation
 from dialsim.scenario.fields import Number, Text, Whole

@@ -13,12 +13,7 @@ from starlette.requests import Request
 from dialsim.errors import Refused
 from dialsim.interface import CampaignStatus
 from dialsim.interface.instants import utc
-from dialsim.interface.model import (
-    Moment,
-    UuidText,
-    WireModel,
-    invalid,
-)
+from dialsim.interface.model import Moment, UuidText, WireModel, invalid
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.access import PREFIX

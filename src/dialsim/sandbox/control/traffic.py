@@ -21,13 +21,7 @@ from dialsim.sandbox.commands import ClearFaults, InjectFault, TriggerResult
 from dialsim.sandbox.control.organizations import TablePage, organization_of, page_of
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
-from dialsim.sandbox.operation import (
-    Operations,
-    PageQuery,
-    number,
-    operation,
-    require_uuid,
-)
+from dialsim.sandbox.operation import Operations, PageQuery, number, operation, require_uuid
 from dialsim.sandbox.outbox import Delivery
 from dialsim.sandbox.request_log import LoggedRequest, chosen
 from dialsim.sandbox.tables import WebhookRow
