@@ -190,7 +190,7 @@ def test_whatever_is_routed_is_described_and_whatever_is_described_is_routed() -
 
 def is_of_the_page(route: Route) -> bool:
     """True if the operation belongs to the page, for people: documents, their parts, redirects."""
-    return route.endpoint.__module__.startswith("dialsim.sandbox.page.")
+    return route.endpoint.__module__.startswith("dialsim.sandbox.page")
 
 
 def test_parameters_of_a_path_are_those_of_the_description() -> None:
