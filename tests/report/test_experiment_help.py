@@ -20,7 +20,14 @@ from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.interface.instants import THAI
 from dialsim.report import what_if
-from dialsim.report.page import GoalWhatIf, against_goal, asked_of, goal_fact, goal_table, holding
+from dialsim.report.effects import (
+    GoalWhatIf,
+    against_goal,
+    asked_of,
+    goal_fact,
+    goal_table,
+    holding,
+)
 from dialsim.report.what_if import SHORTER_RETRIES, FurtherRuns, StudiedVariant, what_would_help
 from dialsim.report.writing import plan_report, sweep_report
 from dialsim.results.bottleneck import Bottleneck, Reason

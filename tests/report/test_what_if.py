@@ -8,9 +8,13 @@ import pytest
 from scipy.stats import binomtest
 
 import dialsim
-from dialsim.experiments.intervals import Difference, median_difference, paired_difference
+from dialsim.experiments.intervals import (
+    Difference,
+    median_difference,
+    paired_difference,
+)
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
-from dialsim.report.page import effect_text
+from dialsim.report.effects import effect_text
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
     AS_IT_IS,

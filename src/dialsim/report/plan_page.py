@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 from dialsim.experiments import plan_text, variants
 from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.variants import setting_noun
-from dialsim.report.page import (
-    Fact,
+from dialsim.report.effects import (
     GoalWhatIf,
-    Grid,
-    Notes,
-    Part,
-    Picture,
-    ReportPage,
-    Section,
     asked_of,
     effect_table,
     goal_fact,
@@ -26,8 +19,8 @@ from dialsim.report.page import (
     holding,
     holding_fact,
     not_allowed_notes,
-    picture,
 )
+from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.replications_page import campaign_table
 from dialsim.report.run_page import (
     cost_split,

@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from dialsim import __version__
 from dialsim.interface.instants import minute_text, ms_of
 from dialsim.interface.phrases import counted
+from dialsim.report.effects import (
+    effect_table,
+    effect_text,
+    not_allowed_notes,
+    spread,
+)
 from dialsim.report.page import (
     Choice,
     Fact,
@@ -20,13 +26,16 @@ from dialsim.report.page import (
     Picture,
     ReportPage,
     Section,
-    effect_table,
-    effect_text,
-    not_allowed_notes,
     picture,
-    spread,
 )
-from dialsim.report.what_if import MOST_PAIRS, SHORTER_RETRIES, Help, NotMeasured, WhatIf, best
+from dialsim.report.what_if import (
+    MOST_PAIRS,
+    SHORTER_RETRIES,
+    Help,
+    NotMeasured,
+    WhatIf,
+    best,
+)
 from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.plots.outcomes import draw_funnel, funnels
 from dialsim.results.result import Result

@@ -22,22 +22,14 @@ from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import Comparison, Sweep
 from dialsim.interface.instants import short_text
 from dialsim.interface.phrases import joined
-from dialsim.report.page import (
-    SIZE,
-    Fact,
-    Grid,
-    Notes,
-    Part,
-    Picture,
-    ReportPage,
-    Section,
+from dialsim.report.effects import (
     effect_table,
     effect_text,
     holding,
     holding_fact,
     not_allowed_notes,
-    picture,
 )
+from dialsim.report.page import SIZE, Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.run_page import (
     HOW_COMPARED,
     LEAST_PART,

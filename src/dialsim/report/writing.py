@@ -21,7 +21,8 @@ from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
 from dialsim.experiments.sweep import Sweep, compare, sweep
 from dialsim.experiments.variants import SettingChange, Variant, read_vary
-from dialsim.report.page import NAME, against_goal, asked_of
+from dialsim.report.effects import against_goal, asked_of
+from dialsim.report.page import NAME
 from dialsim.report.plan_page import optimum_page, plan_page, setting_text
 from dialsim.report.replications_page import forecast_page, replications_page
 from dialsim.report.run_page import run_page

@@ -27,7 +27,7 @@ from dialsim.experiments.plan_text import (
 )
 from dialsim.experiments.pool import start_process
 from dialsim.experiments.replications import replicate
-from dialsim.report.page import effect_table
+from dialsim.report.effects import effect_table
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
     AS_IT_IS,
