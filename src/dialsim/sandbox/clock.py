@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -102,40 +103,30 @@ class VirtualClock:
         with _Advance(self) as advance:
             await self.settle()
             before = core.happened()
-            while core.happened() == before:
-                # Computed anew in each round: returned POSTs may have caused retries.
-                ahead = core.next_event_at()
-                if ahead is None or ahead > last:
-                    self._refuse_if_busy_still(last)
-                    break
-                core.move_to(ahead)
-                await asyncio.sleep(0)
-                await self.settle()
+
+            def reason() -> Ended | None:
+                return None if core.happened() == before else "there"
+
+            if await self._event_by_event(reason, last) != "there":
+                self._refuse_if_busy_still(last)
         return not advance.stopped
 
     async def advance_until(self, condition: Condition, span: int) -> Ended:
         """Move event by event until a condition is met, at most by a span (ms)."""
         core, end = self._core, self._end()
         last = min(core.at + span, end)
-        ended: Ended = "there"
+        ended: Ended = "stopped"
+
+        def reason() -> Ended | None:
+            if condition.is_met():
+                return "there"
+            return "never" if condition.is_hopeless() else None
+
         with _Advance(self) as advance:
-            await self.settle()
-            while not condition.is_met():
-                ahead = core.next_event_at()
-                if condition.is_hopeless():
-                    ended = "never"
-                elif ahead is None:
-                    ended = "idle"
-                elif ahead > last:
-                    ended = "limit" if last < end else "clockEnd"
-                    core.move_to(last)
-                else:
-                    core.move_to(ahead)
-                    # Waiting requests are answered between two instants.
-                    await asyncio.sleep(0)
-                    await self.settle()
-                    continue
-                break
+            ended = await self._event_by_event(reason, last)
+            if ended == "limit":
+                core.move_to(last)
+                ended = "limit" if last < end else "clockEnd"
         return "stopped" if advance.stopped else ended
 
     async def advance_to_idle(self) -> bool:
@@ -237,6 +228,23 @@ class VirtualClock:
             runner.result()
 
     # -- the rest ---------------------------------------------------------------------------------
+
+    async def _event_by_event(self, reason: Callable[[], Ended | None], last: int) -> Ended:
+        """Move from event to event until there is a `reason` to stop, and return the reason.
+
+        It is `idle` without a further event, and `limit` if the next event is after `last`.
+        """
+        await self.settle()
+        while (ended := reason()) is None:
+            # Computed anew in each round: returned POSTs may have caused retries.
+            ahead = self._core.next_event_at()
+            if ahead is None or ahead > last:
+                return "idle" if ahead is None else "limit"
+            self._core.move_to(ahead)
+            # Waiting requests are answered between two instants.
+            await asyncio.sleep(0)
+            await self.settle()
+        return ended
 
     async def _work_off(self, last: int) -> None:
         """Execute all events up to an instant, with pauses for other tasks."""
