@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,27 +54,46 @@ class Compliance:
     repeated_answered: int
 
 
-class Breaches(NamedTuple):
-    """Dials of an organization by a rule, in order of time, with flags for each kind of breach.
+class DialTable(NamedTuple):
+    """Dials of an organization in order of time, as columns.
 
-    The columns of `dials` are campaign (position), recipient, call, at (ms), answered, person, day
-    (Thai days since 1970), outside, repeated, and repeated_answered.
+    `day` counts Thai days since 1970. `nth` is the position of a dial among those to its person on
+    its day, from 0, and `nth_answered` its position among the answered ones, -1 if it was not
+    answered.
     """
+
+    # Arrays and not a table: pandas takes milliseconds for each count, for each of many runs.
+    campaign: NDArray[np.int64]
+    recipient: NDArray[np.int64]
+    call: NDArray[np.int64]
+    at: NDArray[np.int64]
+    person: NDArray[np.int64]
+    day: NDArray[np.int64]
+    nth: NDArray[np.int64]
+    nth_answered: NDArray[np.int64]
+
+
+class Breaches(NamedTuple):
+    """Dials of an organization, and which of them break a rule."""
 
     rule: str
     organization: int
-    dials: pd.DataFrame
+    dials: DialTable
+    outside: NDArray[np.bool_]
+    repeated: NDArray[np.bool_]
+    repeated_answered: NDArray[np.bool_]
 
     def counts(self, campaigns: Sequence[int]) -> dict[str, int]:
         """Return the counts of some campaigns of the organization."""
-        own = self.dials[self.dials["campaign"].isin(campaigns)]
+        own = np.isin(self.dials.campaign, campaigns)
+        outside, repeated = own & self.outside, own & self.repeated
         return {
-            "dials": len(own),
-            "outside": int(own["outside"].sum()),
-            "people_outside": own.loc[own["outside"], "person"].nunique(),
-            "repeated": int(own["repeated"].sum()),
-            "people_repeated": own.loc[own["repeated"], "person"].nunique(),
-            "repeated_answered": int(own["repeated_answered"].sum()),
+            "dials": int(np.count_nonzero(own)),
+            "outside": int(np.count_nonzero(outside)),
+            "people_outside": len(np.unique(self.dials.person[outside])),
+            "repeated": int(np.count_nonzero(repeated)),
+            "people_repeated": len(np.unique(self.dials.person[repeated])),
+            "repeated_answered": int(np.count_nonzero(own & self.repeated_answered)),
         }
 
 
@@ -115,17 +134,22 @@ def compliance_table(reading: RunView) -> pd.DataFrame:
     columns = ["rule", "organization", "campaign", "recipient", "call", "initiated_at"]
     columns += ["outside", "repeated", "repeated_answered"]
     frames = []
-    for breaches in reading.breaches:
-        owner = reading.world.organizations[breaches.organization]
+    for found in reading.breaches:
+        owner, dials = reading.world.organizations[found.organization], found.dials
         names = np.array([campaign.name for campaign in owner.campaigns], dtype=object)
-        chosen = breaches.dials[breaches.dials["outside"] | breaches.dials["repeated"]]
-        frame = chosen.assign(
-            rule=breaches.rule,
-            organization=owner.name,
-            campaign=names[chosen["campaign"]],
-            initiated_at=pd.to_datetime(chosen["at"], unit="ms", utc=True),
-        )
-        frames.append(frame[columns])
+        chosen = found.outside | found.repeated
+        frame = pd.DataFrame({
+            "rule": found.rule,
+            "organization": owner.name,
+            "campaign": names[dials.campaign[chosen]],
+            "recipient": dials.recipient[chosen],
+            "call": dials.call[chosen],
+            "initiated_at": pd.to_datetime(dials.at[chosen], unit="ms", utc=True),
+            "outside": found.outside[chosen],
+            "repeated": found.repeated[chosen],
+            "repeated_answered": found.repeated_answered[chosen],
+        })  # fmt: skip
+        frames.append(frame)
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
@@ -137,51 +161,60 @@ def find_breaches(reading: RunView) -> Iterator[Breaches]:
     days = reading.world.scenario.days
     for owner in reading.world.organizations:
         dials = _dials(reading.of_organization(owner.position))
-        answered = dials[dials["answered"]]
         for rule in rules:
-            contact, most = rule.contact, len(dials) if rule.per_day is None else rule.per_day
-            found = dials.assign(
-                outside=False if contact is None else ~_inside(contact, dials, days),
-                repeated=_nth_of_day(dials) >= most,
-                repeated_answered=False,
+            contact, most = rule.contact, len(dials.at) if rule.per_day is None else rule.per_day
+            inside = contact is None or _inside(contact, dials, days)
+            yield Breaches(
+                rule.name,
+                owner.position,
+                dials,
+                outside=np.broadcast_to(np.logical_not(inside), len(dials.at)),
+                repeated=dials.nth >= most,
+                repeated_answered=dials.nth_answered >= most,
             )
-            found.loc[answered.index[_nth_of_day(answered) >= most], "repeated_answered"] = True
-            yield Breaches(rule.name, owner.position, found)
 
 
-def _nth_of_day(dials: pd.DataFrame) -> pd.Series[int]:
-    """Return the position of each dial among those to its person on its day, from 0."""
-    return dials.groupby(["person", "day"], sort=False).cumcount()
-
-
-def _dials(campaigns: Sequence[CampaignResult]) -> pd.DataFrame:
+def _dials(campaigns: Sequence[CampaignResult]) -> DialTable:
     """Return the dials of an organization's campaigns, in order of time."""
-    import pandas as pd
-
-    frames = [_NO_DIALS]
+    columns = [np.empty((6, 0), dtype=np.int64)]
     for own, people in zip(campaigns, _people(campaigns), strict=True):
         calls = own.engine_calls
         dialled = calls.initiated_at != NOT_HAPPENED
         recipient = calls.recipient[dialled]
-        at = calls.initiated_at[dialled]
-        frames.append({
-            "campaign": np.full(len(at), own.block.position),
-            "recipient": recipient.astype(np.int64),
-            "call": calls.call[dialled].astype(np.int64),
-            "at": at,
-            "answered": calls.started_at[dialled] != NOT_HAPPENED,
-            "person": people[recipient],
-            "day": (at + THAI_OFFSET) // DAY,
-        })  # fmt: skip
-    columns = {name: np.concatenate([frame[name] for frame in frames]) for name in _NO_DIALS}
-    order = ["at", "campaign", "recipient"]
-    return pd.DataFrame(columns).sort_values(order, kind="stable", ignore_index=True)
+        columns.append(
+            np.array([
+                calls.initiated_at[dialled],
+                np.full(len(recipient), own.block.position),
+                recipient,
+                calls.call[dialled],
+                people[recipient],
+                calls.started_at[dialled] != NOT_HAPPENED,
+            ], dtype=np.int64)
+        )  # fmt: skip
+    together = np.concatenate(columns, axis=1)
+    in_order = np.lexsort(together[2::-1])  # by instant, then campaign, then recipient
+    at, campaign, recipient, call, person, answered = together[:, in_order]
+    day = (at + THAI_OFFSET) // DAY
+    nth_answered = np.full(len(at), -1)
+    talked = np.flatnonzero(answered)
+    nth_answered[talked] = _nth_of_day(person[talked], day[talked])
+    return DialTable(
+        campaign, recipient, call, at, person, day, _nth_of_day(person, day), nth_answered
+    )
 
 
-_NO_DIALS: dict[str, NDArray[Any]] = {
-    name: np.empty(0, np.bool_ if name == "answered" else np.int64)
-    for name in ("campaign", "recipient", "call", "at", "answered", "person", "day")
-}
+def _nth_of_day(person: NDArray[np.int64], day: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the position of each dial among those to its person on its day, from 0."""
+    if len(person) == 0:
+        return np.empty(0, dtype=np.int64)
+    # The sort is stable, so the dials of a person and a day stay in order of time.
+    order = np.lexsort((day, person))
+    person, day = person[order], day[order]
+    differs = (person[1:] != person[:-1]) | (day[1:] != day[:-1])
+    first = np.concatenate([[0], np.flatnonzero(differs) + 1])
+    nth = np.empty(len(order), dtype=np.int64)
+    nth[order] = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
+    return nth
 
 
 def _people(campaigns: Sequence[CampaignResult]) -> list[NDArray[np.int64]]:
@@ -199,17 +232,17 @@ def _people(campaigns: Sequence[CampaignResult]) -> list[NDArray[np.int64]]:
             for listed, end in zip(tels, ends, strict=True)]  # fmt: skip
 
 
-def _inside(contact: DayClasses, dials: pd.DataFrame, days: Calendar) -> NDArray[np.bool_]:
+def _inside(contact: DayClasses, dials: DialTable, days: Calendar) -> NDArray[np.bool_]:
     """Return True for dials in a contact time, whose end is excluded (T3)."""
     # Each day is classified once, not each dial.
     alike = defaultdict(list)
-    for day in dials["day"].unique().tolist():
+    for day in np.unique(dials.day).tolist():
         # Days of one class share their contact times, so one comparison serves all of them.
         alike[contact.of(thai_date(day * DAY - THAI_OFFSET), days)].append(day)
-    time = (dials["at"].to_numpy() + THAI_OFFSET) % DAY
-    inside = np.zeros(len(dials), dtype=np.bool_)
+    time = (dials.at + THAI_OFFSET) % DAY
+    inside = np.zeros(len(dials.at), dtype=np.bool_)
     for spans, numbers in alike.items():
-        on_these = dials["day"].isin(numbers).to_numpy()
+        on_these = np.isin(dials.day, numbers)
         for start, end in spans:
             inside |= on_these & (time >= start * MINUTE) & (time < end * MINUTE)
     return inside
