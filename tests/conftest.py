@@ -101,6 +101,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return LoadFileScheduling(config, log)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled_engine_is_at_hand() -> Iterator[None]:
+    """Where the faster engine is chosen, loading the compiled one counts nothing.
+
+    Every process of the suite loads it sooner or later. A program with so few calls would not.
+    """
+    from dialsim import engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "_WORTH_LOADING", 0)
+        yield
+
+
 _CHROMIUM = ["--no-sandbox", "--disable-renderer-backgrounding"]
 """Chromium has no sandbox as root; a page in the background would be painted last."""
 

@@ -19,6 +19,11 @@ from dialsim.testing import Sketch
 FEW, MANY, VERY_MANY = 1_000, 500_000, 5_000_000
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled_engine_is_at_hand() -> None:
+    """Loading it counts, as it does in a program: the choice itself is tested here."""
+
+
 def kept(monkeypatch: pytest.MonkeyPatch, is_kept: bool) -> None:
     monkeypatch.setattr(engines, "is_compiled", lambda: is_kept)
 
@@ -34,6 +39,12 @@ def test_many_calls_are_made_by_the_compiled_engine_if_it_is_compiled(
     assert choose("auto", MANY) == "compiled"
     kept(monkeypatch, False)
     assert choose("auto", MANY) == "simpy"
+
+
+def test_many_runs_of_few_calls_are_made_by_simpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept(monkeypatch, True)
+    assert choose("auto", MANY, runs=100) == "compiled"
+    assert choose("auto", MANY, runs=10_000) == "simpy"  # 50 calls a run
 
 
 def test_very_many_calls_are_worth_compiling_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,14 +29,17 @@ _WORTH_LOADING = 100_000
 """Calls that SimPy makes in the time of loading the compiled engine."""
 _WORTH_COMPILING = 1_500_000
 """Calls that SimPy makes in the time of compiling the compiled engine."""
+_WORTH_A_RUN = 100
+"""Calls that SimPy makes in the time that the compiled engine takes for a run without calls."""
 _COMPILING_SECONDS = 11  # on the servers of docs/speed.md
 _CALLS_PER_PERSON = 2
 
 log = logging.getLogger(__name__)
 
 
-def choose(wanted: str, calls: int) -> Engine:
-    """Return the engine to use; "auto" chooses the faster one for about this number of calls.
+def choose(wanted: str, calls: int, runs: int = 1) -> Engine:
+    """Return the engine to use; "auto" chooses the faster one for about this number of calls, in
+    all of the runs.
 
     Without numba the result is always SimPy, with a log message if the compiled engine was
     requested. Raises DialsimError for an unknown engine.
@@ -51,6 +54,7 @@ def choose(wanted: str, calls: int) -> Engine:
         return "simpy"
     if wanted == "compiled":
         return "compiled"
+    calls -= runs * _WORTH_A_RUN
     worth = calls > _WORTH_COMPILING or (calls > _WORTH_LOADING and is_compiled())
     return "compiled" if worth else "simpy"
 

@@ -144,7 +144,7 @@ class ExperimentRunner:
         self.ahead = 0
         """Estimated number of runs after the current ones, for the progress."""
         self._done = 0
-        self._calls = 0  # of all replications so far, estimated
+        self._runs, self._calls = 0, 0  # of all replications so far; calls are estimated
 
     def replicate(
         self, specs: Sequence[RunSpec], count: int, asked: frozenset[str] | None = None
@@ -200,8 +200,9 @@ class ExperimentRunner:
     def _choose(self, owners: Sequence[RunSpec]) -> Engine:
         """Return the engine for one more replication of each of these."""
         # Cumulative, because a search requests few runs at a time, which add up.
+        self._runs += len(owners)
         self._calls += sum(calls_of(spec.scenario) for spec in owners)
-        engine = choose(self._engine, self._calls)
+        engine = choose(self._engine, self._calls, self._runs)
         prepare(engine)
         return engine
 
