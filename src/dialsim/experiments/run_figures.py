@@ -171,15 +171,15 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
     if asked is None:
         _read_ahead(reading.part())
     starts = [life.start for life in reading.lives if life.start is not None]
-    scopes = tuple(
-        ScopeFigures(
-            *part.name,
-            _values(part, asked),
-            part.held_back if asked is None else None,
-            _aside(part, asked),
-        )
-        for part in reading.parts
-    )
+    run, *others = reading.parts
+    of_run = _scope_figures(run, asked)
+    scopes = (of_run, *(
+        # A lone organization has the figures of the run; they are not made twice.
+        replace(of_run, **part.name._asdict())
+        if part.name.scope == "organization" and part.campaigns == run.campaigns
+        else _scope_figures(part, asked)
+        for part in others
+    ))  # fmt: skip
     wanted = [own for own in reading.world.scenario.own_figures if not asked or own.name in asked]
     if wanted:
         whole = {own.name: own.value(result) for own in wanted}
@@ -207,6 +207,11 @@ def _read_ahead(part: RunPart) -> None:
     with ThreadPoolExecutor(1) as beside:
         beside.submit(lambda: (part.waits, part.deliveries, part.analyses, part.expected))
         _ = part.held_back
+
+
+def _scope_figures(part: RunPart, asked: frozenset[str] | None) -> ScopeFigures:
+    held_back = part.held_back if asked is None else None
+    return ScopeFigures(*part.name, _values(part, asked), held_back, _aside(part, asked))
 
 
 def _values(part: RunPart, asked: frozenset[str] | None) -> dict[str, Number]:
