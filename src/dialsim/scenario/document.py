@@ -177,9 +177,13 @@ class Cursor(NamedTuple):
 
     def walk(self) -> Iterator[Cursor]:
         """Yield this position and all below it, in the order of the document."""
-        yield self
-        for below in (*self.items(), *(entry for _, entry in self.entries())):
-            yield from below.walk()
+        # Recursion would hand each position through the generators of all those above it.
+        pending = [self]
+        while pending:
+            cursor = pending.pop()
+            yield cursor
+            below = [*cursor.items(), *(entry for _, entry in cursor.entries())]
+            pending.extend(reversed(below))
 
     @property
     def is_present(self) -> bool:
@@ -431,6 +435,7 @@ class _Open:
     The key of a mapping is None while a key is expected.
     """
 
+    path: NodePath
     values: dict[str, Any] | list[Any]
     anchor: str | None
     key: str | int | None
@@ -455,7 +460,10 @@ class _Composer:
 
     @property
     def _here(self) -> NodePath:
-        return tuple(part.key for part in self._stack if part.key is not None)
+        if not self._stack:
+            return ()
+        parent = self._stack[-1]
+        return parent.path if parent.key is None else (*parent.path, parent.key)
 
     def take(self, event: Any) -> None:
         location = _location(self._file, getattr(event, "start_mark", None))
@@ -531,7 +539,8 @@ class _Composer:
             del self._stack[3:]
             self._stop(seen, f"is nested more than {DEEPEST} levels deep")
         self._insert(values, own)
-        self._stack.append(_Open(values, anchor, 0 if isinstance(values, list) else None))
+        key = 0 if isinstance(values, list) else None
+        self._stack.append(_Open(self._here, values, anchor, key))
 
     def _alias(self, anchor: str, location: Location, is_key: bool) -> None:
         if anchor not in self._anchors:
