@@ -12,11 +12,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dialsim.engine.simulation import Simulation
 from dialsim.interface.instants import thai_date
 from dialsim.scenario.calendar import DAY_CLASSES
 from engine.chancy import VOICES, add_trouble
-from engine.readings import loaded
+from engine.readings import first_look
 from engine.rows import Row, rows
 from oracle.given import clock_start
 from oracle.scenarios import NUMBERS, Draft, Scenario, clock_face, iso
@@ -53,9 +52,9 @@ def broad(rng: random.Random, people: int = 25) -> Scenario:
     if any(count(campaign) >= BLOCK - 1 for campaign in campaigns(scenario)):
         scenario["engine"]["queueTimeout"] = "10m"  # with a short one they have millions of calls
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
-        add_trouble(rng, scenario, Simulation(loaded(scenario)).run())
+        add_trouble(rng, scenario, first_look(scenario))
     if rng.random() < 0.5:
-        trace = Simulation(loaded(scenario)).run()
+        trace = first_look(scenario)
         dials = [row for row in rows(trace) if row.change.cause == "dialled"]
         if rng.random() < 0.6:
             withdraw_dials(rng, scenario, dials)

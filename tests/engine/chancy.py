@@ -9,9 +9,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
-from engine.readings import loaded
+from engine.readings import first_look
 from engine.rows import rows
 from oracle.given import clock_start
 from oracle.scenarios import NUMBERS, Draft, Scenario, Trouble, iso
@@ -39,7 +38,7 @@ def chancy_scenario(seed: int, people: int = 25) -> Scenario:
             lists = [c for c in organization["campaigns"] if isinstance(c["recipients"], list)]
             draft.add_past({"campaigns": lists}, clock_start(scenario))
     for _ in range(rng.choice((0, 1, 2))):
-        add_trouble(rng, scenario, Simulation(loaded(scenario)).run())
+        add_trouble(rng, scenario, first_look(scenario))
     return scenario
 
 

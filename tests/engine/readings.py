@@ -35,6 +35,12 @@ def loaded(written: Scenario, files: Files | None = None) -> Model:
     return loads(json.dumps(written), files=contents)
 
 
+def first_look(written: Scenario) -> Trace:
+    """The trace of a draft, which shows where something happens."""
+    # Either engine would do: their traces are equal. The compiled one takes a tenth of the time.
+    return run_world(World(loaded(written)), "compiled")
+
+
 def run(sketch: Sketch, seed: int | None = None, replication: int = 0) -> Trace:
     """The trace of a sketch, which breaks no rule; with its own seed all readings say the same."""
     trace = Simulation(sketch.scenario(), seed, replication).run()

@@ -232,6 +232,7 @@ def test_of_lines_that_are_never_done_those_that_lose_fewest_people_come_closest
     assert lost == {1: 240, 2: 180, 3: 120}
 
 
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_terminal_json_and_page_of_a_plan_explain_the_no(tmp_path: Path) -> None:
     sketch, wanted = calling(4, NOBODY, 3), until(8)
     text = (

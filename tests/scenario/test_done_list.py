@@ -116,6 +116,7 @@ def forecast(folder: Path, done: str, *more: str | Path, plan: str = PLAN) -> An
     return dialsim("forecast", files[0], *given, *now, *more)
 
 
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_a_forecast_begins_now_with_what_was_done(tmp_path: Path) -> None:
     done = forecast(tmp_path, BY_PERSON, "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
