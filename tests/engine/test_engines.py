@@ -19,11 +19,6 @@ from dialsim.testing import Sketch
 FEW, MANY, VERY_MANY = 1_000, 500_000, 5_000_000
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled_engine_is_at_hand() -> None:
-    """Loading it counts, as it does in a program: the choice itself is tested here."""
-
-
 def kept(monkeypatch: pytest.MonkeyPatch, is_kept: bool) -> None:
     monkeypatch.setattr(engines, "is_compiled", lambda: is_kept)
 
