@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -327,6 +328,8 @@ class LineTime:
         return self.rank == other.rank and bool(days or dates) and a < d and c < b
 
 
+# The number of lines is worked out for every day of many weeks, from the same few keys.
+@lru_cache(maxsize=1000)
 def line_time(text: str) -> LineTime:
     """Parse a key of `lines`. Raises ValueError with the fault."""
     found = _TIMED.fullmatch(text.strip())
