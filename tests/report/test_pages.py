@@ -145,6 +145,7 @@ def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
     ]
 
 
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_the_cost_of_a_run_is_split_into_dials_minutes_lines_and_fixed() -> None:
     costs = {"perDial": 0.5, "perMinute": 1.2, "perLineDay": 35, "fixed": 500}
     result = dialsim.run(acme().also(costs=costs).scenario())
@@ -161,6 +162,7 @@ def test_the_cost_of_a_run_is_split_into_dials_minutes_lines_and_fixed() -> None
     assert dials + minutes + lines + fixed == pytest.approx(summary.cost, abs=0.011)
 
 
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_reached_by_attempt_shows_all_attempts() -> None:
     busy = "; ".join(["busy 1s"] * 18 + ["answered 5s 60s"])
     sketch = Sketch(1).campaign("January", busy, "answered 5s 60s", max_attempts=19,
@@ -290,6 +292,7 @@ def test_cells_that_say_a_number_an_instant_or_a_length_of_time_bear_its_value()
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_the_page_of_few_replications_does_not_say_by_when_95_in_100_are_done(
     pages: dict[str, str],
 ) -> None:
