@@ -261,6 +261,9 @@ PLACES = {"run": (), "organization": ("organization",), "campaign": ("organizati
 
 def parts_of(frame: pd.DataFrame, scope: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield the names and the rows of each place of a scope."""
+    # Without the units, which pandas would copy deeply with each of hundreds of columns read.
+    frame = frame.copy(deep=False)
+    frame.attrs = {}
     keys = list(PLACES[scope])
     if not keys:
         yield {}, frame
