@@ -479,7 +479,6 @@ class _Search:
     def _read(self, name: str) -> list[int]:
         """Return candidate values that the recorded instants show, the likeliest first."""
         record = self._record
-        calls = record.calls
         if name == "queue_timeout":
             return _timeouts(record)
         if name == "release_interval":
@@ -492,9 +491,9 @@ class _Search:
             return [longest] if longest else []
         gaps = []
         for organization in organizations:
-            places = [p for p, b in enumerate(record.blocks) if b.organization == organization]
-            here = np.isin(calls.campaign, places) & (calls.dialled != NO_INSTANT)
-            gaps.append(int(np.diff(np.sort(calls.dialled[here])).min(initial=_LONGEST_TIMEOUT)))
+            dialled = record.calls_of(organization).dialled
+            dialled = np.sort(dialled[dialled != NO_INSTANT])
+            gaps.append(int(np.diff(dialled).min(initial=_LONGEST_TIMEOUT)))
         return [min(gaps)] if min(gaps) < _LONGEST_TIMEOUT else []
 
     def _values(self, name: str, intervals: Sequence[int]) -> list[Any]:
@@ -793,12 +792,12 @@ def line_changes(record: RecordedCalls) -> list[LineChange]:
 
 def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
     calls, owner = record.calls, record.scenario.organizations[position]
-    places = [index for index, one in enumerate(record.blocks) if one.organization == position]
+    own = [index for index, one in enumerate(record.blocks) if one.organization == position]
     # Estimated by the scenario's setup and ring times if unknown
     by_ending = {ending: expected_hold_time(record, ending) for ending in range(len(ENDINGS))}
     begins = dials(record, by_ending)
     rows = np.flatnonzero(
-        np.isin(calls.campaign, places) & (begins != NO_INSTANT) & (calls.ended != NO_INSTANT)
+        np.isin(calls.campaign, own) & (begins != NO_INSTANT) & (calls.ended != NO_INSTANT)
     )
     begin, end = np.sort(begins[rows]), np.sort(calls.ended[rows])
     first = rows[calls.attempt[rows] == 1]

@@ -33,6 +33,7 @@ from dialsim.scenario.behaviour import Script, ScriptStep
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.service import EngineSettings
+from dialsim.webhooks.analysis import ColumnTable
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -55,13 +56,14 @@ NO_ENDING = -1
 
 
 @dataclass(frozen=True, slots=True)
-class CallTimes:
+class CallTimes(ColumnTable):
     """Calls, a row each, sorted by `key`; instants in ms, `NO_INSTANT` if missing.
 
     `key` identifies the call: `campaign` (index among all campaigns), `recipient` (index in the
     list), `attempt` (the one it is, or would have been), and how many calls of this attempt were
     lost in the queue before. `queued` is the latest release, `lost` the queue timeout, `over` the
-    end of ringing, answered or not. `ending` is an index into `ENDINGS`.
+    end of ringing, answered or not. `ending` is an index into `ENDINGS`. `setup` and `talk` are
+    spans (ms), 0 in a model's calls: only recorded calls become scripts.
     """
 
     key: Integers
@@ -75,24 +77,22 @@ class CallTimes:
     over: Integers
     ended: Integers
     ending: Integers
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def only(self, rows: Any) -> CallTimes:
-        """Return the calls of some rows."""
-        return CallTimes(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+    setup: Integers
+    talk: Integers
 
     def up_to(self, instant: int) -> CallTimes:
-        """Return what had happened by an instant."""
-        columns = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        for name in ("created", "queued", "dialled", "lost", "over", "ended"):
-            columns[name] = np.where(columns[name] <= instant, columns[name], NO_INSTANT)
-        happened = CallTimes(**columns)
-        return happened.only(
-            np.max([happened.created, happened.queued, happened.over, happened.lost], axis=0)
-            != NO_INSTANT
-        )
+        """Return the calls that had begun by an instant, as far as they had come.
+
+        A call keeps its ending, although it may come later: its script needs to know it.
+        """
+
+        def cut(column: Integers) -> Integers:
+            return np.where(column <= instant, column, NO_INSTANT)
+
+        created, queued, lost = cut(self.created), cut(self.queued), cut(self.lost)
+        begun = np.max([created, queued, lost, cut(self.over)], axis=0) != NO_INSTANT
+        dialled = cut(self.dialled)
+        return replace(self, created=created, queued=queued, lost=lost, dialled=dialled)[begun]
 
 
 class _Past(NamedTuple):
@@ -132,7 +132,7 @@ class RecordedCalls:
         self.blocks = [block for owner in owners for block in owner.campaigns]
         self.has_dials = log.columns >= _NEEDED
         self.notes: list[str] = []
-        self.calls, self.setup, self.talk = self._read(log, self._campaigns(log, expected))
+        self.calls = self._read(log, self._campaigns(log, expected))
         columns = (self.calls.created, self.calls.queued, self.calls.dialled, self.calls.ended)
         self.until = int(max(column.max() for column in columns))
         self.horizon = self._horizon()
@@ -145,14 +145,7 @@ class RecordedCalls:
         """Return what had been recorded by an instant."""
         # Shallow: world, scenario and people are shared, only the calls are cut.
         earlier = copy(self)
-        kept = self.calls.up_to(instant)
-        rows = np.searchsorted(self.calls.key, kept.key)
-        # Kept in full: the script of a call in progress needs how it will end
-        earlier.calls = replace(
-            kept,
-            **{name: getattr(self.calls, name)[rows] for name in ("over", "ended", "ending")},
-        )
-        earlier.setup, earlier.talk = self.setup[rows], self.talk[rows]
+        earlier.calls = self.calls.up_to(instant)
         earlier.until, earlier._world = instant, None
         earlier.horizon = min(self.horizon, instant)
         return earlier
@@ -168,66 +161,64 @@ class RecordedCalls:
                     f"{log.source}: its campaign {one.name or one.id} is none of the scenario's, "
                     f"which are {names}: give the scenario that the calls were made by"
                 )
-        places = [self.blocks.index(block) for block in expected.blocks if block is not None]
-        for index, count in Counter(places).items():
+        found = [self.blocks.index(block) for block in expected.blocks if block is not None]
+        for index, count in Counter(found).items():
             if count > 1:
                 raise ReplayError(
                     f"{log.source}: {count} campaigns of the log are called "
                     f"{self.blocks[index].name}; give them their ids in the scenario"
                 )
         for index, block in enumerate(self.blocks):
-            if index not in places and block.schedule is not None:
+            if index not in found and block.schedule is not None:
                 self.notes.append(f"the log has no call of campaign {block.name}")
-        return np.array(places, dtype=np.int64)
+        return np.array(found, dtype=np.int64)
 
-    def _read(self, log: Log, places: Integers) -> tuple[CallTimes, Integers, Integers]:
+    def _read(self, log: Log, campaigns: Integers) -> CallTimes:
         table = LogTable(log)
-        recipient = self._recipients(log, table, places)
-        status = table.status
-        lost = table.is_lost
-        ending = outcomes_of(log)
+        recipient = self._recipients(log, table, campaigns)
+        lost, ending = table.is_lost, outcomes_of(log)
         started, ended = table.started, table.ended
-        order = np.arange(len(status))
-        # Without dials the order of the ends is the only order of a person's calls.
-        if not self.has_dials:
-            order = np.lexsort((log.calls["line"].to_numpy(), ended))
-        campaign = places[table.campaign]
-        # A folder has every call, so that counting is exact; bodies show a number but may be
-        # missing.
-        attempt = table.attempt if not self.has_dials else np.zeros(len(status), np.int64)
-        known = recipient >= 0
-        order = order[known[order]]
+        over = np.where(started != NO_INSTANT, started, np.where(lost, NO_INSTANT, ended))
+        # A call without a RINGING status has none (P1)
+        rings = np.where(table.ringing == NO_INSTANT, over, table.ringing)
+        setup = np.where(table.initiated == NO_INSTANT, 1, rings - table.initiated)
+        talk = np.where((started != NO_INSTANT) & (ended != NO_INSTANT), ended - started, 0)
         times = {
             "created": table.created,
             "queued": table.queued,
             "dialled": table.initiated,
             "lost": np.where(lost, ended, NO_INSTANT),
-            "over": np.where(started != NO_INSTANT, started, np.where(lost, NO_INSTANT, ended)),
+            "over": over,
             "ended": ended,
             "ending": ending,
+            "setup": np.maximum(setup, 1),
+            "talk": np.maximum(talk, 0),
         }
-        counted = ending != NO_ENDING
-        calls, rows = _numbered(
-            campaign[order], recipient[order], counted[order], lost[order], attempt[order],
-            self._past, {name: values[order] for name, values in times.items()},
+        order = np.arange(len(ended))
+        # Without dials the order of the ends is the only order of a person's calls.
+        if not self.has_dials:
+            order = np.lexsort((log.calls["line"].to_numpy(), ended))
+        known = recipient >= 0
+        order = order[known[order]]
+        # A folder has every call, so that counting is exact; bodies show a number but may be
+        # missing.
+        attempt = table.attempt if not self.has_dials else np.zeros(len(ended), np.int64)
+        calls = _numbered(
+            campaigns[table.campaign][order], recipient[order], (ending != NO_ENDING)[order],
+            lost[order], attempt[order], self._past,
+            {name: values[order] for name, values in times.items()},
         )  # fmt: skip
-        talk = np.where((started != NO_INSTANT) & (ended != NO_INSTANT), ended - started, 0)
-        rings = table.ringing
-        # A call without a RINGING status has none (P1)
-        begins = np.where(rings == NO_INSTANT, times["over"], rings)
-        setup = np.where(times["dialled"] == NO_INSTANT, 1, begins - times["dialled"])
         self._count_unknown(log, calls, int((~known).sum()))
-        own = order[rows]
-        return calls, np.maximum(setup[own], 1), np.maximum(talk[own], 0)
+        return calls
 
-    def _recipients(self, log: Log, table: LogTable, places: Integers) -> Integers:
+    def _recipients(self, log: Log, table: LogTable, campaigns: Integers) -> Integers:
         """Return the index of each call's person in the campaign's list, -1 if unknown."""
         recipient = log.calls["position"].to_numpy(dtype=np.int64, na_value=-1)
         has_positions = "position" in log.columns
         tels = log.calls["tel"].astype("str").fillna("").to_numpy()
         masked = log.calls["masked"].to_numpy()
-        for code, place in enumerate(places.tolist()):
-            block, here = self.blocks[place], table.campaign == code
+        for code, campaign in enumerate(campaigns.tolist()):
+            block, here = self.blocks[campaign], table.campaign == code
             if has_positions:
                 over = here & (recipient >= block.people.count)
                 if over.any():
@@ -267,9 +258,9 @@ class RecordedCalls:
 
     def _count_unknown(self, log: Log, calls: CallTimes, masked: int) -> None:
         """Raise ReplayError if too many calls are missing."""
-        counted = calls.only(calls.ending != NO_ENDING)
-        who = counted.campaign << _RECIPIENT_BITS | counted.recipient
-        _, first = np.unique(who, return_index=True)
+        counted = calls[calls.ending != NO_ENDING]
+        person = counted.campaign << _RECIPIENT_BITS | counted.recipient
+        _, first = np.unique(person, return_index=True)
         gone = 0
         if len(counted):
             # Attempts are numbered without gaps, so that the largest number shows how many calls
@@ -297,14 +288,14 @@ class RecordedCalls:
         """
         if self.has_dials:
             return self.until
-        latest = self.calls.only(np.diff(self.calls.key >> BITS_OF_CALL, append=-1) != 0)
+        latest = self.calls[np.diff(self.calls.key >> BITS_OF_CALL, append=-1) != 0]
         most = [0 if one.schedule is None else one.schedule.max_attempts for one in self.blocks]
         done = (latest.ending == ANSWERED) | (latest.attempt >= np.array(most)[latest.campaign])
         done &= latest.ending != NO_ENDING
         people = sum(block.people.count for block in self.blocks)
         if done.all() and len(latest) == people:
             return self.until
-        longest = int(self.talk.max(initial=0)) + _WEBHOOK_MS
+        longest = int(self.calls.talk.max(initial=0)) + _WEBHOOK_MS
         self.notes.append(
             f"the last {duration_text(longest)} of the log are not compared: calls that go on "
             "at its end have no webhook yet"
@@ -347,26 +338,27 @@ class RecordedCalls:
         for index, block in enumerate(self.blocks):
             if block.schedule is not None:
                 begins = max(block.schedule.start_date_time, block.scheduled_at or 0)
-                yield begins, self.calls.only(self.calls.campaign == index)
+                yield begins, self.calls[self.calls.campaign == index]
 
     def longest_queue(self, organization: int) -> int:
         """Return the largest number of calls queued at once, after the events of an instant
         (T4).
         """
-        calls = self._of(organization)
+        calls = self.calls_of(organization)
         leaves = np.where(calls.dialled != NO_INSTANT, calls.dialled, calls.lost)
         released = (calls.queued != NO_INSTANT) & (leaves > calls.queued)
         return _most_at_once(calls.queued[released], leaves[released])
 
     def most_at_once(self, organization: int) -> int:
         """Return the largest number of lines in use at once (Q1)."""
-        calls = self._of(organization)
+        calls = self.calls_of(organization)
         begins = calls.dialled[calls.dialled != NO_INSTANT]
         return _most_at_once(begins, calls.ended[calls.ended > calls.dialled])
 
-    def _of(self, organization: int) -> CallTimes:
-        places = [at for at, one in enumerate(self.blocks) if one.organization == organization]
-        return self.calls.only(np.isin(self.calls.campaign, places))
+    def calls_of(self, organization: int) -> CallTimes:
+        """Return the calls of an organization's campaigns."""
+        own = [index for index, one in enumerate(self.blocks) if one.organization == organization]
+        return self.calls[np.isin(self.calls.campaign, own)]
 
     # -- playing ----------------------------------------------------------------------------------
 
@@ -375,7 +367,7 @@ class RecordedCalls:
         """An unanswered call of typical length, for calls that the log knows nothing about."""
         calls = self.calls
         known = (calls.ending > ANSWERED) & (calls.dialled != NO_INSTANT)
-        rung = (calls.over - calls.dialled - self.setup)[known]
+        rung = (calls.over - calls.dialled - calls.setup)[known]
         ring = int(np.median(rung)) if len(rung) else _UNKNOWN_RING_MS
         return ScriptStep(ENDINGS[_NO_ANSWER], ring)
 
@@ -388,7 +380,7 @@ class RecordedCalls:
         """
         if self.has_dials:
             return self.typical
-        talked = self.talk[self.calls.ending == ANSWERED]
+        talked = self.calls.talk[self.calls.ending == ANSWERED]
         talk = int(np.median(talked)) if len(talked) else _UNKNOWN_TALK_MS
         return replace(self.typical, outcome=ENDINGS[ANSWERED], talk=talk)
 
@@ -398,48 +390,43 @@ class RecordedCalls:
         if self._world is None:
             world = World(self.scenario)
             blocks = [block for owner in world.organizations for block in owner.campaigns]
-            of_campaign = self._scripts()
-            for index, block in enumerate(blocks):
-                people = copy(block.people)
-                scripts = of_campaign.get(index, {})
-                unknown, following = self.typical, self._next
-                codes = np.zeros(people.count, dtype=np.int32)
-                listed: list[Script] = [(following,)]
-                for recipient, steps in scripts.items():
-                    codes[recipient] = len(listed)
-                    # Attempts without a call in the log get the typical one.
-                    most = max(steps)
-                    script = [steps.get(attempt, unknown) for attempt in range(1, most + 1)]
-                    # An answered person is not called again (R3).
-                    if steps[most].outcome is not ENDINGS[ANSWERED]:
-                        script.append(following)
-                    listed.append(tuple(script))
-                people.scripts, people.script = tuple(listed), codes
-                block.people = people
+            unknown, following = self.typical, self._next
+            codes = [np.zeros(block.people.count, dtype=np.int32) for block in blocks]
+            scripts: list[list[Script]] = [[(following,)] for _ in blocks]
+            for (campaign, recipient), steps in self._steps().items():
+                # Attempts without a call in the log get the typical one.
+                most = max(steps)
+                script = [steps.get(attempt, unknown) for attempt in range(1, most + 1)]
+                # An answered person is not called again (R3).
+                if steps[most].outcome is not ENDINGS[ANSWERED]:
+                    script.append(following)
+                codes[campaign][recipient] = len(scripts[campaign])
+                scripts[campaign].append(tuple(script))
+            for block, code, listed in zip(blocks, codes, scripts, strict=True):
+                block.people = copy(block.people)
+                block.people.scripts, block.people.script = tuple(listed), code
             self._world = world
         return self._world
 
-    def _scripts(self) -> dict[int, dict[int, dict[int, ScriptStep]]]:
-        """Return the script steps by campaign, person and attempt."""
-        calls, scripts = self.calls, dict[int, dict[int, dict[int, ScriptStep]]]()
-        typical = self.typical
+    def _steps(self) -> dict[tuple[int, int], dict[int, ScriptStep]]:
+        """Return each recorded call as a step of a script, by person and attempt."""
+        calls, typical = self.calls, self.typical
+        found: dict[tuple[int, int], dict[int, ScriptStep]] = {}
         known = calls.dialled != NO_INSTANT if self.has_dials else calls.ending != NO_ENDING
-        for row in np.flatnonzero(known).tolist():
-            ending, dialled, over, setup, talk = (
-                int(column[row])
-                for column in (calls.ending, calls.dialled, calls.over, self.setup, self.talk)
-            )
-            # In progress when the log ends
+        columns = (calls.campaign, calls.recipient, calls.attempt, calls.ending, calls.dialled,
+                   calls.over, calls.setup, calls.talk)  # fmt: skip
+        for campaign, recipient, attempt, ending, dialled, over, setup, talk in zip(
+            *(column[known].tolist() for column in columns), strict=True
+        ):
+            # In progress when the log ends: it must still ring then, as it did.
             if ending == NO_ENDING:
-                # It must still ring when the log ends, as it did.
                 step = replace(typical, ring=max(typical.ring, self.until - dialled + 1))
             elif self.has_dials:
                 step = ScriptStep(ENDINGS[ending], over - dialled - setup, talk, setup=setup)
             else:
                 step = ScriptStep(ENDINGS[ending], 0, talk, setup=setup, until=over)
-            of_people = scripts.setdefault(int(calls.campaign[row]), {})
-            of_people.setdefault(int(calls.recipient[row]), {})[int(calls.attempt[row])] = step
-        return scripts
+            found.setdefault((campaign, recipient), {})[attempt] = step
+        return found
 
     def played(self, engine: EngineSettings, which: Engine) -> CallTimes:
         """Return the calls that the model makes under settings of the engine."""
@@ -466,16 +453,15 @@ class RecordedCalls:
                 "over": calls.started_at,
                 "ended": calls.ended_at,
                 "ending": np.full(len(calls), NO_ENDING, dtype=np.int64),
+                **dict.fromkeys(("setup", "talk"), np.zeros(len(calls), dtype=np.int64)),
             }
             attempt = calls.attempts_before.astype(np.int64) + 1
-            where = np.full(len(calls), index, dtype=np.int64)
+            campaign = np.full(len(calls), index, dtype=np.int64)
             recipient = calls.recipient.astype(np.int64)
             parts.append(
-                _numbered(where, recipient, calls.counted, lost, attempt, self._past, times)[0]
+                _numbered(campaign, recipient, calls.counted, lost, attempt, self._past, times)
             )
-        names = CallTimes.__dataclass_fields__
-        joined = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
-        return CallTimes(*joined)
+        return CallTimes.joined(parts)
 
 
 def _most_at_once(begins: Integers, ends: Integers) -> int:
@@ -502,15 +488,15 @@ def _numbered(
     attempt: Integers,
     past: _Past,
     times: dict[str, Any],
-) -> tuple[CallTimes, Integers]:
-    """Return calls with their keys, and their rows in the input.
+) -> CallTimes:
+    """Return calls with their keys.
 
     The input has each person's calls in chronological order. An `attempt` of 0 is counted from the
     calls before.
     """
-    who = campaign << _RECIPIENT_BITS | recipient
-    order = np.argsort(who, kind="stable")
-    begins = np.diff(who[order], prepend=-1) != 0
+    person = campaign << _RECIPIENT_BITS | recipient
+    order = np.argsort(person, kind="stable")
+    begins = np.diff(person[order], prepend=-1) != 0
     first = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
     own, counts = attempt[order], counted[order]
     before: Integers = np.cumsum(counts) - counts
@@ -523,7 +509,7 @@ def _numbered(
         before_it = following[first[index] : index]
         if before_it.any():
             number[index] = before_it.max()
-    group = (who[order] << _ATTEMPT_BITS) | np.minimum(number, 2**_ATTEMPT_BITS - 1)
+    group = (person[order] << _ATTEMPT_BITS) | np.minimum(number, 2**_ATTEMPT_BITS - 1)
     fresh = np.diff(group, prepend=-1) != 0
     since = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
     missed = np.minimum(np.arange(len(order)) - since, 2**_LOST_BITS - 1)
@@ -531,8 +517,7 @@ def _numbered(
     by_key = np.argsort(key, kind="stable")
     rows = order[by_key]
     columns = {name: np.asarray(values, dtype=np.int64)[rows] for name, values in times.items()}
-    calls = CallTimes(
+    return CallTimes(
         key=key[by_key], campaign=campaign[rows], recipient=recipient[rows],
         attempt=number[by_key], **columns,
     )  # fmt: skip
-    return calls, rows

@@ -142,7 +142,7 @@ def hold_times(record: RecordedCalls, model: CallTimes) -> dict[int, HoldTime]:
     The estimate is robust: up to half of the simulated dials may be wrong. Endings with few calls
     get the time that the behaviour gives.
     """
-    own, theirs, _ = _paired(record.calls, model)
+    own, theirs = _paired(record.calls, model)
     both = (own >= 0) & (theirs >= 0)
     own, theirs = own[both], theirs[both]
     held = record.calls.over[own] - model.dialled[theirs]
@@ -173,8 +173,8 @@ def expected_hold_time(record: RecordedCalls, ending: int) -> HoldTime:
         behaviour = record.scenario.behaviours[name]
         ring = behaviour.ring_time
         times = (ring.answered, ring.no_answer, ring.busy, ring.failed)[ending]
-        places = np.array([0.25, 0.75])
-        spans.append(durations(behaviour.setup_time, places) + durations(times, places))
+        levels = np.array([0.25, 0.75])
+        spans.append(durations(behaviour.setup_time, levels) + durations(times, levels))
     return _hold_time(int(min(low for low, _ in spans)), int(max(high for _, high in spans)))
 
 
@@ -184,8 +184,8 @@ def _hold_time(low: int, high: int) -> HoldTime:
     return HoldTime(bounds[0], (low + high) // 2, bounds[1], width // 2)
 
 
-def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers, Integers]:
-    """Return the rows of both by key, -1 where one of them lacks the call; and the keys."""
+def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers]:
+    """Return the rows of both by key, -1 where one of them lacks the call."""
     # Keys name person, attempt and losses before, so that calls pair up even if they are made hours
     # apart.
     keys = np.union1d(record.key, model.key)
@@ -194,14 +194,13 @@ def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers, In
         row = np.full(len(keys), -1, dtype=np.int64)
         row[np.searchsorted(keys, calls.key)] = np.arange(len(calls))
         rows.append(row)
-    return rows[0], rows[1], keys
+    return rows[0], rows[1]
 
 
-def _at(column: Integers, rows: Integers) -> Integers:
-    """Return a column at some rows, `NO_INSTANT` for row -1."""
-    if not len(column):
-        return np.full(len(rows), NO_INSTANT)
-    return np.where(rows >= 0, column[np.maximum(rows, 0)], NO_INSTANT)
+def _at(column: Integers, rows: Integers, missing: int = NO_INSTANT) -> Integers:
+    """Return a column at some rows, `missing` for row -1."""
+    # Row -1 selects the appended value.
+    return np.append(column, missing)[rows]
 
 
 def _earlier(one: Integers, other: Integers) -> Integers:
@@ -213,7 +212,7 @@ def _earlier(one: Integers, other: Integers) -> Integers:
 
 def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, HoldTime]) -> Pairs:
     """Compare recorded and simulated calls; `by_ending` is for logs without dials."""
-    own, theirs, _ = _paired(record.calls, model)
+    own, theirs = _paired(record.calls, model)
     wrong: dict[Event, Mask] = {}
     at = np.full(len(own), NO_INSTANT)
     unseen = np.zeros(len(own), dtype=bool)
@@ -228,17 +227,15 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, HoldT
         elif record.has_dials:
             differs = mine != others
         elif event == "dialled":
-            over = _at(record.calls.over, own)
-            ending = np.where(own >= 0, record.calls.ending[np.maximum(own, 0)], NO_ENDING)
-            bounds = np.array([(by_ending[e].low, by_ending[e].typical, by_ending[e].high)
-                               for e in range(len(ENDINGS))])[ending]  # fmt: skip
-            seen = (ending != NO_ENDING) & (over != NO_INSTANT)
-            held = over - others
-            fits = (others != NO_INSTANT) & (held >= bounds[:, 0]) & (held <= bounds[:, 2])
-            differs = seen & ~fits
+            mine = dials(record, by_ending, own)
+            ending = _at(record.calls.ending, own, NO_ENDING)
+            low, high = np.array([(by_ending[e].low, by_ending[e].high)
+                                  for e in range(len(ENDINGS))])[ending].T  # fmt: skip
+            held = _at(record.calls.over, own) - others
+            fits = (others != NO_INSTANT) & (held >= low) & (held <= high)
+            differs = (mine != NO_INSTANT) & ~fits
             # A call without a webhook may be a conversation that was not analyzed (A2).
             unseen = (own < 0) & (others != NO_INSTANT)
-            mine = np.where(seen, over - bounds[:, 1], NO_INSTANT)
         else:
             differs = np.zeros(len(own), dtype=bool)
         wrong[event] = differs
@@ -335,8 +332,7 @@ def dials(
     rows = np.arange(len(record.calls)) if rows is None else rows
     if record.has_dials:
         return _at(record.calls.dialled, rows)
-    over = _at(record.calls.over, rows)
-    ending = np.where(rows >= 0, record.calls.ending[np.maximum(rows, 0)], NO_ENDING)
+    over, ending = _at(record.calls.over, rows), _at(record.calls.ending, rows, NO_ENDING)
     typical = np.array([by_ending[e].typical for e in range(len(ENDINGS))])[ending]
     return np.where((ending == NO_ENDING) | (over == NO_INSTANT), NO_INSTANT, over - typical)
 
