@@ -59,7 +59,9 @@ class Truth(NamedTuple):
             same = np.ones(len(left), dtype=np.int64)
             outcome = np.where(answered, ANSWERED, others)
             rows.append(
-                np.stack([left, attempt * same, hour, attempt * same, -same, outcome, -same])
+                np.stack(
+                    [left, attempt * same, hour, attempt * same, -same, outcome, -same, 0 * same]
+                )
             )
             left = left[~answered]
         columns = np.concatenate(rows, axis=1)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
-    from dialsim.interface.payload import PostLog, PostRows
+    from dialsim.interface.payload import PostLog
     from dialsim.interface.schedule import ScheduleRequest
     from dialsim.scenario.behaviour import ScriptStep
 
@@ -484,12 +484,6 @@ class CampaignTrace:
     def reanalyses(self) -> list[Reanalysis]:
         """Re-analyses of the campaign's calls, in order of time (A5)."""
         return [row for row in self.trace.reanalyses if self._is_own(row)]
-
-    @property
-    def posts(self) -> PostRows | None:
-        """POSTs of the campaign's results; None with a simulated receiver (W5)."""
-        posts = self.trace.posts
-        return None if posts is None else posts.rows(self.organization, self.campaign)
 
     @property
     def limits(self) -> list[LimitChange]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple, overload
 from urllib.parse import quote
 
@@ -248,20 +247,6 @@ class Post(NamedTuple):
     response: int = UNDER_WAY
 
 
-@dataclass(frozen=True, slots=True)
-class PostRows:
-    """POSTs of one campaign in the order of the log; columns as in `Post`."""
-
-    recipient: NDArray[np.int32]
-    call: NDArray[np.int32]
-    result: NDArray[np.int16]
-    number: NDArray[np.int16]
-    at: NDArray[np.int64]
-    turn: NDArray[np.int32]
-    resent: NDArray[np.bool_]
-    response: NDArray[np.int16]
-
-
 _ROW = np.dtype(
     [
         ("organization", np.int32),
@@ -329,10 +314,9 @@ class PostLog:
         log._table, log._size = self._table.copy(), self._size
         return log
 
-    def rows(self, organization: int, campaign: int) -> PostRows:
-        """Return copies of the rows of one campaign; the log may grow."""
-        rows = self._with((organization, campaign))
-        return PostRows(*(rows[column.name].copy() for column in fields(PostRows)))
+    def rows(self, organization: int, campaign: int) -> NDArray[np.void]:
+        """Return a copy of the rows of one campaign, with columns as in `PostKey` and `Post`."""
+        return self._with((organization, campaign))
 
     def _with(self, key: tuple[int, ...]) -> NDArray[np.void]:
         """Return the rows whose key begins with these parts."""

@@ -126,7 +126,7 @@ class DialHistory:
         return found
 
 
-COLUMNS = ("person", "attempt", "hour", "day", "segment", "outcome", "dial")
+COLUMNS = ("person", "attempt", "hour", "day", "segment", "outcome", "dial", "dialled_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,8 @@ class Attempts:
 
     `person` is sorted. `hour` is 0 to 23, `day` 1 to 7 (Thai time), `attempt` from 1. `segment` is
     an index into `segments`, −1 for none. `outcome` is a code of this module. `dial` is the index
-    of the dial in `dials`. For an `UNSEEN` attempt hour, day and dial are −1.
+    of the dial in `dials`, `dialled_at` its instant (ms). For an `UNSEEN` attempt hour, day and
+    dial are −1, and the instant is 0.
     """
 
     person: Integers
@@ -145,6 +146,7 @@ class Attempts:
     segment: Integers
     outcome: Integers
     dial: Integers
+    dialled_at: Integers
     segments: tuple[str, ...] = ()
     dials: DialHistory | None = None
     """None if the log does not contain caller IDs."""

@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from math import ceil
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -41,10 +39,9 @@ from dialsim.experiments.forecast import (
     windows_of,
 )
 from dialsim.experiments.runner import RunSettings
-from dialsim.experiments.variants import DRAWS, read_variants
 from dialsim.interface import CallStatus
 from dialsim.interface.instants import at_text, format_instant, short_text
-from dialsim.logs.behaviour_text import behaviours_of, draws_text
+from dialsim.logs.behaviour_text import behaviours_of
 from dialsim.logs.bodies import NO_INSTANT, OUTCOMES
 from dialsim.logs.calibrate import (
     FEWEST,
@@ -59,10 +56,9 @@ from dialsim.logs.log import Log
 from dialsim.logs.log_table import Expected, milliseconds
 from dialsim.logs.misfit import dates_of
 from dialsim.logs.pulled import CARRIED_OVER, LoggedCampaign, people_ahead
-from dialsim.results.folder import SOURCE
 from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.fields import HISTORY_COLUMNS
-from dialsim.scenario.loading import document_of, load
+from dialsim.scenario.loading import document_of, loads
 from dialsim.scenario.scenario import Scenario
 
 MOST_UNKNOWN = 0.01
@@ -538,28 +534,25 @@ def _forecast(
 
     Also returns the note on assumed hold times, but for a forecast up to an instant.
     """
-    with TemporaryDirectory() as folder:
-        file = _write([*ahead.found.values()], ahead.learned, cut, scenario, Path(folder), until)
-        draws = read_variants(file.with_name(DRAWS))
-        if until is not None:  # of many cuts, one run of a draw is enough
-            draws = draws[:runs]
-        quiet: RunSettings = {"progress": False, **settings}
-        made = forecast(load(file), runs, draws=draws, **quiet)
-        if until is not None:
-            return made, None
-        # Before the folder goes: a changed scenario reads its lists of people again
-        return made, hold_time_note(made.runs.scenario, jobs=settings.get("jobs"))
+    draws = ahead.learned.draws
+    if until is not None:  # of many cuts, one run of a draw is enough
+        draws = draws[:runs]
+    quiet: RunSettings = {"progress": False, **settings}
+    rest = _scenario([*ahead.found.values()], ahead.learned, cut, scenario, until)
+    made = forecast(rest, runs, draws=draws, **quiet)
+    if until is not None:
+        return made, None
+    return made, hold_time_note(made.runs.scenario, jobs=settings.get("jobs"))
 
 
-def _write(
+def _scenario(
     campaigns: Sequence[_Campaign],
     learned: Calibration,
     cut: int,
     scenario: Scenario | None,
-    folder: Path,
-    until: int | None = None,
-) -> Path:
-    """Write the scenario from the cut on, its lists of people and the draws; return its path."""
+    until: int | None,
+) -> Scenario:
+    """Return the scenario from the cut on, up to an instant if one is given."""
     document: dict[str, Any] = {"version": 1, "name": "Held out"}
     owners: dict[str, dict[str, Any]] = {}
     if scenario is not None:
@@ -570,7 +563,7 @@ def _write(
     if until is not None:
         document["clock"]["end"] = format_instant(until)
     document["engine"] = {**document.get("engine", {}), **_order(campaigns)}
-    numbers = count(1)
+    numbers, files = count(1), dict[str, bytes]()
     listed: dict[str, dict[str, Any]] = {}
     for number, one in enumerate(campaigns, 1):
         settings = one.settings
@@ -581,19 +574,16 @@ def _write(
             owner["maxConcurrentCalls"] = settings.lines
             shown = settings.block["schedule"].get("callerIds", [])
             owner["callerIds"] = [*dict.fromkeys([*owner.get("callerIds", []), *shown])]
-        file = folder / f"people-{number}.csv"
-        _write_people(file, one, numbers)
+        file = f"people-{number}.csv"
+        files[file] = _list_of_people(one, numbers)
         owner["agents"].append(settings.agent)
-        owner["campaigns"].append({**settings.block, "recipients": {"file": file.name}})
+        owner["campaigns"].append({**settings.block, "recipients": {"file": file}})
     for owner in listed.values():
         names = {one["name"] for one in owner["campaigns"]}
         actions = owner.pop("timeline", [])
         owner["timeline"] = [one for one in actions if one.get("campaign") in {None, *names}]
     document["organizations"] = [*listed.values()]
-    file = folder / SOURCE
-    file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
-    file.with_name(DRAWS).write_text(draws_text(learned), encoding="utf-8")
-    return file
+    return loads(json.dumps(document, ensure_ascii=False), name="Held out", files=files)
 
 
 def _from(cut: int, owner: dict[str, Any], scenario: Scenario) -> dict[str, Any]:
@@ -617,10 +607,10 @@ def _order(campaigns: Sequence[_Campaign]) -> dict[str, str]:
     return {"order": "retriesFirst"} if people_ahead(made) else {}
 
 
-def _write_people(file: Path, campaign: _Campaign, numbers: Iterator[int]) -> None:
-    """Write a list of people with made-up phone numbers, on which no forecast depends."""
+def _list_of_people(campaign: _Campaign, numbers: Iterator[int]) -> bytes:
+    """Return a CSV of people with made-up phone numbers, on which no forecast depends."""
     columns = ["segment", *HISTORY_COLUMNS]
     unseen = pd.DataFrame(index=range(campaign.unseen), columns=columns)
     people = pd.concat([campaign.people[columns].astype(object), unseen])
     people.insert(0, "tel", [f"{number:020}" for number in islice(numbers, len(people))])
-    people.to_csv(file, index=False)
+    return people.to_csv(index=False).encode()

@@ -537,14 +537,13 @@ def attempts_of(
     without: Sequence[int] = (),
     *,
     segments: bool = True,
-) -> tuple[Attempts, NDArray[np.int64]]:
-    """Return dialled calls by person and attempt, and the instant of each dial (ms).
+) -> Attempts:
+    """Return dialled calls by person and attempt.
 
-    Attempts before a person's later ones that are not in the log are added as unseen, with instant
-    0.
+    Attempts before a person's later ones that are not in the log are added as unseen.
     """
-    at = calls["dialled_at"].to_numpy(np.int64)
-    days, time = np.divmod(at + THAI_OFFSET, DAY)
+    dialled_at = calls["dialled_at"].to_numpy(np.int64)
+    days, time = np.divmod(dialled_at + THAI_OFFSET, DAY)
     names: tuple[str, ...] = ()
     segment: Any = -1
     if segments and calls["segment"].notna().any():
@@ -561,15 +560,15 @@ def attempts_of(
             "segment": segment,
             "outcome": calls["outcome"].to_numpy(np.int64),
             "dial": calls["dial"].to_numpy(np.int64),
-            "at": at,
+            "dialled_at": dialled_at,
         }
     )
     # A missing attempt was not answered (R3), which is evidence about the person even without its
     # hour.
-    attempts = pd.concat([seen, _unseen(seen)]).sort_values(["person", "attempt", "at"])
+    attempts = pd.concat([seen, _unseen(seen)]).sort_values(["person", "attempt", "dialled_at"])
     attempts = _without(attempts, without)
     columns: dict[str, Any] = {name: attempts[name].to_numpy() for name in COLUMNS}
-    return Attempts(**columns, segments=names, dials=dials), attempts["at"].to_numpy()
+    return Attempts(**columns, segments=names, dials=dials)
 
 
 def _without(attempts: pd.DataFrame, dates: Sequence[int]) -> pd.DataFrame:
@@ -578,7 +577,7 @@ def _without(attempts: pd.DataFrame, dates: Sequence[int]) -> pd.DataFrame:
     The other calls stay: without them, the recipients who answered on these dates would be missing
     among people of their kind.
     """
-    date = dates_of(attempts["at"].to_numpy())
+    date = dates_of(attempts["dialled_at"].to_numpy())
     for number, left_out in enumerate(dates, DAYS_OF_WEEK + 1):
         rows = (date == left_out) & (attempts["outcome"] != UNSEEN)
         attempts.loc[rows, "day"] = number
@@ -594,7 +593,7 @@ def _unseen(seen: pd.DataFrame) -> pd.DataFrame:
     rows = ordered.index.repeat(missing)
     gaps = ordered.loc[rows, ["person", "segment"]].reset_index(drop=True)
     gaps["attempt"] = before[rows].to_numpy() + 1 + gaps.groupby(rows.to_numpy()).cumcount()
-    return gaps.assign(hour=-1, day=-1, outcome=UNSEEN, dial=-1, at=0)
+    return gaps.assign(hour=-1, day=-1, outcome=UNSEEN, dial=-1, dialled_at=0)
 
 
 def _calibrated(
@@ -607,7 +606,7 @@ def _calibrated(
     *,
     segments: bool,
 ) -> Calibrated:
-    attempts, dialled_at = attempts_of(calls, dials, without, segments=segments)
+    attempts = attempts_of(calls, dials, without, segments=segments)
     who = answering(attempts)
     if (why := who.contradicted(attempts)) is not None:
         raise DialsimError(
@@ -640,8 +639,8 @@ def _calibrated(
         furthest=furthest,
         fields=fields,
         latency=_fitted(latency),
-        undetermined=[*_undetermined(log, who, attempts, dialled_at, delays, holds)],
-        misfits=misfits(attempts, dialled_at, who, times, holds),
+        undetermined=[*_undetermined(log, who, attempts, delays, holds)],
+        misfits=misfits(attempts, who, times, holds),
     )
 
 
@@ -737,7 +736,6 @@ def _undetermined(
     log: Log,
     who: Answering,
     attempts: Attempts,
-    dialled_at: NDArray[np.int64],
     delays: NDArray[np.int64],
     holds: HoldTimes | None,
 ) -> Iterator[str]:
@@ -762,7 +760,7 @@ def _undetermined(
     yield "answeredOdds.onHoliday: a log names no holidays"
     if who.wear is None:
         yield f"answeredOdds.byCallerIdUse: {who.no_wear}"
-    elif _used_alike(who.wear, attempts, dialled_at):
+    elif _used_alike(who.wear, attempts):
         yield (
             "answeredOdds.byCallerIdUse in full: at any one time all numbers had been used much "
             "alike. What else changes over time, by neither hour nor day, would look the same"
@@ -776,11 +774,11 @@ def _undetermined(
         yield "answeredOdds.bySegment: the calls have no segments"
 
 
-def _used_alike(wear: Wear, attempts: Attempts, dialled_at: NDArray[np.int64]) -> bool:
+def _used_alike(wear: Wear, attempts: Attempts) -> bool:
     """Return True if uses of caller IDs differ by little except the hour of the date."""
     assert attempts.dials is not None
     uses = attempts.dials.uses(wear.recovery.factor.value)[attempts.dial[attempts.seen]]
-    hour = pd.Series(dialled_at[attempts.seen] // HOUR)
+    hour = pd.Series(attempts.dialled_at[attempts.seen] // HOUR)
     # Within an hour of a date everything else is equal; only differences there identify fatigue.
     within = pd.Series(uses).groupby(hour).transform("mean") - uses
     return bool(within.var() < _ALIKE * uses.var())
@@ -790,8 +788,8 @@ def _held_out(
     calls: pd.DataFrame, dials: DialHistory | None, share: float, without: Sequence[int]
 ) -> HoldOut | None:
     """Estimate from the first calls and forecast the others; None if either are too few."""
-    attempts, at = attempts_of(calls, dials, without)
-    seen = attempts.seen
+    attempts = attempts_of(calls, dials, without)
+    at, seen = attempts.dialled_at, attempts.seen
     # Divided by time, not at random: a forecast is about later calls.
     cut = cut_of(at[seen], share)
     before = at <= cut

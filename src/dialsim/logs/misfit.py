@@ -119,7 +119,6 @@ _REACH = "the reach of later attempts"
 
 def misfits(
     attempts: Attempts,
-    dialled_at: NDArray[np.int64],
     who: Answering,
     times: Mapping[str, FittedDurations | None],
     holds: HoldTimes | None,
@@ -130,20 +129,18 @@ def misfits(
     ringing where the log has no dials.
     """
     chances = who.model.chances_of_ends(attempts)
-    found = [*_by_groups(attempts, dialled_at, chances), *_persistence(attempts, chances)]
+    found = [*_by_groups(attempts, chances), *_persistence(attempts, chances)]
     found.sort(key=lambda one: -abs(one.deviation))
     return (*(one.sentence for one in found), *_tails(times, holds))
 
 
-def _by_groups(
-    attempts: Attempts, dialled_at: NDArray[np.int64], chances: tuple[Floats, Floats]
-) -> Iterator[_Misfit]:
+def _by_groups(attempts: Attempts, chances: tuple[Floats, Floats]) -> Iterator[_Misfit]:
     seen = attempts.seen
     order = np.argsort(np.argsort(chances[0][seen], kind="stable"), kind="stable")
     tenth = np.full(len(attempts), -1)
     tenth[seen] = order * 10 // max(len(order), 1)
     groups: Sequence[tuple[Integers, str]] = (
-        (dates_of(dialled_at), "On {date}"),
+        (dates_of(attempts.dialled_at), "On {date}"),
         (attempts.hour, "From {value}:00 to {after}:00"),
         (attempts.attempt, "At attempt {value}"),
         (tenth, "Of calls whose chance of an answer is in tenth {after} of all"),

@@ -208,18 +208,14 @@ class CampaignStream:
         calls, messages = self.calls, self.messages
         rows = log.rows(calls.organization, calls.campaign)
         # One integer per (call, result), so that both logs can be matched by a binary search.
-        sent = calls.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
+        sent = calls.find(rows["recipient"], rows["call"]) << _RESULT_BITS | rows["result"]
         keys = messages.call << _RESULT_BITS | messages.result
-        received = accepted(rows.response)
+        received = accepted(rows["response"])
         return Posts(
             message=np.searchsorted(keys, sent),
-            number=rows.number,
-            at=rows.at,
-            turn=rows.turn,
-            resent=rows.resent,
-            response=rows.response,
+            **{name: rows[name] for name in ("number", "at", "turn", "resent", "response")},
             received=received,
-            arrived_at=np.where(received, rows.at, NOT_HAPPENED),
+            arrived_at=np.where(received, rows["at"], NOT_HAPPENED),
         )
 
     def _post(
