@@ -122,7 +122,7 @@ def test_bodies_do_not_show_numbers(tmp_path: Path) -> None:
     dialsim.run(known, seed=3).write(tmp_path / "run")
     found = calibrate(read_log(tmp_path / "run" / "webhooks.jsonl")).behaviours["default"]
     assert found.answering.wear is None
-    untold = "answeredOdds.byCallerIdUse: the log doesn't know which number a call showed"
+    untold = "answeredOdds.byCallerIdUse: the log does not have the number that a call showed"
     assert untold in found.undetermined
 
 

@@ -186,7 +186,7 @@ def test_the_command_writes_a_block_that_makes_the_log_again(tmp_path: Path) -> 
     assert status == 0
     assert re.search(r"Settings of the engine that fit best: (\d+) of \1 calls agree", said)
     block = out.read_text(encoding="utf-8")
-    assert "  releaseInterval: 1m39s  # the log tells it\n" in block
+    assert "  releaseInterval: 1m39s  # determined\n" in block
     status, said = called(log, "--scenario", asked, "--out", out)
     assert (status, f"{out} is there already: --force replaces it" in said) == (2, True)
     asked.write_text(json.dumps(plan(9, {}) | yaml.safe_load(block)))
@@ -230,8 +230,8 @@ def test_a_change_of_lines_in_the_middle_is_found(change: bool, form: str, tmp_p
 
 def test_values_are_given_with_their_uncertainty(tmp_path: Path) -> None:
     told = SettingEstimate("queueTimeout", "75s", (), between="74s900ms to 75s100ms")
-    assert note_on(told) == "the log tells it: 74s900ms to 75s100ms"
-    assert note_on(SettingEstimate("order", "due", ())) == "the log tells it"
+    assert note_on(told) == "determined: 74s900ms to 75s100ms"
+    assert note_on(SettingEstimate("order", "due", ())) == "determined"
 
 
 @pytest.mark.slow(minutes=5)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dialsim.cli.experiment import Experiment, resumable
-from dialsim.cli.logs import BodiesPlace, place_options, read_source
+from dialsim.cli.logs import BodiesLocation, location_options, read_source
 from dialsim.cli.program import (
     Options,
     experiment_options,
@@ -68,11 +68,11 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
     "--log",
     "source",
     metavar="LOG",
-    help="A log of the campaign's webhooks, as for dialsim log: it tells name, schedule, lines and "
+    help="A log of the campaign's webhooks, as for dialsim log: it shows name, schedule, lines and "
     "agent where they are not given, when the last calls ended, and how people behave "
     "(`dialsim calibrate`).",
 )
-@place_options
+@location_options
 @click.option(
     "--default-behaviour",
     is_flag=True,
@@ -127,7 +127,7 @@ def pull(
     out: Path,
     schedule: tuple[Path, ...],
     source: str | None,
-    place: BodiesPlace,
+    location: BodiesLocation,
     default_behaviour: bool,
     lines: int | None,
     now: str | None,
@@ -153,11 +153,11 @@ def pull(
         allow_http=allow_http,
     )  # fmt: skip
     at = _instant(now)
-    if source is None and any(place):
+    if source is None and any(location):
         raise click.UsageError(
             "--column, --table and --query say where in LOG bodies are: give --log"
         )
-    log = None if source is None else read_source(source, place)
+    log = None if source is None else read_source(source, location)
     kept = "pages that were read are kept for a quarter of an hour"
     with resumable(kept), client, progress_bar("Reading recipients", "pages") as progress:
         pulled = pulling.pull(
@@ -323,7 +323,7 @@ def _backtest(
     """Return the sentences of a backtest, and how much wider intervals must be."""
     from dialsim.logs.backtest import backtest
 
-    log = read_source(source, BodiesPlace(None, None, None))
+    log = read_source(source, BodiesLocation(None, None, None))
     with progress_bar("Forecasting from earlier instants", "runs") as progress:
         found = backtest(log, None, scenario, jobs=options.jobs, progress=progress)
     return [f"{line}." for line in found.lines()], found.widening if found.forecasts else None

@@ -39,13 +39,13 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 log_argument = click.argument("source", metavar="LOG")
 
 
-def place_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options for the location of bodies in a log, packed into the argument `place`."""
+def location_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for the location of bodies in a log, packed into the argument `location`."""
 
     @wraps(command)
     def packed(**given: Any) -> None:
-        place = BodiesPlace(given.pop("column"), given.pop("table"), given.pop("query"))
-        command(**given, place=place)
+        location = BodiesLocation(given.pop("column"), given.pop("table"), given.pop("query"))
+        command(**given, location=location)
 
     return _OF_BODIES(packed)
 
@@ -73,14 +73,14 @@ def _scenario_option(help_text: str, required: bool = False) -> Callable[[_Comma
     )
 
 
-class BodiesPlace(NamedTuple):
+class BodiesLocation(NamedTuple):
     """Location of bodies in a log."""
 
     column: str | None
     table: str | None
     query: str | None
 
-    def of(self, source: str, other: str) -> BodiesPlace:
+    def of(self, source: str, other: str) -> BodiesLocation:
         """Return the options for one of two logs: for a file beside a database, the column
         alone.
         """
@@ -88,14 +88,14 @@ class BodiesPlace(NamedTuple):
 
         # --table and --query are for the database; a file would reject them.
         beside = is_database(other) and not is_database(source)
-        return BodiesPlace(self.column, None, None) if beside else self
+        return BodiesLocation(self.column, None, None) if beside else self
 
 
 @click.command(short_help="Say what is in a log of calls.", epilog="Example: dialsim log out/first")
 @log_argument
-@place_options
+@location_options
 @format_option
-def log(source: str, place: BodiesPlace, form: str) -> None:
+def log(source: str, location: BodiesLocation, form: str) -> None:
     """Show what is in a log: campaigns, calls by status and attempt, and what can be estimated from
     it.
 
@@ -106,7 +106,7 @@ def log(source: str, place: BodiesPlace, form: str) -> None:
     """
     from dialsim.logs.contents import contents
 
-    found = contents(read_source(source, place))
+    found = contents(read_source(source, location))
     if form == "json":
         print_json(found.to_dict())
         return
@@ -119,13 +119,13 @@ def log(source: str, place: BodiesPlace, form: str) -> None:
     epilog="Example: dialsim verify out/first/webhooks.jsonl",
 )
 @log_argument
-@place_options
+@location_options
 @_scenario_option(
     "The scenario that the log should follow: its lists of people, its settings and its "
     "numbers of lines are checked as well.",
 )
 @format_option
-def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) -> None:
+def verify(source: str, location: BodiesLocation, scenario: Path | None, form: str) -> None:
     """Check a log against the rules that can be seen in it.
 
     Each finding names the rule, the call, the instant and the two facts that collide. Rules that
@@ -135,7 +135,7 @@ def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) ->
     from dialsim.scenario.loading import load
 
     loaded = None if scenario is None else load(scenario)
-    read = read_source(source, place)
+    read = read_source(source, location)
     result = check(read, loaded)
     if form == "json":
         print_json(result.to_dict())
@@ -193,7 +193,7 @@ def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) ->
     metavar="YAML",
 )
 @jobs_option
-@place_options
+@location_options
 @replace_option("a file")
 def calibrate(
     source: str,
@@ -205,7 +205,7 @@ def calibrate(
     page: Path | None,
     draws: Path | None,
     jobs: int | None,
-    place: BodiesPlace,
+    location: BodiesLocation,
     force: bool,
 ) -> None:
     """Estimate from a log who answers, how long calls take, and what goes wrong.
@@ -227,7 +227,7 @@ def calibrate(
     if scenario is not None and hold_out is None:
         raise click.UsageError("--scenario is for the campaigns that --hold-out forecasts")
     loaded = None if scenario is None else load(scenario)
-    read = read_source(source, place)
+    read = read_source(source, location)
     days = [day_number(one.date()) for one in without]
     found = estimate(read, by, hold_out, without=days)  # type: ignore[arg-type]
     several = []
@@ -301,7 +301,7 @@ def calibrate(
     "--page", "Write a page with a picture of what each distance is taken of.", metavar="HTML"
 )
 @replace_option("HTML")
-@place_options
+@location_options
 @format_option
 def compare_log(
     real: str,
@@ -309,7 +309,7 @@ def compare_log(
     scenario: Path | None,
     replications: int,
     page: Path | None,
-    place: BodiesPlace,
+    location: BodiesLocation,
     form: str,
     force: bool,
 ) -> None:
@@ -327,7 +327,7 @@ def compare_log(
     model = None if scenario is None else load(scenario)
     # Each log with the other one, as options for a database do not apply to a file beside it.
     both = (real, simulated), (simulated, real)
-    logs = [read_source(one, place.of(one, other)) for one, other in both]
+    logs = [read_source(one, location.of(one, other)) for one, other in both]
     with progress_bar("Simulating", "runs") as progress:
         found = compare_log(logs[0], logs[1], model, replications=replications, progress=progress)
     if page is not None:
@@ -367,7 +367,7 @@ def compare_log(
 )
 @file_option("--out", "Write these settings to this file, as the block engine: of a scenario.")
 @set_option
-@place_options
+@location_options
 @format_option
 @replace_option("FILE")
 def replay(
@@ -376,7 +376,7 @@ def replay(
     wants_settings: bool,
     out: Path | None,
     overrides: tuple[str, ...],
-    place: BodiesPlace,
+    location: BodiesLocation,
     form: str,
     force: bool,
 ) -> None:
@@ -394,7 +394,7 @@ def replay(
 
     require_free(out, force=force)
     loaded = load(scenario, overrides=overrides)
-    record = RecordedCalls(read_source(source, place), loaded)
+    record = RecordedCalls(read_source(source, location), loaded)
     result, found = play(record), None
     # The search for settings makes many replays, so it runs on request only.
     if wants_settings or out is not None:
@@ -414,13 +414,13 @@ def replay(
         click.echo(f"Written: {out}")
 
 
-def read_source(source: str, place: BodiesPlace) -> Log:
+def read_source(source: str, location: BodiesLocation) -> Log:
     """Read a log with a progress bar."""
     from dialsim.logs.entries import is_database
     from dialsim.logs.log import read_log
 
     with progress_bar("Reading", "rows" if is_database(source) else "bytes") as progress:
-        return read_log(source, **place._asdict(), progress=progress)
+        return read_log(source, **location._asdict(), progress=progress)
 
 
 _FORMS = {
@@ -506,11 +506,11 @@ def _verified_text(read: Log, result: Verified) -> Iterator[str]:
 def _finding_text(finding: Violation) -> str:
     from dialsim.conformance.table import instant
 
-    place = [f"line {finding.line}"] if finding.line else []
-    place += [] if finding.at is None else [instant(finding.at)]
-    place += [] if finding.campaign is None else [finding.campaign]
-    place += [] if finding.call_id is None else [f"call {finding.call_id}"]
-    return f"{finding.rule}  {', '.join(place)}: {finding.text}"
+    where = [f"line {finding.line}"] if finding.line else []
+    where += [] if finding.at is None else [instant(finding.at)]
+    where += [] if finding.campaign is None else [finding.campaign]
+    where += [] if finding.call_id is None else [f"call {finding.call_id}"]
+    return f"{finding.rule}  {', '.join(where)}: {finding.text}"
 
 
 def _comparison_text(found: LogComparison) -> Iterator[str]:

@@ -818,7 +818,7 @@ def answering(attempts: Attempts) -> Answering:
     fit.centre(parameters, covariance)
     parameters, covariance = fit.best(parameters)
     if attempts.dials is None:
-        why = "the log doesn't know which number a call showed"
+        why = "the log does not have the number that a call showed"
         return _answering(attempts, fit, parameters, covariance, why)
     worn = _Fit(attempts, fit.layout.worn(attempts.dials))
     worn.spread = fit.spread.copy()

@@ -108,7 +108,7 @@ def _lines(calibration: Calibration) -> Iterator[str]:
         yield name
         yield f"    # {found.calls:,} calls to {found.people:,} people, {span}"
         yield from values
-        yield "    # What the log leaves open, and what stands in its place:"
+        yield "    # Values that the log does not determine:"
         for sentence in found.undetermined:
             yield from comment(f"- {sentence}.", "    #   ")
         if found.misfits:
@@ -294,8 +294,8 @@ def draws_text(calibration: Calibration, count: int = DRAWS) -> str:
     """
     chance = np.random.default_rng(_SEED)
     lines = [
-        f"# Behaviours that may have made {calibration.source} as well, drawn by dialsim from what",
-        "# the log leaves open. `dialsim forecast --draws` shares its runs out over them.",
+        f"# Behaviours that may have made {calibration.source} as well, drawn by dialsim from the",
+        "# uncertainty of the estimates. `dialsim forecast --draws` divides its runs among them.",
     ]
     for number in range(1, count + 1):
         lines.append(f"draw {number}:")
@@ -381,7 +381,7 @@ def estimate_rows(found: Calibrated) -> Iterator[tuple[str, str, str]]:
             case _:
                 said = f"{value:.2g} ± {error:.2g}"
         rests_on = f"{count:,} {'people' if key.startswith('people.') else 'calls'}"
-        yield key, said if is_sure else "the log cannot tell", rests_on
+        yield key, said if is_sure else "not determined", rests_on
 
 
 def _held_out(held: HoldOut) -> Iterator[str]:

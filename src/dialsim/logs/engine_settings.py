@@ -210,7 +210,7 @@ def estimate_lines(found: EngineEstimate) -> Iterator[str]:
 def note_on(one: SettingEstimate) -> str:
     """Describe the certainty of an estimate."""
     if one.determined:
-        return "the log tells it" + (f": {one.between}" if one.between else "")
+        return "determined" + (f": {one.between}" if one.between else "")
     if one.doubtful:
         return "doubtful"
     shown = [*one.others[:_SHOWN], *(["…"] if len(one.others) > _SHOWN else [])]

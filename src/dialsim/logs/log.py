@@ -230,9 +230,9 @@ def _part(chunk: Chunk) -> _Part:
     # Not strict: without rows there are no columns at all.
     columns: dict[str, Any] = dict(zip(COLUMNS, zip(*rows, strict=True), strict=False))
     wrong: dict[int, str] = {}
-    for name, place in _INSTANT_PLACES.items():
+    for name, field_name in _INSTANT_FIELDS.items():
         columns[name], reasons = instants(columns.get(name, ()))
-        wrong.update({index: f"{place}: {why}" for index, why in reasons.items()})
+        wrong.update({index: f"{field_name}: {why}" for index, why in reasons.items()})
     for name in _HASHED:
         columns[name] = hashes(columns.get(name, ()))
     batch = pa.RecordBatch.from_pydict(
@@ -276,7 +276,7 @@ def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
         raise failures[0]
 
 
-_INSTANT_PLACES = {"sent_at": "at", "started_at": "payload.call.callStartedAt",
+_INSTANT_FIELDS = {"sent_at": "at", "started_at": "payload.call.callStartedAt",
                    "ended_at": "payload.call.callEndedAt"}  # fmt: skip
 _HASHED = ("session", "person", "digest")
 
@@ -504,7 +504,7 @@ def _attempts(
     known = np.flatnonzero(counted & (recipient >= 0) & (shown > 0))
     order = known[np.lexsort((ended_at[known], recipient[known]))]
     who, number = recipient[order], attempt[order].astype(np.int64)
-    # min over later calls j of number[j] + place[j], per person, in one pass from the end
+    # min over later calls j of number[j] + index of j, per person, in one pass from the end
     index = np.arange(len(order))
     bound = pd.Series((number - index)[::-1]).groupby(who[::-1], sort=False).cummin().to_numpy()
     attempt[order] = np.maximum(bound[::-1] + index, 1) if len(order) else 0

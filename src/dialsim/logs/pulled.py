@@ -390,7 +390,7 @@ def _scenario_text(
     taken = "the log shows it" if behaviours else "the built-in default behaviour is taken"
     parts = [
         f"# Read from {url} by dialsim pull; the data are of {minute_text(pulled.at)} Thai time.",
-        "# The interface does not tell: how many calls may be under way at once, the caller IDs of",
+        "# The interface does not show: how many calls may be under way at once, the caller IDs of",
         f"# calls made, how people behave ({taken}), and when",
         "# calls ended whose retries wait already (the list of people has the latest possible",
         "# instant). Calls under way are made again.",

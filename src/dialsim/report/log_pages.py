@@ -75,7 +75,7 @@ def _calibration_facts(calibration: Calibration) -> Iterator[Fact]:
         if "reachable" in who.determined:
             yield Fact(f"Who ever answers?{of}", _share(who.reachable), "Of all people.")
         else:
-            yield Fact(f"Who ever answers?{of}", "The log cannot tell")
+            yield Fact(f"Who ever answers?{of}", "Not determined by the log")
         held = calibration.hold_out.get(name)
         if held is not None:
             off, groups = len(held.warnings), len(held.curve)

@@ -93,9 +93,9 @@ def pack(trace: Trace, api_keys: bool = False) -> IO[bytes]:
     # The import takes a second, which would delay the start of the server.
     from dialsim.report.writing import write_run
 
-    with TemporaryDirectory(prefix="dialsim-export-") as place:
+    with TemporaryDirectory(prefix="dialsim-export-") as draft:
         shown = trace if api_keys else _masked(trace)
-        folder = write_run(Result(shown), Path(place) / "run")
+        folder = write_run(Result(shown), Path(draft) / "run")
         packed = TemporaryFile()  # noqa: SIM115 - whoever asked closes it
         try:
             with zipfile.ZipFile(packed, "w") as archive:
