@@ -504,7 +504,7 @@ def _attempts(
     known = np.flatnonzero(counted & (recipient >= 0) & (shown > 0))
     order = known[np.lexsort((ended_at[known], recipient[known]))]
     who, number = recipient[order], attempt[order].astype(np.int64)
-    # min over later calls j of number[j] + index of j, per person, in one pass from the end
+    # attempt[i] is the minimum of number[j] - (j - i) over the later calls j, in one pass from the end
     index = np.arange(len(order))
     bound = pd.Series((number - index)[::-1]).groupby(who[::-1], sort=False).cummin().to_numpy()
     attempt[order] = np.maximum(bound[::-1] + index, 1) if len(order) else 0
