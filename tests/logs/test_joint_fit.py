@@ -18,7 +18,7 @@ from dialsim.logs.answering import (
     Attempts,
     answering,
 )
-from dialsim.logs.behaviour_text import plain, who_answers
+from dialsim.logs.behaviour_text import answering_block, plain
 
 ATTEMPTS = 3
 
@@ -78,7 +78,7 @@ TRUTHS = {
 
 def reach_of(found: Answering) -> float:
     """The share of people that the written block reaches by three attempts."""
-    block: dict[str, Any] = plain(who_answers(found))
+    block: dict[str, Any] = plain(answering_block(found))
     people, answered = block["people"], block["outcomes"]["answered"]
     reachable = people.get("reachable", 1.0 - people["deadNumbers"])
     mean, concentration = answered / reachable, people["concentration"]

@@ -578,8 +578,8 @@ _DONE = {"created": "created", "lost": "lost in the queue", "released": "release
 def _mismatch_text(first: FirstMismatch, about: str) -> Iterator[str]:
     from dialsim.interface.instants import date_text, time_text
 
-    who = f"attempt {first.attempt} of {first.tel} in {first.campaign}"
-    yield f"First difference: {date_text(first.at)} {time_text(first.at)} Thai time, {who}"
+    attempt = f"attempt {first.attempt} of {first.tel} in {first.campaign}"
+    yield f"First difference: {date_text(first.at)} {time_text(first.at)} Thai time, {attempt}"
     about = about if first.event == "dialled" else ""
     for name, at, more in (("recorded", first.recorded, about), ("simulated", first.simulated, "")):
         what = _DONE[first.event]

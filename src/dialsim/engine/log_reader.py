@@ -613,10 +613,10 @@ class GrowingCalls(Calls):
 
     def _begin(self, calls: NDArray[np.int32]) -> None:
         """Link newly created calls to the calls before them."""
-        who = self.recipient[calls]
-        self.attempts_before[calls] = self.attempts_of(who)
-        self.previous[calls] = self.newest[who]
-        self.newest[who] = calls
+        recipients = self.recipient[calls]
+        self.attempts_before[calls] = self.attempts_of(recipients)
+        self.previous[calls] = self.newest[recipients]
+        self.newest[recipients] = calls
 
     def _take_in_dials(self, rows: CallRows, calls: NDArray[np.int32]) -> None:
         dials = rows_of(rows.kind, DIALS)

@@ -197,8 +197,8 @@ class Backtest:
             return
         held = np.sum([one.held for one in self.forecasts], axis=0)
         first, second = (one.name for one in self.forecasts[0].figures)
-        said = f"{held[0]} held for {first}, {held[1]} for {second}"
-        yield f"Of {count} earlier forecast{'s' * (count > 1)} {said}"
+        counts = f"{held[0]} held for {first}, {held[1]} for {second}"
+        yield f"Of {count} earlier forecast{'s' * (count > 1)} {counts}"
         for name, by in zip(("finish", "reach"), self.widening, strict=True):
             if by > 1.0:
                 yield f"The interval of the {name} is {by:.2g} times as wide as its runs for it"

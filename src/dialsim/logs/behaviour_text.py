@@ -120,7 +120,7 @@ def _lines(calibration: Calibration) -> Iterator[str]:
 
 def behaviour(found: Calibrated) -> dict[str, Any]:
     """Return a behaviour as a scenario has it, with the precision of each value."""
-    tree = who_answers(found.answering)
+    tree = answering_block(found.answering)
     if found.holds is not None:
         hours = duration_text(round(found.holds.saturated / HOUR, 1) * HOUR)
         tree["setupTime"] = Noted(_NO_SETUP, "part of ringTime: webhooks have no instants of dials")
@@ -150,68 +150,68 @@ def behaviours_of(calibration: Calibration) -> dict[str, Any]:
     return {name: plain(behaviour(found)) for name, found in calibration.behaviours.items()}
 
 
-def who_answers(who: Answering) -> dict[str, Any]:
+def answering_block(answers: Answering) -> dict[str, Any]:
     """Return the keys of a behaviour about answers and failures."""
-    fresh = "" if who.wear is None else ", by a number that has not dialled lately"
-    shares = {end: round(share.value, 4) for end, share in who.outcomes.items()}
+    fresh = "" if answers.wear is None else ", by a number that has not dialled lately"
+    shares = {end: round(share.value, 4) for end, share in answers.outcomes.items()}
     # Rounded shares must add up to 1; the largest one suffers least from the rest.
     largest = max(shares, key=lambda end: shares[end])
     shares[largest] = round(1.0 - sum(v for end, v in shares.items() if end != largest), 4)
-    outcomes = {end: Noted(shares[end], _rests_on(one)) for end, one in who.outcomes.items()}
+    outcomes = {end: Noted(shares[end], _rests_on(one)) for end, one in answers.outcomes.items()}
     return {
         "outcomes": Noted(outcomes, f"at a first attempt, where all factors are 1{fresh}"),
-        "answeredOdds": _odds(who),
-        "people": _people(who),
+        "answeredOdds": _odds(answers),
+        "people": _people(answers),
     }
 
 
-def _odds(who: Answering) -> dict[str, Any]:
+def _odds(answers: Answering) -> dict[str, Any]:
     def shrunk(levels: Mapping[Any, Level], group: str, before: str = "") -> Noted:
-        note = f"shrunk towards 1; their logarithms differ by {who.spread[group]:.2f}"
+        note = f"shrunk towards 1; their logarithms differ by {answers.spread[group]:.2f}"
         return Noted({key: _number(level.factor) for key, level in levels.items()}, before + note)
 
     odds: dict[str, Any] = {}
-    if len(who.hours) > 1:
-        odds["byHour"] = shrunk(who.hours, "hour")
-    if len(who.weekdays) > 1:
-        odds["byDay"] = shrunk(who.weekdays, "day", "1 is Monday; ")
-    attempts = [_number(level.factor) for level in who.attempts]
+    if len(answers.hours) > 1:
+        odds["byHour"] = shrunk(answers.hours, "hour")
+    if len(answers.weekdays) > 1:
+        odds["byDay"] = shrunk(answers.weekdays, "day", "1 is Monday; ")
+    attempts = [_number(level.factor) for level in answers.attempts]
     odds["byAttempt"] = Noted(attempts, "the last one repeats")
-    if who.segments:
-        odds["bySegment"] = shrunk(who.segments, "segment")
-    if who.wear is not None:
-        recovery = who.wear.recovery.factor
+    if answers.segments:
+        odds["bySegment"] = shrunk(answers.segments, "segment")
+    if answers.wear is not None:
+        recovery = answers.wear.recovery.factor
         error = f"± {_time(recovery.error)}, n = {recovery.count:,}"
         use = {
-            "per1000": _number(who.wear.per1000.factor),
+            "per1000": _number(answers.wear.per1000.factor),
             "recovery": Noted(_time(recovery.value), error),
         }
         odds["byCallerIdUse"] = Noted(use, "of the dials of a number before this one")
     return odds
 
 
-def _people(who: Answering) -> dict[str, Any]:
+def _people(answers: Answering) -> dict[str, Any]:
     """Return the block `people` with all values of the joint fit."""
 
     # A default in place of one of the values would contradict the others, which were fitted
     # together with it.
     def joint(key: str, value: float, estimate: PointEstimate) -> Noted:
         note = _rests_on(estimate)
-        determined = key in who.determined
+        determined = key in answers.determined
         return Noted(
             value, note if determined else f"{note}; goes with the other values, see below"
         )
 
     # Rounded down and up, because one must not exceed the share of failures, nor the other fall
     # below the share of answers.
-    dead = int(min(who.dead_numbers.value, who.outcomes["failed"].value) * 1e4) / 1e4
-    reachable = max(who.reachable.value, who.outcomes["answered"].value)
-    found = {"deadNumbers": joint("deadNumbers", dead, who.dead_numbers)}
+    dead = int(min(answers.dead_numbers.value, answers.outcomes["failed"].value) * 1e4) / 1e4
+    reachable = max(answers.reachable.value, answers.outcomes["answered"].value)
+    found = {"deadNumbers": joint("deadNumbers", dead, answers.dead_numbers)}
     # Left out if all but the dead numbers are reachable, which is the default
     if reachable < _EVERYBODY - dead:
-        found["reachable"] = joint("reachable", int(reachable * 1e4 + 1) / 1e4, who.reachable)
-    alike = _rounded(who.concentration.value)
-    found["concentration"] = joint("concentration", alike, who.concentration)
+        found["reachable"] = joint("reachable", int(reachable * 1e4 + 1) / 1e4, answers.reachable)
+    alike = _rounded(answers.concentration.value)
+    found["concentration"] = joint("concentration", alike, answers.concentration)
     return found
 
 
@@ -308,7 +308,7 @@ def draws_text(calibration: Calibration, count: int = DRAWS) -> str:
 
 def _drawn(found: Calibrated, chance: np.random.Generator) -> dict[str, Any]:
     """Return a draw of one behaviour, by its keys in a scenario."""
-    drawn: dict[str, Any] = plain(who_answers(found.answering.draw(chance)))
+    drawn: dict[str, Any] = plain(answering_block(found.answering.draw(chance)))
     if found.talk_time is not None:
         drawn["talkTime"] = found.talk_time.draw(chance)
     if found.holds is not None:
@@ -323,29 +323,29 @@ def estimates_of(
     found: Calibrated,
 ) -> Iterator[tuple[str, float, float, float, str, int, bool]]:
     """Yield key, value, low, high, unit, count, and whether the log determines the value."""
-    who, talk, holds = found.answering, found.talk_time, found.holds
+    answers, talk, holds = found.answering, found.talk_time, found.holds
     groups: list[tuple[str, Mapping[str, PointEstimate], str]] = [
-        ("outcomes", who.outcomes, "share"),
+        ("outcomes", answers.outcomes, "share"),
         ("rates", found.rates, "share"),
-        ("people", {"reachable": who.reachable, "deadNumbers": who.dead_numbers}, "share"),
-        ("people", {"concentration": who.concentration}, ""),
+        ("people", {"reachable": answers.reachable, "deadNumbers": answers.dead_numbers}, "share"),
+        ("people", {"concentration": answers.concentration}, ""),
     ]
     if talk is not None:
         groups.append(("talkTime", talk.estimates, "ms"))
     if holds is not None:
         ends = {end: holds.estimate(outcome) for outcome, end in enumerate(ENDS)}
         groups.append(("ringTime", ends, "ms"))
-    if who.wear is not None:
-        per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor
+    if answers.wear is not None:
+        per1000, recovery = answers.wear.per1000.factor, answers.wear.recovery.factor
         groups.append(("answeredOdds.byCallerIdUse", {"per1000": per1000}, ""))
         groups.append(("answeredOdds.byCallerIdUse", {"recovery": recovery}, "ms"))
     for group, estimates, unit in groups:
         for name, one in estimates.items():
-            is_sure = group != "people" or name in who.determined
+            is_sure = group != "people" or name in answers.determined
             yield f"{group}.{name}", one.value, one.low, one.high, unit, one.count, is_sure
     factors: dict[str, Mapping[Any, Level]] = {
-        "byHour": who.hours, "byDay": who.days, "bySegment": who.segments,
-        "byAttempt": dict(enumerate(who.attempts, 1)),
+        "byHour": answers.hours, "byDay": answers.days, "bySegment": answers.segments,
+        "byAttempt": dict(enumerate(answers.attempts, 1)),
     }  # fmt: skip
     for group, levels in factors.items():
         for name, level in levels.items():
@@ -375,13 +375,13 @@ def estimate_rows(found: Calibrated) -> Iterator[tuple[str, str, str]]:
         error = (high - value) / 1.96
         match unit:
             case "share":
-                said = f"{value:.1%} ± {error:.1%}"
+                shown = f"{value:.1%} ± {error:.1%}"
             case "ms":
-                said = f"{value / 1000:.1f} ± {error / 1000:.1f} s"
+                shown = f"{value / 1000:.1f} ± {error / 1000:.1f} s"
             case _:
-                said = f"{value:.2g} ± {error:.2g}"
+                shown = f"{value:.2g} ± {error:.2g}"
         rests_on = f"{count:,} {'people' if key.startswith('people.') else 'calls'}"
-        yield key, said if is_sure else "not determined", rests_on
+        yield key, shown if is_sure else "not determined", rests_on
 
 
 def _held_out(held: HoldOut) -> Iterator[str]:

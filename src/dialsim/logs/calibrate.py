@@ -284,8 +284,8 @@ class Calibration:
     def __repr__(self) -> str:
         from dialsim.logs.behaviour_text import summary_lines
 
-        said = [*self._notes, *summary_lines(self)]
-        return brief_text(f"dialsim.Calibration of {self.source}", said)
+        lines = [*self._notes, *summary_lines(self)]
+        return brief_text(f"dialsim.Calibration of {self.source}", lines)
 
     def _repr_html_(self) -> str:
         from dialsim.logs.behaviour_text import estimate_rows
@@ -301,12 +301,12 @@ class Calibration:
 Group = Literal["hour", "day", "segment"]
 
 
-def levels_of(who: Answering) -> dict[Group, dict[str, Level]]:
+def levels_of(answers: Answering) -> dict[Group, dict[str, Level]]:
     """Return factors on the odds of an answer by group."""
     return {
-        "hour": {str(hour): level for hour, level in who.hours.items()},
-        "day": {WEEKDAYS[day - 1]: level for day, level in who.weekdays.items()},
-        "segment": dict(who.segments),
+        "hour": {str(hour): level for hour, level in answers.hours.items()},
+        "day": {WEEKDAYS[day - 1]: level for day, level in answers.weekdays.items()},
+        "segment": dict(answers.segments),
     }
 
 
@@ -409,8 +409,8 @@ def calibrate(
         if hold_out is not None and (found := _held_out(part, dials, hold_out, left)) is not None:
             held[name] = found
     if not behaviours:
-        says = f"{log.source}: {len(calls)} calls were dialled and have ended"
-        raise DialsimError(f"{says}; a behaviour is estimated from {FEWEST} calls or more")
+        counted = f"{log.source}: {len(calls)} calls were dialled and have ended"
+        raise DialsimError(f"{counted}; a behaviour is estimated from {FEWEST} calls or more")
     if hold_out is not None and not held:
         raise DialsimError(
             f"hold-out {hold_out:g} of {len(calls)} calls leaves too few to learn from or to "
@@ -607,8 +607,8 @@ def _calibrated(
     segments: bool,
 ) -> Calibrated:
     attempts = attempts_of(calls, dials, without, segments=segments)
-    who = answering(attempts)
-    if (why := who.contradicted(attempts)) is not None:
+    answers = answering(attempts)
+    if (why := answers.contradicted(attempts)) is not None:
         raise DialsimError(
             f"{log.source}: no behaviour {name} is written, as it is not the log's: {why}"
         )
@@ -628,7 +628,7 @@ def _calibrated(
         people=len(np.unique(attempts.person)),
         first=int(at.min()),
         last=int(at.max()),
-        answering=who,
+        answering=answers,
         talk_time=talk,
         setup_time=setup_time,
         ring_time={end: fit for end, fit in ring_times.items() if fit is not None},
@@ -639,8 +639,8 @@ def _calibrated(
         furthest=furthest,
         fields=fields,
         latency=_fitted(latency),
-        undetermined=[*_undetermined(log, who, attempts, delays, holds)],
-        misfits=misfits(attempts, who, times, holds),
+        undetermined=[*_undetermined(log, answers, attempts, delays, holds)],
+        misfits=misfits(attempts, answers, times, holds),
     )
 
 
@@ -734,7 +734,7 @@ def _shares(counted: Counter[str]) -> Shares:
 
 def _undetermined(
     log: Log,
-    who: Answering,
+    answers: Answering,
     attempts: Attempts,
     delays: NDArray[np.int64],
     holds: HoldTimes | None,
@@ -747,7 +747,7 @@ def _undetermined(
     else:
         yield "rates.agentError: it cannot be distinguished from notRecorded, which includes both"
     for key, why in _OPEN.items():
-        if key not in who.determined:
+        if key not in answers.determined:
             yield (
                 f"people.{key} by itself: {why}. The value is part of the joint fit and goes with "
                 "the other values of people and outcomes; replace none of them alone"
@@ -758,14 +758,14 @@ def _undetermined(
             "rates.analysisFailed are those without a late result"
         )
     yield "answeredOdds.onHoliday: a log names no holidays"
-    if who.wear is None:
-        yield f"answeredOdds.byCallerIdUse: {who.no_wear}"
-    elif _used_alike(who.wear, attempts):
+    if answers.wear is None:
+        yield f"answeredOdds.byCallerIdUse: {answers.no_wear}"
+    elif _used_alike(answers.wear, attempts):
         yield (
             "answeredOdds.byCallerIdUse in full: at any one time all numbers had been used much "
             "alike. What else changes over time, by neither hour nor day, would look the same"
         )
-    if len(who.attempts) > 1 and "concentration" in who.determined:
+    if len(answers.attempts) > 1 and "concentration" in answers.determined:
         yield (
             "answeredOdds.byAttempt in full: that later attempts are answered less often is put "
             "down to the people who are left, as far as that explains it"

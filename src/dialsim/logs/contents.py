@@ -127,8 +127,8 @@ def _campaign(table: LogTable, code: int) -> CampaignContents:
 def _gaps(table: LogTable, here: Any) -> int:
     """Count the attempts before a person's last one that are not in the log."""
     known = here & (table.person >= 0) & (table.attempt > 0)
-    people = pd.DataFrame({"who": table.person[known], "attempt": table.attempt[known]})
-    by_person = people.groupby("who")["attempt"]
+    people = pd.DataFrame({"person": table.person[known], "attempt": table.attempt[known]})
+    by_person = people.groupby("person")["attempt"]
     # Attempts are numbered from 1, so a complete log has as many as the largest number.
     return int((by_person.max() - by_person.nunique()).clip(lower=0).sum())
 

@@ -412,5 +412,5 @@ def _of_table(
 
 def _reason(error: DBAPIError, url: URL) -> str:
     """Return the first line of a driver's message, without the password."""
-    said = str(error.orig).strip().partition("\n")[0]
-    return said.replace(str(url.password), "***") if url.password else said
+    message = str(error.orig).strip().partition("\n")[0]
+    return message.replace(str(url.password), "***") if url.password else message

@@ -365,8 +365,8 @@ def _campaigns(
 def _repeats(bodies: pd.DataFrame) -> NDArray[np.bool_]:
     """Return a mask of the bodies that repeat an earlier body of their call."""
     key = ["call", "status", "digest", "started_at", "ended_at", "session"]
-    said = bodies[key].assign(again=bodies["marks"].to_numpy() & Mark.RE_ANALYSIS)
-    repeats: NDArray[np.bool_] = said.duplicated().to_numpy()
+    content = bodies[key].assign(again=bodies["marks"].to_numpy() & Mark.RE_ANALYSIS)
+    repeats: NDArray[np.bool_] = content.duplicated().to_numpy()
     return repeats
 
 
@@ -503,10 +503,10 @@ def _attempts(
     attempt = np.where(counted, np.maximum(shown, 0), 0).astype(np.int32)
     known = np.flatnonzero(counted & (recipient >= 0) & (shown > 0))
     order = known[np.lexsort((ended_at[known], recipient[known]))]
-    who, number = recipient[order], attempt[order].astype(np.int64)
-    # attempt[i] is the minimum of number[j] - (j - i) over the later calls j, in one pass from the end
+    person, number = recipient[order], attempt[order].astype(np.int64)
+    # attempt[i] is the minimum of number[j] - (j - i) over later calls j: one pass from the end.
     index = np.arange(len(order))
-    bound = pd.Series((number - index)[::-1]).groupby(who[::-1], sort=False).cummin().to_numpy()
+    bound = pd.Series((number - index)[::-1]).groupby(person[::-1], sort=False).cummin().to_numpy()
     attempt[order] = np.maximum(bound[::-1] + index, 1) if len(order) else 0
     return attempt
 

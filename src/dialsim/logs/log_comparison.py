@@ -266,14 +266,14 @@ def _more_runs(model: Scenario, runs: int, webhooks_only: bool, progress: Shown)
     spec, also = RunSpec(model), partial(_profile, webhooks_only=webhooks_only)
     tasks = [spec.task(k, _FIRST_REPLICATION + k, engine, frozenset(), also) for k in range(runs)]
     made: dict[int, Profile | None] = {}
-    with followed(progress, "Simulating", "runs") as tell:
+    with followed(progress, "Simulating", "runs") as on_progress:
         for outcome in Workers(None if calls >= _WORTH_WORKERS else 1).outcomes(tasks):
             if outcome.failure is not None:
                 number = tasks[outcome.index].replication
                 raise ReplicationFailed(spec.seed, number, outcome.failure, spec.rerun(number))
             made[outcome.index] = outcome.also
-            if tell is not None:
-                tell(len(made), runs)
+            if on_progress is not None:
+                on_progress(len(made), runs)
     found = [one for _, one in sorted(made.items()) if one is not None]
     if len(found) < FEWEST:
         raise DialsimError(f"{model.name}: most of its runs have no call that was dialled")

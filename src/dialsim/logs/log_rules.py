@@ -201,8 +201,9 @@ def _first_settings(table: LogTable) -> Iterator[tuple[int, Settings]]:
 def _of_texts(table: LogTable, number: str, texts: list[tuple[int, str]]) -> Iterator[Violation]:
     """Yield a violation per body and text, up to the limit per rule."""
     for index in table.listed(number, range(len(texts))):
-        row, said = texts[index]
-        yield from table.of_bodies(number, [row], "{said}", said={row: said})
+        row, content = texts[index]
+        # As a value, not as the template: names in it may contain braces.
+        yield from table.of_bodies(number, [row], "{content}", content={row: content})
 
 
 def _written(name: str, value: Any) -> str:
@@ -420,9 +421,9 @@ def parameters_of_people(table: LogTable) -> Iterator[Violation]:
             params = {key: _OF_TYPE[kind] for key, kind in table.log.shapes[one]}
             faults = check_agent_params(block.agent.params_schema, params)
             if faults:
-                said = "; ".join(f"agentParams: {fault.message}" for fault in faults)
+                text = "; ".join(f"agentParams: {fault.message}" for fault in faults)
                 rows = np.flatnonzero(here & (shape == one))
-                yield from _of_texts(table, "C1", [(int(row), said) for row in rows])
+                yield from _of_texts(table, "C1", [(int(row), text) for row in rows])
 
 
 @rule("F3", "bodies", "scenario")
@@ -442,7 +443,7 @@ def settings_of_the_scenario(table: LogTable) -> Iterator[Violation]:
         request = expected.request(code)
         if request is None:
             continue
-        for field, shown, said in (
+        for field, shown, asked in (
             ("maxAttempts", one.max_attempts, request.max_attempts),
             ("retryInterval", one.retry_interval, request.retry_interval),
             ("scheduleEndAt", one.end_at or "none", request.end_date_time or "none"),
@@ -450,8 +451,8 @@ def settings_of_the_scenario(table: LogTable) -> Iterator[Violation]:
             ("scheduleDateTimeWindow", one.windows and _week(one.windows),
              _week(request.weekday_ranges)),
         ):  # fmt: skip
-            if shown is not None and shown != said:
-                wrong.append((row, f"{field} is {shown}, in the scenario {said}"))
+            if shown is not None and shown != asked:
+                wrong.append((row, f"{field} is {shown}, in the scenario {asked}"))
     yield from _of_texts(table, "F3", wrong)
 
 

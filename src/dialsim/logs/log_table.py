@@ -364,8 +364,8 @@ class LogTable(CheckedCalls):
     def marked(self, *marks: int) -> Mask:
         """Return which bodies have all of these marks."""
         wanted = sum(marks)
-        said: Mask = (self.body("marks") & wanted) == wanted
-        return said
+        marked: Mask = (self.body("marks") & wanted) == wanted
+        return marked
 
     def of_bodies(
         self, rule: str, wrong: Rows, text: str, at: str = "ended_at", **values: Any

@@ -119,7 +119,7 @@ _REACH = "the reach of later attempts"
 
 def misfits(
     attempts: Attempts,
-    who: Answering,
+    answers: Answering,
     times: Mapping[str, FittedDurations | None],
     holds: HoldTimes | None,
 ) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def misfits(
     `times` are the fitted durations, by their names in sentences; `holds` stand for setup and
     ringing where the log has no dials.
     """
-    chances = who.model.chances_of_ends(attempts)
+    chances = answers.model.chances_of_ends(attempts)
     found = [*_by_groups(attempts, chances), *_persistence(attempts, chances)]
     found.sort(key=lambda one: -abs(one.deviation))
     return (*(one.sentence for one in found), *_tails(times, holds))

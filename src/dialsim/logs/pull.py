@@ -282,5 +282,5 @@ def _instant(
         f"The data are taken to be of {minute_text(newest)} Thai time, the newest change of a "
         "recipient"
     )
-    said = "" if clock is None else f": the service's clock says {minute_text(clock)}"
-    return newest, [f"{note}{said}; if that is wrong, give --now."]
+    clock_text = "" if clock is None else f": the service's clock says {minute_text(clock)}"
+    return newest, [f"{note}{clock_text}; if that is wrong, give --now."]

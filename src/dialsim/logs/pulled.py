@@ -221,13 +221,13 @@ class Pulled:
 
     def sentences(self) -> list[str]:
         """Return the summary as sentences."""
-        said = []
+        lines = []
         for part in self.campaigns:
-            said.append(
+            lines.append(
                 f"{part.name}: of {len(part.recipients):,} people {part.reached:,} are reached by "
                 f"{minute_text(self.at)} Thai time."
             )
-        return [*said, *(f"Note: {note}" for note in self.notes), f"Written to {self.folder}"]
+        return [*lines, *(f"Note: {note}" for note in self.notes), f"Written to {self.folder}"]
 
 
 DEFAULT_LINES = 10
@@ -256,7 +256,7 @@ def write_pulled(
             blocks.append(_campaign(campaign, schedule))
         text = _scenario_text(pulled, url, lines, behaviours, blocks)
         (draft / SOURCE).write_text(text, encoding="utf-8")
-        said = {
+        manifest = {
             "dialsim": __version__,
             "pulled": {
                 "url": url,
@@ -264,7 +264,7 @@ def write_pulled(
                 "at": format_instant(pulled.at),
             },
         }
-        (draft / MANIFEST).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        (draft / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         if behaviours is not None:
             (draft / DRAWS).write_text(draws_text(behaviours), encoding="utf-8")
         # A folder that can't be loaded must not replace the existing one

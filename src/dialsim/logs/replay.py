@@ -467,11 +467,11 @@ class _Scene:
         forbidden = self._outside(self.record.blocks[int(calls.campaign[one])], at)
         if forbidden is not None:
             return forbidden
-        said = f"the log takes {self._person(one)}, the model {self._person(other)}"
+        choice = f"the log takes {self._person(one)}, the model {self._person(other)}"
         if calls.campaign[one] == calls.campaign[other]:
-            return "Q3", f"order is {self.settings.order}: {said}"
+            return "Q3", f"order is {self.settings.order}: {choice}"
         rule = _SHARING_RULES.get(self.settings.sharing, "Q3")
-        return rule, f"sharing is {self.settings.sharing}: {said}"
+        return rule, f"sharing is {self.settings.sharing}: {choice}"
 
     @property
     def _slack(self) -> int:
@@ -488,15 +488,15 @@ class _Scene:
         (Q2).
         """
         interval, limit = self.settings.release_interval, self.settings.queue_limit
-        said = f"the {'log' if is_ahead else 'model'} waits longer"
+        waits = f"the {'log' if is_ahead else 'model'} waits longer"
         grid = self.record.release_grid
         if grid % interval if interval else grid > 1:
             own, known = format_duration(interval), format_duration(grid)
-            return "Q2", f"{said}: releaseInterval is {own}, in the log releases are {known} apart"
+            return "Q2", f"{waits}: releaseInterval is {own}, in the log releases are {known} apart"
         longest = self.record.longest_queue(block.organization)
         room = "that of the lines" if limit is None else limit
         return "Q2", (
-            f"{said} for room: queueLimit is {room}, and at most {longest} calls wait in the "
+            f"{waits} for room: queueLimit is {room}, and at most {longest} calls wait in the "
             "queue of the log"
         )
 
@@ -508,11 +508,11 @@ class _Scene:
         # With a pace the model waits for that, whatever the lines of the log.
         if most < lines if is_ahead else most > lines and not gap:
             return "Q1", f"the log has at most {most} lines in use, the scenario {lines}"
-        said = "the model dials it, the log not yet" if is_ahead else "the log dials sooner"
+        first = "the model dials it, the log not yet" if is_ahead else "the log dials sooner"
         # Bodies show no releases, so that the interval may be the cause as well.
         waits = "" if self.record.has_dials else "releaseInterval, or "
         pace = f"{format_duration(gap)} between dials" if gap else "no limit"
-        return "Q4", f"{said}: {waits}callsPerSecond ({pace})"
+        return "Q4", f"{first}: {waits}callsPerSecond ({pace})"
 
 
 def _instant(column: NDArray[np.int64], row: int) -> int | None:

@@ -161,10 +161,10 @@ class ServiceClient:
     def _unreachable(self, error: httpx.TransportError, tries: int) -> ServiceError:
         import httpx
 
-        says = self._hidden(str(error)) or type(error).__name__
+        reason = self._hidden(str(error)) or type(error).__name__
         if _is_tls(error):
             return ServiceError(
-                f"{self.url}: no secure connection: {says}; is the address right, and this "
+                f"{self.url}: no secure connection: {reason}; is the address right, and this "
                 "machine's clock? The key was not sent"
             )
         if isinstance(error, httpx.TimeoutException):
@@ -172,17 +172,17 @@ class ServiceClient:
                 f"{self.url} gave no answer in time, {_times(tries)}; try again later, "
                 "or with a longer --timeout"
             )
-        return ServiceError(f"{self.url} can't be reached: {says}; is the address right?")
+        return ServiceError(f"{self.url} can't be reached: {reason}; is the address right?")
 
     def _busy(self, response: httpx.Response, asked: float | None, tries: int) -> ServiceError:
-        says = f"{self.url} answers {response.status_code}"
+        answer = f"{self.url} answers {response.status_code}"
         if asked is not None and asked > LONGEST_WAIT:
             return ServiceError(
-                f"{says} and asks to wait {round(asked):,} s: repeat the command then"
+                f"{answer} and asks to wait {round(asked):,} s: repeat the command then"
             )
         if response.status_code == 429:
-            return ServiceError(f"{says}, too many requests, {_times(tries)}; try a lower --rate")
-        return ServiceError(f"{says}, a fault of its own, {_times(tries)}; try again later")
+            return ServiceError(f"{answer}, too many requests, {_times(tries)}; try a lower --rate")
+        return ServiceError(f"{answer}, a fault of its own, {_times(tries)}; try again later")
 
     def _read(self, response: httpx.Response, path: str) -> ServiceAnswer:
         status = response.status_code

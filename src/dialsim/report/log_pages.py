@@ -67,13 +67,13 @@ def calibration_page(calibration: Calibration, held: Sequence[HeldOutCampaigns] 
 
 def _calibration_facts(calibration: Calibration) -> Iterator[Fact]:
     for name, found in calibration.behaviours.items():
-        who = found.answering
+        answers = found.answering
         of = "" if len(calibration.behaviours) == 1 else f" ({name})"
         span = f"{minute_text(found.first)} to {minute_text(found.last)} Thai time"
         said = f"{found.calls:,} calls to {found.people:,} people"
         yield Fact(f"What does it rest on?{of}", said, f"{span}.")
-        if "reachable" in who.determined:
-            yield Fact(f"Who ever answers?{of}", _share(who.reachable), "Of all people.")
+        if "reachable" in answers.determined:
+            yield Fact(f"Who ever answers?{of}", _share(answers.reachable), "Of all people.")
         else:
             yield Fact(f"Who ever answers?{of}", "Not determined by the log")
         held = calibration.hold_out.get(name)

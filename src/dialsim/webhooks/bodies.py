@@ -89,10 +89,14 @@ class VisiblePerson(NamedTuple):
 
 
 def visible_people(
-    people: People, who: NDArray[np.integer], masked: NDArray[np.bool_]
+    people: People, recipients: NDArray[np.integer], masked: NDArray[np.bool_]
 ) -> list[VisiblePerson]:
     """Return recipients given by index, masked where `masked` is True."""
-    columns = people.tels(who), people.customer_names(who), map(people.agent_params, who.tolist())
+    columns = (
+        people.tels(recipients),
+        people.customer_names(recipients),
+        map(people.agent_params, recipients.tolist()),
+    )
     shown = [VisiblePerson(*person) for person in zip(*columns, strict=True)]
     for row in np.flatnonzero(masked).tolist():
         shown[row] = shown[row].masked()
@@ -272,12 +276,12 @@ class Bodies:
         # A generator, because there may be millions of bodies. Equal parts are shared between them.
         block, seed = self._block, self._trace.world.seed
         which = messages.call
-        who, started_at, ended_at = (
+        recipients, started_at, ended_at = (
             calls.recipient[which],
             calls.started_at[which],
             calls.ended_at[which],
         )
-        address = seed, block.organization, block.position, who, calls.call[which]
+        address = seed, block.organization, block.position, recipients, calls.call[which]
         ids = call_ids(*address)
         is_masked = (state.expired & PERSONAL_DATA) != 0
         has_output = (state.expired & OUTPUT) == 0
@@ -294,7 +298,7 @@ class Bodies:
             instants_json(started_at),
             instants_json(ended_at),
             map(duration_json, started_at.tolist(), ended_at.tolist()),
-            visible_people(block.people, who, is_masked),
+            visible_people(block.people, recipients, is_masked),
             state.call_attempt.tolist(),
             state.latest_call_status.tolist(),
             state.setting.tolist(),
