@@ -453,11 +453,11 @@ def _contents_text(found: Contents) -> Iterator[str]:
     yield from _damages_text(found)
     for name, count in found.unknown_fields.items():
         yield f"{count:,} bodies have a field that the interface does not name: payload.{name}"
-    yield "It can tell:"
-    yield from (f"  {text}" for text in found.tells)
-    if found.tells_not:
-        yield "It can't tell:"
-        yield from (f"  {text}" for text in found.tells_not)
+    yield "Can be estimated from it:"
+    yield from (f"  {text}" for text in found.can_estimate)
+    if found.cannot_estimate:
+        yield "Cannot be estimated from it:"
+        yield from (f"  {text}" for text in found.cannot_estimate)
 
 
 def _damages_text(found: Contents) -> Iterator[str]:

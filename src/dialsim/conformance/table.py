@@ -174,7 +174,7 @@ class SharedLines:
 
 
 class DialRows(NamedTuple):
-    """DialRows, withdrawn ones included: each lies between two instants, both included.
+    """Dials, withdrawn ones included: each lies between two instants, both included.
 
     The line is free again at `over`. `caller_id` and `voice` are texts, None if unknown. `stands`
     is False for a dial that was withdrawn.

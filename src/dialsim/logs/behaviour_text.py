@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -80,11 +80,14 @@ def yaml_lines(tree: Mapping[Any, Any], indent: int = 0) -> list[str]:
     return lines
 
 
-def comment(text: str, before: str) -> Iterator[str]:
-    """Yield a comment that may take several lines."""
-    first, *others = wrap(text, _WIDTH - len(before), break_on_hyphens=False)
-    yield f"{before}{first}"
-    yield from (f"{before}  {line}" for line in others)
+def _items(sentences: Iterable[str]) -> Iterator[str]:
+    """Yield sentences as a list in a comment; each may take several lines."""
+    before = "    #   "
+    for sentence in sentences:
+        yield from wrap(
+            f"- {sentence}.", _WIDTH, initial_indent=before, subsequent_indent=f"{before}  ",
+            break_on_hyphens=False,
+        )  # fmt: skip
 
 
 # -- behaviours ------------------------------------------------------------------------------------
@@ -109,12 +112,10 @@ def _lines(calibration: Calibration) -> Iterator[str]:
         yield f"    # {found.calls:,} calls to {found.people:,} people, {span}"
         yield from values
         yield "    # Values that the log does not determine:"
-        for sentence in found.undetermined:
-            yield from comment(f"- {sentence}.", "    #   ")
+        yield from _items(found.undetermined)
         if found.misfits:
             yield "    # The log contradicts this behaviour:"
-            for sentence in found.misfits:
-                yield from comment(f"- {sentence}.", "    #   ")
+            yield from _items(found.misfits)
         yield from _elsewhere(found)
 
 

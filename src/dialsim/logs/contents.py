@@ -56,8 +56,8 @@ class Contents:
     damaged: int
     damages: tuple[Damage, ...]
     unknown_fields: dict[str, int]
-    tells: tuple[str, ...]
-    tells_not: tuple[str, ...]
+    can_estimate: tuple[str, ...]
+    cannot_estimate: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
@@ -72,7 +72,7 @@ def contents(log: Log) -> Contents:
     """Summarize a log."""
     table = LogTable(log)
     marks = table.body("marks") if len(log.bodies) else np.empty(0, dtype=np.int32)
-    tells = [*_tells(table)]
+    estimates = [*_estimates(table)]
     return Contents(
         source=log.source,
         form=log.form,
@@ -87,8 +87,8 @@ def contents(log: Log) -> Contents:
         damaged=log.damaged,
         damages=log.damages,
         unknown_fields=dict(sorted(log.unknown_fields.items())),
-        tells=tuple(text for there, text in tells if there),
-        tells_not=tuple(text for there, text in tells if not there),
+        can_estimate=tuple(text for is_possible, text in estimates if is_possible),
+        cannot_estimate=tuple(text for is_possible, text in estimates if not is_possible),
     )
 
 
@@ -133,8 +133,8 @@ def _gaps(table: LogTable, here: Any) -> int:
     return int((by_person.max() - by_person.nunique()).clip(lower=0).sum())
 
 
-def _tells(table: LogTable) -> Iterator[tuple[bool, str]]:
-    """Yield the possible estimates of a calibration, with True for available data."""
+def _estimates(table: LogTable) -> Iterator[tuple[bool, str]]:
+    """Yield what a calibration can estimate, each with True if the log has the data for it."""
     calls, log = table.log.calls, table.log
     ended = calls["status"].isin([status.value for status in _ENDS])
     answered = calls["status"] == CallStatus.COMPLETED.value

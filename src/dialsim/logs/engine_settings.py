@@ -661,14 +661,14 @@ def _congruent(longest: int, interval: int) -> list[int]:
     return [longest - int(step) * interval for step in steps]
 
 
-def _span_text(low: int, high: int) -> str:
-    return " to ".join(map(format_duration, (low, high)))
+def _span_text(*ends: int) -> str:
+    return " to ".join(map(format_duration, ends))
 
 
 def _ends_of(spans: Sequence[int], value: int) -> Iterator[str]:
     """Yield the range of some spans (ms) as text, unless `value` is the only one."""
     if {*spans} - {value}:
-        yield " to ".join(map(format_duration, sorted({spans[0], spans[-1]})))
+        yield _span_text(*sorted({spans[0], spans[-1]}))
 
 
 def _divisors(grid: int) -> list[int]:

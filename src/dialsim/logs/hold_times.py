@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -196,14 +197,9 @@ def _blocks(log: Log, part: pd.DataFrame, lines: int | None) -> _Blocks:
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
         if end - begin >= length / 2
     ]
-    if not edges:
-        nothing = np.empty(0, dtype=np.int64)
-        return _Blocks(calls, nothing, nothing, nothing)
-    low, high = (
-        np.concatenate([one[rows] for one in edges]) for rows in (slice(-1), slice(1, None))
-    )
-    known = np.array([_limit(calls, *span) for span in zip(low, high, strict=True)])
-    return _Blocks(calls, low[known > 0], high[known > 0], known[known > 0])
+    spans = [span for one in edges for span in pairwise(one.tolist())]
+    known = [(*span, lines) for span in spans if (lines := _limit(calls, *span))]
+    return _Blocks(calls, *np.array(known, dtype=np.int64).reshape(-1, 3).T)
 
 
 def _limit(calls: _Calls, low: int, high: int) -> int:

@@ -74,7 +74,6 @@ class PulledRecipient(Answered):
     latest_call_status: Annotated[CallStatus | None, BeforeValidator(_known_status)] = None
     agent_params: dict[str, JsonValue] = {}
     updated_at: _At
-    personal_data_masked: bool = False
 
     @property
     def reached(self) -> bool:
