@@ -58,6 +58,8 @@ class OpeningHours:
     def next_close(self, at: Instants) -> Instants:
         """Return the first closed instant from each instant on."""
         position = _week_position(at)
+        # The end of the week is only looked up for instants after the last window, which are closed
+        # anyway.
         ends = np.append(self._ends, WEEK)
         closes = at + ends[np.searchsorted(self._ends, position, side="right")] - position
         return np.where(self.are_open(at), closes, at)
@@ -67,6 +69,7 @@ class OpeningHours:
         if not len(self._starts):
             return np.full(len(at), np.iinfo(np.int64).max)
         position = _week_position(at)
+        # After the last window of a week the first one of the next week opens.
         starts = np.append(self._starts, self._starts[0] + WEEK)
         opens = at + starts[np.searchsorted(self._starts, position, side="left")] - position
         return np.where(self.are_open(at), at, opens)
@@ -103,6 +106,7 @@ Rows = Mask | Indices | Sequence[int]
 STATUSES = tuple(CallStatus)
 NOT_HAPPENED = np.iinfo(np.int64).min
 """Instant of an event that has not happened or is unknown; its bits equal pandas' NaT."""
+# Not the largest int64: intervals are added to it, which must not overflow.
 FAR = 2**62
 """Later than all instants: an instant that never comes."""
 

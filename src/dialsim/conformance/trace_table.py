@@ -47,6 +47,7 @@ def kinds(*causes: str) -> Mask:
     return np.array([*(change.cause in causes for change in CHANGES), "nothing" in causes])
 
 
+# A dial that is followed by any other change was withdrawn, and counts as no attempt (P5).
 _STANDS = kinds("ringing", "answered", "ended", "nothing")
 _WAY = np.full(len(CHANGES) + 1, WITHDRAWN)
 _WAY[kinds("dialled")] = DIALLED

@@ -70,9 +70,10 @@ _CAUSES = (("people", "shift", "retryInterval", "talkTime"), ("outcomes", "answe
 class Compared:
     """A distance between two logs, and what chance alone would give.
 
-    `floor` is the simultaneous bound of the distances between two runs of the model. `low` to
-    `high` is the 95 % interval of the distance between the real log and other runs: a parametric
-    bootstrap of the simulated side. All are NaN where there is nothing to compare.
+    `floor` is the noise: two runs of the model exceed the floor of any distance in 5 % of all
+    comparisons at most (see the module). `low` to `high` is the 95 % interval of the distance
+    between the real log and other runs, a parametric bootstrap of the simulated side. All are NaN
+    where there is nothing to compare.
     """
 
     metric: Metric

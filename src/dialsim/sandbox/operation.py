@@ -288,6 +288,7 @@ class Operations:
     declared: ClassVar[tuple[Operation, ...]] = ()
 
     def __init_subclass__(cls) -> None:
+        # Without inherited members: operations of a subclass are served beside those of its base.
         members = (vars(member) for member in vars(cls).values() if inspect.isfunction(member))
         cls.declared = tuple(one["operation"] for one in members if "operation" in one)
 
