@@ -42,7 +42,7 @@ _SHARING_RULES = {"priority": "Q7", "weighted": "Q8", "deadline": "Q9"}
 
 
 @dataclass(frozen=True, slots=True)
-class HoldTime:
+class HoldRange:
     """Time (ms) of setup and ringing of calls of one ending, if no dials are recorded.
 
     `typical` is the middle of the shortest interval with half of the calls, `spread` half its
@@ -95,7 +95,7 @@ class Replayed:
     unseen: int
     first_mismatch: FirstMismatch | None
     has_dials: bool
-    hold_times: Mapping[str, HoldTime]
+    hold_times: Mapping[str, HoldRange]
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ class Pairs:
         return alike
 
 
-def hold_times(record: RecordedCalls, model: CallTimes) -> dict[int, HoldTime]:
+def hold_ranges(record: RecordedCalls, model: CallTimes) -> dict[int, HoldRange]:
     """Estimate the time of setup and ringing by ending: from the model's dial to the recorded end.
 
     The estimate is robust: up to half of the simulated dials may be wrong. Endings with few calls
@@ -147,12 +147,12 @@ def hold_times(record: RecordedCalls, model: CallTimes) -> dict[int, HoldTime]:
     own, theirs = own[both], theirs[both]
     held = record.calls.over[own] - model.dialled[theirs]
     known = (model.dialled[theirs] != NO_INSTANT) & (record.calls.over[own] != NO_INSTANT)
-    found: dict[int, HoldTime] = {}
+    found: dict[int, HoldRange] = {}
     for ending in range(len(ENDINGS)):
         times = np.sort(held[known & (record.calls.ending[own] == ending) & (held > 0)])
         # The shortest half of a few calls would be narrow by chance.
         if len(times) < FEW:
-            found[ending] = expected_hold_time(record, ending)
+            found[ending] = expected_hold_range(record, ending)
             continue
         # The shorth, a robust estimate of location and scale (Rousseeuw & Leroy 1988): up to half
         # of the values may be wrong.
@@ -160,11 +160,11 @@ def hold_times(record: RecordedCalls, model: CallTimes) -> dict[int, HoldTime]:
         widths = times[half - 1 :] - times[: len(times) - half + 1]
         begin = int(np.argmin(widths))
         low, high = int(times[begin]), int(times[begin + half - 1])
-        found[ending] = _hold_time(low, high)
+        found[ending] = _hold_range(low, high)
     return found
 
 
-def expected_hold_time(record: RecordedCalls, ending: int) -> HoldTime:
+def expected_hold_range(record: RecordedCalls, ending: int) -> HoldRange:
     """Return the hold time by the scenario's behaviours: the 25 % to 75 % quantiles of setup plus
     ringing.
     """
@@ -175,13 +175,13 @@ def expected_hold_time(record: RecordedCalls, ending: int) -> HoldTime:
         times = (ring.answered, ring.no_answer, ring.busy, ring.failed)[ending]
         levels = np.array([0.25, 0.75])
         spans.append(durations(behaviour.setup_time, levels) + durations(times, levels))
-    return _hold_time(int(min(low for low, _ in spans)), int(max(high for _, high in spans)))
+    return _hold_range(int(min(low for low, _ in spans)), int(max(high for _, high in spans)))
 
 
-def _hold_time(low: int, high: int) -> HoldTime:
+def _hold_range(low: int, high: int) -> HoldRange:
     width = max(high - low, _LEAST_WIDTH_MS)
     bounds = max(1, low - _BELOW * width), high + _ABOVE * width
-    return HoldTime(bounds[0], (low + high) // 2, bounds[1], width // 2)
+    return HoldRange(bounds[0], (low + high) // 2, bounds[1], width // 2)
 
 
 def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers]:
@@ -210,7 +210,7 @@ def _earlier(one: Integers, other: Integers) -> Integers:
     )
 
 
-def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, HoldTime]) -> Pairs:
+def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, HoldRange]) -> Pairs:
     """Compare recorded and simulated calls; `by_ending` is for logs without dials."""
     own, theirs = _paired(record.calls, model)
     wrong: dict[Event, Mask] = {}
@@ -262,7 +262,7 @@ def replay(record: RecordedCalls) -> Replayed:
     """
     settings = record.scenario.engine
     model = record.played(settings, choose("auto", len(record.calls)))
-    by_ending = {} if record.has_dials else hold_times(record, model)
+    by_ending = {} if record.has_dials else hold_ranges(record, model)
     found = pairs(record, model, by_ending)
     recorded, simulated = found.record >= 0, found.model >= 0
     first = _first(record, model, found, by_ending, settings)
@@ -297,7 +297,7 @@ def _first(
     record: RecordedCalls,
     model: CallTimes,
     found: Pairs,
-    by_ending: Mapping[int, HoldTime],
+    by_ending: Mapping[int, HoldRange],
     settings: EngineSettings,
 ) -> FirstMismatch | None:
     """Return the earliest difference; within an instant the first by the order of T4."""
@@ -324,7 +324,7 @@ def _first(
 
 
 def dials(
-    record: RecordedCalls, by_ending: Mapping[int, HoldTime], rows: Integers | None = None
+    record: RecordedCalls, by_ending: Mapping[int, HoldRange], rows: Integers | None = None
 ) -> Integers:
     """Return the instants of the recorded dials of some rows, or of all; estimated by hold times
     if the record has none.
@@ -344,7 +344,7 @@ class _Scene:
     record: RecordedCalls
     model: CallTimes
     found: Pairs
-    by_ending: Mapping[int, HoldTime]
+    by_ending: Mapping[int, HoldRange]
     settings: EngineSettings
 
     def mismatch(self, pair: int, event: Event, at: int) -> FirstMismatch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import deepcopy
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from dialsim.errors import DialsimError
 from dialsim.interface.payload import TIMEOUT_MS, accepted
-from dialsim.results.result import Result, run
+from dialsim.results.result import run
 from dialsim.scenario.loading import loads
 
 _SCENARIO = """
@@ -80,13 +80,9 @@ class ReceiverClient:
     def send(self, body: Body, *, url: str = "", slowly: bool = False) -> PostAnswer:
         """POST a body, optionally to another URL or piece by piece."""
         content, begun = json.dumps(body, ensure_ascii=False).encode(), time.monotonic()
-        pieces = _SLOW_PIECES if slowly else 1
-        size = -(-len(content) // pieces)
+        pieces = _slowly(content) if slowly else [content]
         try:
-            with closing(self._begin(len(content), url or self.url)) as connection:
-                for first in range(0, len(content), size):
-                    time.sleep(_PIECE_SECONDS if slowly else 0)
-                    connection.send(content[first : first + size])
+            with closing(self._post(url or self.url, pieces, len(content))) as connection:
                 status: int | str = connection.getresponse().status
         except TimeoutError:
             status = "timeout"
@@ -99,30 +95,38 @@ class ReceiverClient:
     def break_off(self, body: Body) -> None:
         """Send half of a body and hang up."""
         content = json.dumps(body).encode()
-        with closing(self._begin(len(content), self.url)) as connection:
-            connection.send(content[: len(content) // 2])
+        self._post(self.url, [content[: len(content) // 2]], len(content)).close()
 
-    def _begin(self, length: int, url: str) -> http.client.HTTPConnection:
+    def _post(self, url: str, pieces: Iterable[bytes], length: int) -> http.client.HTTPConnection:
+        """Send a request whose body is announced to have `length` bytes."""
         parts = urlsplit(url)
         kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         )
         connection = kind(parts.hostname or "", parts.port, timeout=self._timeout)
-        connection.putrequest("POST", urlunsplit(("", "", parts.path or "/", parts.query, "")))
-        for name, value in (
-            ("Content-Type", "application/json"),
-            ("Content-Length", str(length)),
-            ("User-Agent", "Dialsim-Webhook/1.0"),
-            ("X-Dialsim-Event", "CALL_RESULT"),
-        ):
-            connection.putheader(name, value)
-        connection.endheaders()
+        headers = {
+            "Content-Type": "application/json",
+            "Content-Length": str(length),
+            "User-Agent": "Dialsim-Webhook/1.0",
+            "X-Dialsim-Event": "CALL_RESULT",
+        }
+        target = urlunsplit(("", "", parts.path or "/", parts.query, ""))
+        connection.request("POST", target, pieces, headers)
         return connection
+
+
+def _slowly(content: bytes) -> Iterator[bytes]:
+    """Yield a body in pieces, each after a pause."""
+    size = -(-len(content) // _SLOW_PIECES)
+    for first in range(0, len(content), size):
+        time.sleep(_PIECE_SECONDS)
+        yield content[first : first + size]
 
 
 def check_receiver(url: str) -> list[Check]:
     """Send a receiver the webhooks that the service may send, and return its behaviour."""
-    receiver, bodies = ReceiverClient(url), _bodies(run(loads(_SCENARIO, name="check")))
+    receiver = ReceiverClient(url)
+    bodies: list[Body] = [*run(loads(_SCENARIO, name="check")).webhooks.body]
     again = [body for body in bodies if body["payload"]["isReAnalysis"]]
     firsts = [body for body in bodies if not body["payload"]["isReAnalysis"]]
     results = {body["payload"]["call"]["callStatus"]: body for body in firsts}
@@ -161,10 +165,6 @@ def check_receiver(url: str) -> list[Check]:
     word = "failed: acknowledged" if elsewhere.is_taken else "rejected"
     shown = f"{word} ({elsewhere})"
     return [*checks, Check("a wrong secret in the path", shown, not elsewhere.is_taken)]
-
-
-def _bodies(result: Result) -> list[Body]:
-    return [*result.webhooks.body]
 
 
 def _after_a_break(receiver: ReceiverClient, body: Body) -> list[PostAnswer]:
