@@ -367,7 +367,7 @@ def test_what_has_happened_is_owed_and_comes_before_what_is_kept_next(disk: Disk
     with pytest.raises(JournalError, match="can't be written"):
         journal.keep(ENTRIES[3])
     with pytest.raises(JournalError, match="can't be written"):
-        journal.settle()
+        journal.write_pending()
     assert entries_of(path) == [refused]
     disk.recover()
     journal.keep(ENTRIES[3])

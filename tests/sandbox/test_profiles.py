@@ -108,7 +108,7 @@ def test_latency_is_drawn_from_a_distribution_and_the_seed_decides_it() -> None:
     for seed in (1, 1, 2):
         core, delays = SandboxCore(sketch(slow).scenario(), seed), []
         for _ in range(400):
-            fault = core.face(0, AGENTS)
+            fault = core.strike_request(0, AGENTS)
             assert fault is not None
             delays.append(core.faults.delay(fault))
         assert 1_700 < sum(delays) / 400 < 2_300  # three standard errors
@@ -116,7 +116,7 @@ def test_latency_is_drawn_from_a_distribution_and_the_seed_decides_it() -> None:
     assert rounds[0] == rounds[1] != rounds[2]
     endless = {"api": "slow", "delay": {"dist": "uniform", "low": "2m", "high": "3m"}}
     core = SandboxCore(sketch(endless).scenario())
-    fault = core.face(0, AGENTS)
+    fault = core.strike_request(0, AGENTS)
     assert fault is not None
     assert core.faults.delay(fault) == 60_000
 

@@ -118,8 +118,8 @@ class AnswerFaults:
 
     def _fault(self, scope: Scope) -> InjectedFault | None:
         # Authentication sets the owner, only for paths under /api: faults strike no other path.
-        organization = scope.get("organization")
-        return None if organization is None else self._core.face(organization, scope["path"])
+        caller = scope.get("organization")
+        return None if caller is None else self._core.strike_request(caller, scope["path"])
 
 
 def _held_back(send: Send, delay: int) -> Send:

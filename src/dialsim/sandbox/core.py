@@ -119,7 +119,7 @@ class SandboxCore:
         self.triggers = Triggers()
         self.journal: Journal | None = None
         self._leaving: list[Delivery] = []  # with the next step that the journal contains
-        self._settling: asyncio.Task[None] | None = None
+        self._retrying: asyncio.Task[None] | None = None
         self.outbox = Outbox(self.simulation, self.accounts)
         self.webhooks = WebhookTable(self.simulation, self.outbox)
         self.sender = self._new_sender()
@@ -157,13 +157,13 @@ class SandboxCore:
         except BaseException:
             if self.journal is not None:
                 self.journal.take_back()
-                self._see_to(self.journal)
+                self._retry_if_pending(self.journal)
             raise
         self._record(command)
         if command.concerns_calling:
             self.outbox.collect()
             self._read_on()
-        self._let_leave()
+        self._send_due()
 
     def repeat(self, command: Command) -> None:
         """Repeat a command during a replay: do not write it to the journal, and send no POSTs."""
@@ -194,13 +194,13 @@ class SandboxCore:
         """Continue in an event loop: send due POSTs, and run the clock if it was running."""
         self.outbox.collect()
         self._read_on()
-        self._let_leave()
+        self._send_due()
         self.clock.go_on()
 
     async def close(self) -> None:
         """Stop the clock, and cancel POSTs under way."""
-        if self._settling is not None:
-            self._settling.cancel()
+        if self._retrying is not None:
+            self._retrying.cancel()
         try:
             self.clock.close()
         finally:
@@ -286,7 +286,7 @@ class SandboxCore:
 
     # -- what is sent and kept --------------------------------------------------------------------
 
-    def face(self, caller: int, path: str) -> InjectedFault | None:
+    def strike_request(self, caller: int, path: str) -> InjectedFault | None:
         """Count the faults that a request of an organization, given its index, meets.
 
         Returns the fault that strikes the request, or None.
@@ -302,7 +302,7 @@ class SandboxCore:
                 return None
         return struck
 
-    def _let_leave(self) -> None:
+    def _send_due(self) -> None:
         """Send the due POSTs once the journal contains everything that led to them.
 
         Faults strike POSTs in the order in which they leave.
@@ -313,17 +313,15 @@ class SandboxCore:
             delivery = self.outbox.next_to_leave()
             if delivery is None:
                 return
-            self._face_faults(delivery)
+            self._strike_post(delivery)
 
-    def _face_faults(self, delivery: Delivery) -> None:
+    def _strike_post(self, delivery: Delivery) -> None:
         """Count the faults that a POST meets before it leaves; then release the POST, or hold it
         back.
         """
         if not self.sends(delivery.url):
             self._log_kept(delivery.url)
-            kept = self.outbox.keep(delivery)
-            self.records.append(Record(self.at, kept))
-            self._note(Entry(self.at, EntryKind.POSTS, POST.dump_json(kept)))
+            self._record_post(self.outbox.keep(delivery))
             return
         log, post = self.outbox.log, self.outbox.next_post(delivery)
         met, struck = self.faults.for_post(post, partial(log.before, post.key))
@@ -367,16 +365,15 @@ class SandboxCore:
         self.outbox.came_back(delivery, response)
         post = self.outbox.log.row(delivery.row)
         self.faults.ended(post)
-        self.records.append(Record(self.at, post))
-        self._note(Entry(self.at, EntryKind.POSTS, POST.dump_json(post)))
-        self._let_leave()
+        self._record_post(post)
+        self._send_due()
 
     def _stepped(self) -> None:
         """Publish the current instant of the clock to views and the journal."""
         self._read_on()
         self._note(self.step())
         self._require_journal()
-        self._let_leave()
+        self._send_due()
 
     # -- the journal ------------------------------------------------------------------------------
 
@@ -388,22 +385,22 @@ class SandboxCore:
         """Record an event, now or as soon as the journal can be written."""
         if self.journal is not None:
             self.journal.note(entry)
-            self._see_to(self.journal)
+            self._retry_if_pending(self.journal)
 
-    def _see_to(self, journal: Journal) -> None:
+    def _retry_if_pending(self, journal: Journal) -> None:
         """Start to write the pending journal entries as soon as possible."""
-        if journal.error is not None and (self._settling is None or self._settling.done()):
-            self._settling = asyncio.create_task(self._settle(journal))
+        if journal.error is not None and (self._retrying is None or self._retrying.done()):
+            self._retrying = asyncio.create_task(self._retry(journal))
 
-    async def _settle(self, journal: Journal) -> None:
+    async def _retry(self, journal: Journal) -> None:
         """Retry to write pending entries to the journal until it succeeds, then send the waiting
         POSTs.
         """
         while journal.error is not None:
             await asyncio.sleep(NEXT_TRY)
             with suppress(JournalError):
-                journal.settle()
-        self._let_leave()
+                journal.write_pending()
+        self._send_due()
 
     def catch_up(self) -> None:
         """Write pending entries to the journal, and send the POSTs that waited for it.
@@ -412,20 +409,24 @@ class SandboxCore:
         they were due.
         """
         self._require_journal()
-        self._let_leave()
+        self._send_due()
 
     async def kept(self) -> None:
         """Wait until the journal contains all events so far."""
-        if self._settling is not None:
-            await asyncio.wait([self._settling])
+        if self._retrying is not None:
+            await asyncio.wait([self._retrying])
 
     def _require_journal(self) -> None:
         """Raise `NotKept` unless the journal contains all events so far."""
         if self.journal is not None:
             try:
-                self.journal.settle()
+                self.journal.write_pending()
             except JournalError as error:
                 raise NotKept(error) from None
+
+    def _record_post(self, post: Post) -> None:
+        self.records.append(Record(self.at, post))
+        self._note(Entry(self.at, EntryKind.POSTS, POST.dump_json(post)))
 
     def _record(self, command: Command) -> None:
         self.records.append(Record(self.at, command.without_sources()))

@@ -145,7 +145,7 @@ class Journal:
             journal = cls(path, _connect_to_read(path, has_log=False), lock)
             journal._tail = _Tail(0, _sum_of(subject))
             try:
-                journal.settle()
+                journal.write_pending()
             except BaseException:
                 journal._database.close()
                 raise
@@ -162,7 +162,7 @@ class Journal:
 
         Raises JournalError for a damaged or incomplete file, a file of another program or of a
         newer dialsim, and a journal in use. The file is not changed before the first entry or
-        `settle`.
+        `write_pending`.
         """
         _check_header(path)
         lock = _lock(path)
@@ -300,11 +300,11 @@ class Journal:
         right before, because every entry also records the position of the clock. Raises
         JournalError if the entry cannot be written; the journal does not contain the entry then.
         """
-        self.settle()
+        self.write_pending()
         before = self._tail
         self._put(entry)
         try:
-            self.settle()
+            self.write_pending()
         except JournalError:
             self._owed.clear()
             self._tail = before
@@ -315,7 +315,7 @@ class Journal:
         """Append an entry for a past event; the entry stays pending if writing fails."""
         self._put(entry)
         with suppress(JournalError):
-            self.settle()
+            self.write_pending()
 
     def take_back(self, instead: Entry | None = None) -> None:
         """Remove the last entry, whose command was refused.
@@ -328,9 +328,9 @@ class Journal:
         if instead is not None:
             self._put(instead)
         with suppress(JournalError):
-            self.settle()
+            self.write_pending()
 
-    def settle(self) -> None:
+    def write_pending(self) -> None:
         """Write all pending entries; raises JournalError if that fails."""
         try:
             with _explained(self.path, "written"):
@@ -358,7 +358,7 @@ class Journal:
         """
         try:
             if self._owed:
-                self.settle()
+                self.write_pending()
         finally:
             if self._more:
                 with suppress(JournalError), _explained(self.path):

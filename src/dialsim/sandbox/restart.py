@@ -45,7 +45,7 @@ def resume(path: Path, destinations: Destinations | None = None) -> SandboxCore:
         core.outbox.restore(core.faults.held_until)
         if refused:
             journal.take_back(core.step())
-        journal.settle()
+        journal.write_pending()
     except BaseException:
         journal.close()
         raise
