@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.log_reader import CALL_STATUSES
+from dialsim.engine.log_reader import CALL_STATUSES, ColumnTable
 from dialsim.interface.instants import (
     DAY,
     DAY_NAMES,
@@ -65,7 +65,7 @@ _LARGEST_DAY_DISTANCE = 23.0
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class Events(ColumnTable):
     """Dialled and ended calls, by person, start and end.
 
     `person` is equal for the calls of one person in one campaign. `outcome` is an index into
@@ -90,12 +90,8 @@ class Events:
         """Sort calls; `answered` is NO_INSTANT for unanswered calls, `outcome` -1 for no event."""
         kept = (outcome >= 0) & (ended != NO_INSTANT)
         started = np.where((outcome == ANSWERED) & (answered != NO_INSTANT), answered, ended)
-        order = np.flatnonzero(kept)
-        order = order[np.lexsort((ended[order], started[order], person[order]))]
-        return cls(person[order], outcome[order], attempt[order], started[order], ended[order])
-
-    def __len__(self) -> int:
-        return len(self.person)
+        events = cls(person, outcome, attempt, started, ended)[kept]
+        return events[np.lexsort((events.ended, events.started, events.person))]
 
 
 def events_of(log: Log, *, webhooks_only: bool) -> Events:

@@ -25,7 +25,7 @@ from dialsim.engine.rules import ENDINGS, dial_gap
 from dialsim.interface.instants import format_instant, short_text
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.record import NO_ENDING, CallTimes, Integers, RecordedCalls
-from dialsim.logs.replay import dials, expected_hold_range, hold_ranges, pairs
+from dialsim.logs.replay import dials, expected_hold_range, pairs
 from dialsim.scenario.service import LONGEST_RELEASE_INTERVAL, EngineSettings, Sharing
 from dialsim.scenario.units import format_duration
 
@@ -297,13 +297,12 @@ class _Search:
         return self._known[choice]
 
     def _differing(self, model: CallTimes) -> float:
-        return float((pairs(self._record, model, {}).at != NO_INSTANT).sum())
+        return float((pairs(self._record, model).at != NO_INSTANT).sum())
 
     def _unlikelihood(self, model: CallTimes) -> float:
         """Return the negative log likelihood of the times left for setup and ringing."""
         record = self._record
-        by_ending = hold_ranges(record, model)
-        found = pairs(record, model, by_ending)
+        found = pairs(record, model)
         both = (found.record >= 0) & (found.model >= 0)
         own, theirs = found.record[both], found.model[both]
         held = record.calls.over[own] - model.dialled[theirs]
@@ -633,7 +632,7 @@ class _Search:
 def _agreement(record: RecordedCalls, engine: EngineSettings, which: Engine) -> tuple[int, int]:
     """Return how many calls are compared, and how many of them agree."""
     model = record.played(engine, which)
-    found = pairs(record, model, {} if record.has_dials else hold_ranges(record, model))
+    found = pairs(record, model)
     return int((found.record >= 0).sum()), int(found.agree.sum())
 
 
@@ -794,8 +793,8 @@ def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
     calls, owner = record.calls, record.scenario.organizations[position]
     own = [index for index, one in enumerate(record.blocks) if one.organization == position]
     # Estimated by the scenario's setup and ring times if unknown
-    by_ending = {ending: expected_hold_range(record, ending) for ending in range(len(ENDINGS))}
-    begins = dials(record, by_ending)
+    holds = {ending: expected_hold_range(record, ending) for ending in range(len(ENDINGS))}
+    begins = dials(record, holds)
     rows = np.flatnonzero(
         np.isin(calls.campaign, own) & (begins != NO_INSTANT) & (calls.ended != NO_INSTANT)
     )

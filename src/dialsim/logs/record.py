@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dialsim.engine import Engine, run_world
-from dialsim.engine.log_reader import TIMES_OUT, Calls, past_of
+from dialsim.engine.log_reader import TIMES_OUT, Calls, ColumnTable, past_of
 from dialsim.engine.rules import ENDINGS
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import ReplayError
@@ -33,7 +33,6 @@ from dialsim.scenario.behaviour import Script, ScriptStep
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.service import EngineSettings
-from dialsim.webhooks.analysis import ColumnTable
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

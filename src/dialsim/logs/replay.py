@@ -120,7 +120,8 @@ class Pairs:
 
     `record` and `model` are row numbers, -1 if that side lacks the call. `wrong` has, by event,
     which pairs differ in it; `at` is the first such instant (`NO_INSTANT` if none). `unseen` are
-    calls of the model that the log need not have.
+    calls of the model that the log need not have. `holds` are the plausible hold times by ending;
+    empty if the record has dials.
     """
 
     record: Integers
@@ -128,6 +129,7 @@ class Pairs:
     wrong: Mapping[Event, Mask]
     at: Integers
     unseen: Mask
+    holds: Mapping[int, HoldRange]
 
     @property
     def agree(self) -> Mask:
@@ -210,8 +212,9 @@ def _earlier(one: Integers, other: Integers) -> Integers:
     )
 
 
-def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, HoldRange]) -> Pairs:
-    """Compare recorded and simulated calls; `by_ending` is for logs without dials."""
+def pairs(record: RecordedCalls, model: CallTimes) -> Pairs:
+    """Compare recorded and simulated calls."""
+    holds = {} if record.has_dials else hold_ranges(record, model)
     own, theirs = _paired(record.calls, model)
     wrong: dict[Event, Mask] = {}
     at = np.full(len(own), NO_INSTANT)
@@ -227,9 +230,9 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, HoldR
         elif record.has_dials:
             differs = mine != others
         elif event == "dialled":
-            mine = dials(record, by_ending, own)
+            mine = dials(record, holds, own)
             ending = _at(record.calls.ending, own, NO_ENDING)
-            low, high = np.array([(by_ending[e].low, by_ending[e].high)
+            low, high = np.array([(holds[e].low, holds[e].high)
                                   for e in range(len(ENDINGS))])[ending].T  # fmt: skip
             held = _at(record.calls.over, own) - others
             fits = (others != NO_INSTANT) & (held >= low) & (held <= high)
@@ -248,7 +251,7 @@ def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, HoldR
         shown &= known <= record.horizon
         own, theirs, at, unseen = own[shown], theirs[shown], at[shown], unseen[shown]
         wrong = {event: mask[shown] for event, mask in wrong.items()}
-    return Pairs(own, theirs, wrong, at, unseen)
+    return Pairs(own, theirs, wrong, at, unseen, holds)
 
 
 @checked(ReplayError)
@@ -260,12 +263,10 @@ def replay(record: RecordedCalls) -> Replayed:
     >>> found.agree == found.calls
     True
     """
-    settings = record.scenario.engine
-    model = record.played(settings, choose("auto", len(record.calls)))
-    by_ending = {} if record.has_dials else hold_ranges(record, model)
-    found = pairs(record, model, by_ending)
+    model = record.played(record.scenario.engine, choose("auto", len(record.calls)))
+    found = pairs(record, model)
     recorded, simulated = found.record >= 0, found.model >= 0
-    first = _first(record, model, found, by_ending, settings)
+    first = _first(record, model, found)
     began = _earlier(_at(record.calls.dialled, found.record), _at(record.calls.lost, found.record))
     if not record.has_dials:
         over = _at(record.calls.over, found.record)
@@ -285,7 +286,7 @@ def replay(record: RecordedCalls) -> Replayed:
         unseen=int(found.unseen.sum()),
         first_mismatch=first,
         has_dials=record.has_dials,
-        hold_times={names[ending]: one for ending, one in by_ending.items()},
+        hold_times={names[ending]: one for ending, one in found.holds.items()},
         notes=tuple(record.notes),
     )
 
@@ -293,13 +294,7 @@ def replay(record: RecordedCalls) -> Replayed:
 # -- which rule decides --------------------------------------------------------------------------
 
 
-def _first(
-    record: RecordedCalls,
-    model: CallTimes,
-    found: Pairs,
-    by_ending: Mapping[int, HoldRange],
-    settings: EngineSettings,
-) -> FirstMismatch | None:
+def _first(record: RecordedCalls, model: CallTimes, found: Pairs) -> FirstMismatch | None:
     """Return the earliest difference; within an instant the first by the order of T4."""
     differing = np.flatnonzero(found.at != NO_INSTANT)
     if not len(differing):
@@ -309,7 +304,7 @@ def _first(
     for event, name in _COLUMNS.items():
         mine = _at(getattr(record.calls, name), found.record)
         if event == "dialled" and not record.has_dials:
-            mine = dials(record, by_ending, found.record)
+            mine = dials(record, found.holds, found.record)
         when = _earlier(mine, _at(getattr(model, name), found.model))
         here[event] = found.wrong[event] & (when == at)
     # Releases and dials alternate: a call released alike but not dialled is no effect of others
@@ -319,12 +314,11 @@ def _first(
         ("released", here["released"]), ("dialled", here["dialled"]),
     ]  # fmt: skip
     event, mask = next((event, mask) for event, mask in candidates if mask.any())
-    scene = _Scene(record, model, found, by_ending, settings)
-    return scene.mismatch(int(np.flatnonzero(mask)[0]), event, at)
+    return _Scene(record, model, found).mismatch(int(np.flatnonzero(mask)[0]), event, at)
 
 
 def dials(
-    record: RecordedCalls, by_ending: Mapping[int, HoldRange], rows: Integers | None = None
+    record: RecordedCalls, holds: Mapping[int, HoldRange], rows: Integers | None = None
 ) -> Integers:
     """Return the instants of the recorded dials of some rows, or of all; estimated by hold times
     if the record has none.
@@ -333,7 +327,7 @@ def dials(
     if record.has_dials:
         return _at(record.calls.dialled, rows)
     over, ending = _at(record.calls.over, rows), _at(record.calls.ending, rows, NO_ENDING)
-    typical = np.array([by_ending[e].typical for e in range(len(ENDINGS))])[ending]
+    typical = np.array([holds[e].typical for e in range(len(ENDINGS))])[ending]
     return np.where((ending == NO_ENDING) | (over == NO_INSTANT), NO_INSTANT, over - typical)
 
 
@@ -344,8 +338,10 @@ class _Scene:
     record: RecordedCalls
     model: CallTimes
     found: Pairs
-    by_ending: Mapping[int, HoldRange]
-    settings: EngineSettings
+
+    @property
+    def settings(self) -> EngineSettings:
+        return self.record.scenario.engine
 
     def mismatch(self, pair: int, event: Event, at: int) -> FirstMismatch:
         """Return the difference of a pair, with its rule."""
@@ -355,7 +351,7 @@ class _Scene:
         name = _COLUMNS[event]
         recorded = _instant(getattr(self.record.calls, name), row)
         if event == "dialled" and not self.record.has_dials:
-            recorded = _instant(dials(self.record, self.by_ending, np.array([row])), 0)
+            recorded = _instant(dials(self.record, self.found.holds, np.array([row])), 0)
         simulated = _instant(getattr(self.model, name), other)
         rule, why = self._rule(event, block, row, recorded, simulated, at)
         recipient = int(calls.recipient[here])
@@ -446,7 +442,7 @@ class _Scene:
         found, calls = self.found, self.record.calls
         rows, others = found.record, found.model
         if event == "dialled":
-            mine = dials(self.record, self.by_ending, rows)
+            mine = dials(self.record, self.found.holds, rows)
         else:
             mine = _at(getattr(calls, _COLUMNS[event]), rows)
         theirs = _at(getattr(self.model, _COLUMNS[event]), others)
@@ -476,7 +472,7 @@ class _Scene:
     @property
     def _slack(self) -> int:
         """Uncertainty (ms) of the recorded dials."""
-        return max((one.high - one.typical for one in self.by_ending.values()), default=0)
+        return max((one.high - one.typical for one in self.found.holds.values()), default=0)
 
     def _person(self, row: int) -> str:
         calls = self.record.calls

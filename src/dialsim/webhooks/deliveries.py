@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
 from dialsim.engine.chance import Purpose
-from dialsim.engine.log_reader import NOT_HAPPENED, Calls
+from dialsim.engine.log_reader import NOT_HAPPENED, Calls, ColumnTable
 from dialsim.engine.trace import Trace
 from dialsim.interface.payload import (
     ERROR,
@@ -30,7 +30,7 @@ from dialsim.interface.payload import (
     response_json,
 )
 from dialsim.scenario.organization import ReceiverSettings
-from dialsim.webhooks.analysis import Analyses, ColumnTable
+from dialsim.webhooks.analysis import Analyses
 from dialsim.webhooks.bodies import Bodies, Body, VisibleState, instants_json, visible_state
 from dialsim.webhooks.messages import MessageBuilder, Messages, horizon, sequence
 

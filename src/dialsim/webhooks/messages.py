@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.chance import Purpose
-from dialsim.engine.log_reader import NOT_HAPPENED, Calls
+from dialsim.engine.log_reader import NOT_HAPPENED, Calls, ColumnTable
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Reanalysis, Trace
 from dialsim.interface.instants import LAST_INSTANT
 from dialsim.webhooks.analysis import (
@@ -25,7 +25,6 @@ from dialsim.webhooks.analysis import (
     Analyses,
     AnalysisOutcome,
     Analyst,
-    ColumnTable,
     changes_by,
     conversations,
 )
