@@ -45,7 +45,7 @@ from dialsim.logs.engine_settings import estimate
 from dialsim.logs.log import Log, read_log
 from dialsim.logs.pull import pull
 from dialsim.logs.pulled import DRAWS
-from dialsim.logs.record import RecordedCalls
+from dialsim.logs.recorded_calls import RecordedCalls
 from dialsim.logs.service import ServiceClient
 from dialsim.testing import Sketch
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dialsim.logs.calibrate import Calibration, calibrate
     from dialsim.logs.log import Log, read_log
     from dialsim.logs.log_comparison import LogComparison, compare_log
-    from dialsim.logs.record import RecordedCalls
+    from dialsim.logs.recorded_calls import RecordedCalls
     from dialsim.logs.replay import Replayed, replay
     from dialsim.logs.verify import Verified, check
     from dialsim.results.excel import for_excel
@@ -69,7 +69,7 @@ _HOMES = {
     "Optimum": "dialsim.experiments.optimum",
     "OwnFigure": "dialsim.results.figures",
     "Plan": "dialsim.experiments.plan",
-    "RecordedCalls": "dialsim.logs.record",
+    "RecordedCalls": "dialsim.logs.recorded_calls",
     "Replayed": "dialsim.logs.replay",
     "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",

@@ -25,7 +25,7 @@ from dialsim.logs.engine_settings import (
     note_on,
 )
 from dialsim.logs.log import Log, read_log
-from dialsim.logs.record import RecordedCalls
+from dialsim.logs.recorded_calls import RecordedCalls
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.service import EngineSettings
 from dialsim.scenario.units import parse_duration

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import dialsim
 from dialsim.errors import LogError
-from dialsim.logs.contents import contents
 from dialsim.logs.entries import LONGEST_LINE
 from dialsim.logs.log import Log, read_log
+from dialsim.logs.log_contents import contents
 from dialsim.logs.verify import check
 from logs.good_log import Entry, entries, scenario, written
 

@@ -14,7 +14,7 @@ import dialsim
 from cli.program import dialsim as program
 from dialsim.errors import ReplayError
 from dialsim.logs.log import Log, read_log
-from dialsim.logs.record import CallTimes, RecordedCalls
+from dialsim.logs.recorded_calls import CallTimes, RecordedCalls
 from dialsim.logs.replay import replay
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dialsim.conformance.table import Violation
-    from dialsim.logs.contents import CampaignContents, Contents
     from dialsim.logs.log import Log
     from dialsim.logs.log_comparison import Compared, LogComparison
+    from dialsim.logs.log_contents import CampaignContents, Contents
     from dialsim.logs.replay import FirstMismatch, Replayed
     from dialsim.logs.verify import Verified
 
@@ -104,7 +104,7 @@ def log(source: str, location: BodiesLocation, form: str) -> None:
     a CSV or Parquet file with a row per call, or the URL of a database, such as sqlite:///calls.db,
     with --table or --query. Lines that can't be read are named with the reason, and skipped.
     """
-    from dialsim.logs.contents import contents
+    from dialsim.logs.log_contents import contents
 
     found = contents(read_source(source, location))
     if form == "json":
@@ -388,7 +388,7 @@ def replay(
     lists settings that the log does not determine.
     """
     from dialsim.logs.engine_settings import engine_yaml, estimate, estimate_lines
-    from dialsim.logs.record import RecordedCalls
+    from dialsim.logs.recorded_calls import RecordedCalls
     from dialsim.logs.replay import replay as play
     from dialsim.scenario.loading import load
 
@@ -461,7 +461,7 @@ def _contents_text(found: Contents) -> Iterator[str]:
 
 
 def _damages_text(found: Contents) -> Iterator[str]:
-    from dialsim.logs.contents import SHOWN_DAMAGES
+    from dialsim.logs.log_contents import SHOWN_DAMAGES
 
     for line, reason in found.damages[:SHOWN_DAMAGES]:
         yield f"  line {line}: {reason}"

@@ -24,7 +24,7 @@ from dialsim.engine import Engine, choose
 from dialsim.engine.rules import ENDINGS, dial_gap
 from dialsim.interface.instants import format_instant, short_text
 from dialsim.logs.bodies import NO_INSTANT
-from dialsim.logs.record import NO_ENDING, CallTimes, Integers, RecordedCalls
+from dialsim.logs.recorded_calls import NO_ENDING, CallTimes, Integers, RecordedCalls
 from dialsim.logs.replay import dials, expected_hold_range, pairs
 from dialsim.scenario.service import LONGEST_RELEASE_INTERVAL, EngineSettings, Sharing
 from dialsim.scenario.units import format_duration

@@ -19,7 +19,14 @@ from dialsim.errors import ReplayError
 from dialsim.interface.instants import format_instant
 from dialsim.interface.phrases import brief_text, checked
 from dialsim.logs.bodies import NO_INSTANT
-from dialsim.logs.record import BITS_OF_CALL, NO_ENDING, CallTimes, Integers, Mask, RecordedCalls
+from dialsim.logs.recorded_calls import (
+    BITS_OF_CALL,
+    NO_ENDING,
+    CallTimes,
+    Integers,
+    Mask,
+    RecordedCalls,
+)
 from dialsim.scenario.service import EngineSettings
 from dialsim.scenario.units import format_duration
 

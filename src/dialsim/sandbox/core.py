@@ -34,7 +34,7 @@ from dialsim.sandbox.outbox import Delivery, Outbox
 from dialsim.sandbox.request_log import RequestLog
 from dialsim.sandbox.sender import Sender, SilentSender
 from dialsim.sandbox.tables import WebhookTable
-from dialsim.sandbox.triggers import Triggers
+from dialsim.sandbox.triggered_results import Triggers
 from dialsim.scenario.additions import identifying_texts
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.scenario import Scenario

@@ -25,7 +25,7 @@ from dialsim.sandbox.operation import Operations, PageQuery, number, operation, 
 from dialsim.sandbox.outbox import Delivery
 from dialsim.sandbox.request_log import LoggedRequest, chosen
 from dialsim.sandbox.tables import WebhookRow
-from dialsim.sandbox.triggers import TriggerOrder
+from dialsim.sandbox.triggered_results import TriggerOrder
 from dialsim.scenario.fields import Text, patterned
 from dialsim.scenario.service import FaultOrder, StandingFault
 
