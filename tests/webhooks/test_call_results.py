@@ -5,7 +5,7 @@ import pytest
 from dialsim.interface.payload import NO_CONVERSATION
 from dialsim.scenario.organization import Analysis
 from dialsim.webhooks.bodies import Body, CallResultMaker
-from dialsim.webhooks.messages import Content
+from dialsim.webhooks.messages import Verdict
 
 FIELDS = {
     "promise": {"type": "boolean", "required": True, "values": {"true": 0.5, "false": 0.5}},
@@ -18,14 +18,12 @@ FIELDS = {
 }
 
 
-def made(found: list[int], content: Content = Content.SOUND, **analysis: object) -> Body:
+def made(found: list[int], verdict: Verdict = Verdict.ANALYZED, **analysis: object) -> Body:
     if "funnel" in analysis:
         steps = analysis["funnel"]
         assert isinstance(steps, list)
         analysis["funnel"] = [{"step": step, "share": 1.0} for step in steps]
-    result = CallResultMaker(Analysis.model_validate(analysis)).result(content, found)
-    assert result is not None
-    return result
+    return CallResultMaker(Analysis.model_validate(analysis)).result(verdict, found)
 
 
 def test_a_current_agent_has_its_fields_under_post_call_analytics_result() -> None:
@@ -75,7 +73,7 @@ def test_a_result_needs_a_value_for_each_field() -> None:
 
 def test_a3_nobody_spoke_is_said_twice_and_the_agents_steps_are_listed() -> None:
     funnel = ["Greeted", "Promised"]
-    result = made([0, 0, 0], Content.NO_CONVERSATION, version="v1", funnel=funnel, fields=FIELDS)
+    result = made([0, 0, 0], Verdict.NO_CONVERSATION, version="v1", funnel=funnel, fields=FIELDS)
     assert result == {
         "version": "v2",
         "fixedAttr": {
@@ -95,7 +93,7 @@ def test_a3_nobody_spoke_is_said_twice_and_the_agents_steps_are_listed() -> None
 
 
 def test_a3_an_analysis_that_could_not_run_knows_no_steps() -> None:
-    result = made([0], Content.UNAVAILABLE, funnel=["Greeted", "Promised"])
+    result = made([0], Verdict.UNAVAILABLE, funnel=["Greeted", "Promised"])
     fixed, custom = result["fixedAttr"], result["postCallAnalyticsResult"]
     assert isinstance(fixed, dict)
     assert isinstance(custom, dict)

@@ -51,7 +51,6 @@ from dialsim.webhooks.bodies import (
 )
 from dialsim.webhooks.messages import (
     FOREVER,
-    Content,
     MessageBuilder,
     Messages,
     Verdicts,
@@ -170,7 +169,7 @@ class LiveAnalyses:
         removed the output.
         """
         there = self._there(np.array([call]), at)
-        there = there[there.content != Content.NOTHING]
+        there = there[there.verdict >= 0]
         newest = there[np.argsort(there.ready_at, kind="stable")[-1:]]
         if not len(newest):
             return {}, NOT_HAPPENED

@@ -39,8 +39,9 @@ from dialsim.scenario.organization import Analysis, AnalysisField, Retention
 from dialsim.scenario.people import People
 from dialsim.webhooks.messages import (
     FOREVER,
-    Content,
+    VERDICTS,
     Messages,
+    Verdict,
     change_sequence,
     row_sequence,
     sequence,
@@ -414,20 +415,17 @@ class CallResultMaker:
 
     def of(self, messages: Messages, masked: NDArray[np.bool_]) -> Iterator[Body | None]:
         """Yield the results of messages, masked where retention has removed the output (D1)."""
-        rows = zip(messages.content.tolist(), messages.found.tolist(), masked.tolist(), strict=True)
-        for content, found, is_masked in rows:
-            result = self.result(content, found)
+        rows = zip(messages.verdict.tolist(), messages.found.tolist(), masked.tolist(), strict=True)
+        for verdict, found, is_masked in rows:
+            result = None if verdict < 0 else self.result(VERDICTS[verdict], found)
             yield mask_call_result(result) if is_masked and result is not None else result
 
-    def result(self, content: int, found: Sequence[int]) -> Body | None:
+    def result(self, verdict: Verdict, found: Sequence[int]) -> Body:
         """Return the result of a message; `found` is a row of `Analyses.found`."""
-        match content:
-            case Content.NOTHING:
-                return None
-            case Content.NO_CONVERSATION:
-                return _fallback(NO_CONVERSATION, NO_CONVERSATION, self._steps or [UNKNOWN])
-            case Content.UNAVAILABLE:
-                return _fallback(_UNAVAILABLE_SUMMARY, _UNAVAILABLE_ERROR, [UNKNOWN])
+        if verdict is Verdict.NO_CONVERSATION:
+            return _fallback(NO_CONVERSATION, NO_CONVERSATION, self._steps or [UNKNOWN])
+        if verdict is Verdict.UNAVAILABLE:
+            return _fallback(_UNAVAILABLE_SUMMARY, _UNAVAILABLE_ERROR, [UNKNOWN])
         reached, *chosen = found
         fixed: Body = {"callSummary": _SUMMARY}
         if self._steps is not None:

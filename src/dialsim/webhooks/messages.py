@@ -11,7 +11,7 @@ The newest result of a conversation is its verdict.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,20 +80,35 @@ def with_analyses(calls: Calls, analyses: Analyses, until: int) -> Calls:
 FOREVER = int(np.iinfo(np.int64).max)
 
 
-class Content(IntEnum):
-    """Kind of a message's `callResult`."""
+class Verdict(StrEnum):
+    """State of a conversation's analysis.
 
-    NOTHING = 0
-    SOUND = 1
-    NO_CONVERSATION = 2
-    UNAVAILABLE = 3
+    - analyzed: there is a result;
+    - no_conversation, unavailable: there is the fallback result (A3);
+    - not_analyzed: not recorded, or the agent stopped with an error (A2);
+    - failed: the analysis failed, and no late result has come (A4);
+    - pending: the run ended first.
+    """
+
+    ANALYZED = "analyzed"
+    NO_CONVERSATION = "no_conversation"
+    UNAVAILABLE = "unavailable"
+    NOT_ANALYZED = "not_analyzed"
+    FAILED = "failed"
+    PENDING = "pending"
 
 
-CONTENT_OF = np.zeros(len(AnalysisOutcome), dtype=np.int8)
-CONTENT_OF[[AnalysisOutcome.NONE, AnalysisOutcome.ANALYSIS_FAILED_LATE]] = Content.SOUND
-CONTENT_OF[AnalysisOutcome.SILENT] = Content.NO_CONVERSATION
-CONTENT_OF[AnalysisOutcome.ANALYSIS_UNAVAILABLE] = Content.UNAVAILABLE
-"""Content, per outcome, of the first result of a conversation."""
+VERDICTS = tuple(Verdict)
+_OF_OUTCOME = np.full(len(AnalysisOutcome), -1, dtype=np.int8)
+for _outcome, _verdict in (
+    (AnalysisOutcome.NONE, Verdict.ANALYZED),
+    (AnalysisOutcome.ANALYSIS_FAILED_LATE, Verdict.ANALYZED),
+    (AnalysisOutcome.SILENT, Verdict.NO_CONVERSATION),
+    (AnalysisOutcome.ANALYSIS_UNAVAILABLE, Verdict.UNAVAILABLE),
+):
+    _OF_OUTCOME[_outcome] = VERDICTS.index(_verdict)
+"""Index into `VERDICTS` of the result of each outcome; -1 for outcomes without a result."""
+_ANALYZED = VERDICTS.index(Verdict.ANALYZED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +116,15 @@ class Messages(ColumnTable):
     """Results that one campaign owes its receiver, by (call, result); instants in ms.
 
     `call` is an index into the calls. `result` is 0 for a call's first result and n for the result
-    of re-analysis number n. `content` holds codes of `Content`; `found` is as in `Analyses`.
-    `ready_at` is the instant of the result, `sent_at` the instant of its first POST (W3). `turn` is
-    the turn in which the re-analysis began (see `Trace.turn`), and 0 for first results: no command
-    ends a call on its own instant (P1).
+    of re-analysis number n. `verdict` is an index into `VERDICTS`, -1 without a conversation;
+    `found` is as in `Analyses`. `ready_at` is the instant of the result, `sent_at` the instant of
+    its first POST (W3). `turn` is the turn in which the re-analysis began (see `Trace.turn`), and 0
+    for first results: no command ends a call on its own instant (P1).
     """
 
     call: NDArray[np.int64]
     result: NDArray[np.int16]
-    content: NDArray[np.int8]
+    verdict: NDArray[np.int8]
     found: NDArray[np.uint16]
     ready_at: NDArray[np.int64]
     sent_at: NDArray[np.int64]
@@ -135,15 +150,15 @@ def first_messages(
     (interface, section 6.3). `analyses` are the analyses of the conversations, by index into
     `calls`; `delay` (ms) is `webhookDelay`.
     """
-    ready, content = ended_at.copy(), np.zeros(len(calls), dtype=np.int8)
+    ready, verdict = ended_at.copy(), np.full(len(calls), -1, dtype=np.int8)
     found = np.zeros((len(calls), analyses.found.shape[1]), dtype=np.uint16)
     ready[analyses.call] = analyses.ready_at
-    content[analyses.call] = CONTENT_OF[analyses.outcome]
+    verdict[analyses.call] = _OF_OUTCOME[analyses.outcome]
     found[analyses.call] = analyses.found
     return Messages(
         call=calls,
         result=np.zeros(len(calls), dtype=np.int16),
-        content=content,
+        verdict=verdict,
         found=found,
         ready_at=ready,
         sent_at=np.where(ready == NOT_HAPPENED, NOT_HAPPENED, ready + delay),
@@ -190,11 +205,11 @@ class MessageBuilder:
         # Each call has a good result from this instant on, by its first analysis or a repeated one.
         good_since = np.full(len(self._calls.call), FOREVER, dtype=np.int64)
         for part in (first, *again):
-            good = part[part.content == Content.SOUND]
+            good = part[part.verdict == _ANALYZED]
             good_since[good.call] = np.minimum(good_since[good.call], self._ready(good))
         # A5: a fallback result never replaces a good one.
         return [
-            part[(part.content == Content.SOUND) | (self._ready(part) < good_since[part.call])]
+            part[(part.verdict == _ANALYZED) | (self._ready(part) < good_since[part.call])]
             for part in again
         ]
 
@@ -221,39 +236,12 @@ class MessageBuilder:
         return Messages(
             call=redone.call[ready],
             result=np.full(len(ready), number, dtype=np.int16),
-            content=CONTENT_OF[redone.outcome[ready]],
+            verdict=_OF_OUTCOME[redone.outcome[ready]],
             found=redone.found[ready],
             ready_at=redone.ready_at[ready],
             sent_at=redone.ready_at[ready] + self._delay,
             turn=np.full(len(ready), action.turn, dtype=np.int32),
         )
-
-
-class Verdict(StrEnum):
-    """State of a conversation's analysis.
-
-    - analyzed: there is a result;
-    - no_conversation, unavailable: there is the fallback result (A3);
-    - not_analyzed: not recorded, or the agent stopped with an error (A2);
-    - failed: the analysis failed, and no late result has come (A4);
-    - pending: the run ended first.
-    """
-
-    ANALYZED = "analyzed"
-    NO_CONVERSATION = "no_conversation"
-    UNAVAILABLE = "unavailable"
-    NOT_ANALYZED = "not_analyzed"
-    FAILED = "failed"
-    PENDING = "pending"
-
-
-VERDICTS = tuple(Verdict)
-_OF_CONTENT = {
-    Content.SOUND: Verdict.ANALYZED,
-    Content.NO_CONVERSATION: Verdict.NO_CONVERSATION,
-    Content.UNAVAILABLE: Verdict.UNAVAILABLE,
-}
-"""Verdict per content of the newest result of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,16 +268,13 @@ def verdicts(analyses: Analyses, owed: Messages, calls: int, until: int) -> Verd
     failed = (analyses.failed_at != NOT_HAPPENED) & (analyses.failed_at <= until)
     code[analyses.call[failed]] = VERDICTS.index(Verdict.FAILED)
     code[analyses.call[IS_SPOILT.take(analyses.outcome)]] = VERDICTS.index(Verdict.NOT_ANALYZED)
-    rows = np.flatnonzero(owed.content != Content.NOTHING)
+    rows = np.flatnonzero(owed.verdict >= 0)
     # Sorting is needed only after re-analyses: otherwise each call has at most one result.
     if owed.result.any():
         rows = rows[np.argsort(owed.ready_at[rows], kind="stable")]
-    of_content = np.zeros(len(Content), dtype=np.int8)
-    for content, verdict in _OF_CONTENT.items():
-        of_content[content] = VERDICTS.index(verdict)
     which = owed.call.take(rows)
     # Of several results of one call numpy keeps the last.
-    code[which] = of_content.take(owed.content.take(rows))
+    code[which] = owed.verdict.take(rows)
     found[which] = owed.found.take(rows, axis=0)
     return Verdicts(code, found)
 
