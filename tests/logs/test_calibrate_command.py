@@ -45,7 +45,7 @@ def test_it_writes_a_behaviour_and_a_page(log: Path, tmp_path: Path) -> None:
     assert scenario.behaviours["default"].people
     html = page.read_text(encoding="utf-8")
     assert html.count("<svg") >= 3
-    assert "Not determined by the log" in html
+    assert "What the log does not determine" in html
     assert "forecast from the calls before" in html
 
 
