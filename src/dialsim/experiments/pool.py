@@ -42,8 +42,12 @@ if TYPE_CHECKING:
 
 # -- processes -------------------------------------------------------------------------------------
 
-_MALLOC = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
 _MOST_KEPT = str(1 << 30)
+_MALLOC = {
+    "MALLOC_TRIM_THRESHOLD_": _MOST_KEPT,
+    "MALLOC_MMAP_THRESHOLD_": _MOST_KEPT,
+    "MALLOC_ARENA_MAX": "1",
+}
 
 
 @contextmanager
@@ -79,9 +83,10 @@ def start_process(
     context = get_context("loky")
     ours, theirs = context.Pipe()
     # The default of glibc returns large columns to the system and requests them again in every run,
-    # page by page, which takes a tenth of a worker's time (mallopt(3)). Other systems ignore these
-    # variables.
-    kept = {name: _MOST_KEPT for name in _MALLOC if name not in os.environ}
+    # page by page, which takes a tenth of a worker's time (mallopt(3)). It does so for the arena of
+    # a second thread whatever the thresholds are, so the threads share one arena. Other systems
+    # ignore these variables.
+    kept = {name: value for name, value in _MALLOC.items() if name not in os.environ}
     given = (theirs, os.getpid(), nice, target, *arguments)
     with interrupts_held():
         process = context.Process(target=_begin, args=given, daemon=True, env=kept)

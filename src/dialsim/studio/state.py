@@ -181,15 +181,13 @@ class StudioState:
             full = self._full(path)
             # `+=` and `-=` add up; `=` replaces what was set there before.
             if not change:
-                differences = tuple(old for old in differences if not self._replaces(full, old))
+                differences = self._others(full, differences)
             differences = (*differences, f"{full}{change}{equals}{text}")
         return self._changed(differences)
 
     def reset(self, path: str) -> StudioState:
         """Undo all changes at a path: its value is again the one in the file."""
-        return self._changed(
-            tuple(old for old in self.differences if not self._replaces(path, old))
-        )
+        return self._changed(self._others(self._full(path), self.differences))
 
     def without(self, line: str) -> StudioState:
         """Remove one of the differences."""
@@ -232,10 +230,9 @@ class StudioState:
         past = (*self.past, (self.differences, self.scenario))[-MOST_STEPS:]
         return replace(self, differences=differences, scenario=scenario, past=past, future=())
 
-    def _replaces(self, path: str, line: str) -> bool:
-        """True if a difference is about this path."""
-        old, _, _ = line.partition("=")
-        return self._full(path) == self._full(old)
+    def _others(self, full: str, differences: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the differences about other paths than a full one."""
+        return tuple(old for old in differences if self._full(old.partition("=")[0]) != full)
 
     def _full(self, path: str) -> str:
         path = path.strip().rstrip("+-").strip()
