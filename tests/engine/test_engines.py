@@ -92,6 +92,13 @@ def test_the_progress_of_the_compiled_engine_is_told() -> None:
     assert told[-1] == (50, 50)
 
 
+def test_a_compiled_run_that_makes_draws_reports_progress_and_can_be_cancelled() -> None:
+    told: list[int] = []
+    long = dialsim.load("scenarios/first-campaign.yaml").with_("people=100000", "lines=100")
+    dialsim.run(long, engine="compiled", progress=lambda done, _: told.append(done))
+    assert any(0 < done < 50_000 for done in told)
+
+
 def test_a_small_run_does_not_import_numba() -> None:
     # it stays quick
     code = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -32,6 +33,7 @@ from dialsim.engine.compiled.state import (
     DIALLER,
     DONE,
     DRAWS_ARE_WANTED,
+    GO_ON,
     LINE,
     LOG_IS_FULL,
     NO_TIMER,
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
 _SCRIPT_ROWS: WeakKeyDictionary[People, tuple[NDArray[np.int64], NDArray[np.int64]]]
 _SCRIPT_ROWS = WeakKeyDictionary()
 _CHANGES_AT_ONCE = 4  # more than a campaign makes between two commands
+_STOPS = 16  # stops for draws, some ms each, between two reports of progress
 
 S = CampaignStatus
 
@@ -127,7 +130,7 @@ class CompiledOrganization:
         """
         # Compiled code can neither grow arrays nor draw: it stops where it lacks something, and
         # continues after that was provided.
-        while True:
+        for stops in count(1):
             self._ensure_changes()
             stopped = work_off(self.state, until)
             if stopped == DONE:
@@ -136,7 +139,9 @@ class CompiledOrganization:
                 self._ensure_rows(len(self.state.log_at) + 1)
             elif stopped == DRAWS_ARE_WANTED:
                 self._draw()
-            else:
+            # A run that makes draws stops for them all the time, and may be cancelled meanwhile.
+            # Not at each stop: `look_up` takes time for every organization.
+            if stopped == GO_ON or stops % _STOPS == 0:
                 look_up()
 
     # -- commands ---------------------------------------------------------------------------------
