@@ -43,10 +43,9 @@ from dialsim.interface.instants import parse_instant
 from dialsim.logs.backtest import PastForecast, backtest, forecast_held_out
 from dialsim.logs.engine_settings import estimate
 from dialsim.logs.log import Log, read_log
-from dialsim.logs.pull import pull
+from dialsim.logs.pull import ServiceClient, pull
 from dialsim.logs.pulled import DRAWS
 from dialsim.logs.recorded_calls import RecordedCalls
-from dialsim.logs.service import ServiceClient
 from dialsim.testing import Sketch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

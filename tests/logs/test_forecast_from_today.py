@@ -14,8 +14,7 @@ import dialsim
 from dialsim.experiments.forecast import ForecastFigures
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.schedule import read_schedule
-from dialsim.logs.pull import pull
-from dialsim.logs.service import ServiceClient
+from dialsim.logs.pull import ServiceClient, pull
 from logs.running import KEY, SCHEDULE, campaign_id, january
 
 

@@ -20,7 +20,7 @@ import dialsim
 from dialsim.errors import LogError
 from dialsim.logs.entries import LONGEST_LINE
 from dialsim.logs.log import Log, read_log
-from dialsim.logs.log_contents import contents
+from dialsim.logs.log_table import contents
 from dialsim.logs.verify import check
 from logs.good_log import Entry, entries, scenario, written
 

@@ -21,9 +21,8 @@ from cli.program import Done, command
 from cli.program import dialsim as program
 from dialsim.errors import ServiceError
 from dialsim.interface.instants import parse_instant
-from dialsim.logs.pull import pull, read_schedule_file
+from dialsim.logs.pull import ServiceClient, pull, read_schedule_file
 from dialsim.logs.pulled import Pulled
-from dialsim.logs.service import ServiceClient
 from dialsim.scenario.behaviour import BUILT_IN
 from logs.running import KEY, NUMBERS, SCHEDULE, campaign_id, january, people_of
 from logs.stub import Reply, stub
@@ -560,7 +559,7 @@ def test_a_schedule_file_that_is_none(tmp_path: Path, content: str, says: str) -
 def test_what_is_missing_is_said_with_how_to_install_it(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dialsim.logs.service.find_spec", lambda _: None)
+    monkeypatch.setattr("dialsim.logs.pull.find_spec", lambda _: None)
     assert failing(files, "http://127.0.0.1:9") == (
         "Error: pull needs httpx: pip install '.[sandbox]' in the folder of dialsim"
     )

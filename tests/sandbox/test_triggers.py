@@ -13,8 +13,8 @@ from tests.sandbox.described import DOCUMENT, body_of
 
 import dialsim
 from dialsim.sandbox.commands import TriggerResult
+from dialsim.sandbox.orders import TriggerOrder
 from dialsim.sandbox.restart import begin, resume
-from dialsim.sandbox.triggered_results import TriggerOrder
 from dialsim.testing import Receiver, Sketch
 
 WORLD = Sketch(lines=3).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)

@@ -18,8 +18,7 @@ from dialsim.engine.log_reader import NOT_HAPPENED
 from dialsim.errors import StudioError
 from dialsim.experiments.pool import Pool
 from dialsim.experiments.variants import DRAWS, read_variants
-from dialsim.logs.pull import pull
-from dialsim.logs.service import ServiceClient
+from dialsim.logs.pull import ServiceClient, pull
 from dialsim.sandbox.restart import begin, resume
 from dialsim.studio.charts import FanChart
 from dialsim.studio.estimate import Estimate, Estimator

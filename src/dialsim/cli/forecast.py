@@ -145,7 +145,7 @@ def pull(
     is repeated within a quarter of an hour.
     """
     from dialsim.logs import pull as pulling
-    from dialsim.logs.service import ServiceClient, read_api_key
+    from dialsim.logs.pull import ServiceClient, read_api_key
 
     requests = [pulling.read_schedule_file(file) for file in schedule]
     client = ServiceClient(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dialsim.conformance.table import Violation
     from dialsim.logs.log import Log
     from dialsim.logs.log_comparison import Compared, LogComparison
-    from dialsim.logs.log_contents import CampaignContents, Contents
+    from dialsim.logs.log_table import CampaignContents, Contents
     from dialsim.logs.replay import FirstMismatch, Replayed
     from dialsim.logs.verify import Verified
 
@@ -104,7 +104,7 @@ def log(source: str, location: BodiesLocation, form: str) -> None:
     a CSV or Parquet file with a row per call, or the URL of a database, such as sqlite:///calls.db,
     with --table or --query. Lines that can't be read are named with the reason, and skipped.
     """
-    from dialsim.logs.log_contents import contents
+    from dialsim.logs.log_table import contents
 
     found = contents(read_source(source, location))
     if form == "json":
@@ -461,7 +461,7 @@ def _contents_text(found: Contents) -> Iterator[str]:
 
 
 def _damages_text(found: Contents) -> Iterator[str]:
-    from dialsim.logs.log_contents import SHOWN_DAMAGES
+    from dialsim.logs.log_table import SHOWN_DAMAGES
 
     for line, reason in found.damages[:SHOWN_DAMAGES]:
         yield f"  line {line}: {reason}"

@@ -29,8 +29,8 @@ from dialsim.sandbox.control.organizations import CampaignOperations, Organizati
 from dialsim.sandbox.control.run import RunOperations
 from dialsim.sandbox.control.traffic import TrafficOperations
 from dialsim.sandbox.core import PATIENCE, SandboxCore
-from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.operation import Operations, openapi_document
+from dialsim.sandbox.orders import InjectedFault
 from dialsim.sandbox.page import PageRoutes
 from dialsim.sandbox.page.view import PATH
 from dialsim.sandbox.request_log import RequestLogging

@@ -19,7 +19,7 @@ from dialsim.errors import ScenarioError
 from dialsim.interface.model import Combined, given, invalid, read_model
 from dialsim.interface.payload import PostKey
 from dialsim.interface.schedule import read_schedule
-from dialsim.sandbox.triggered_results import TriggerOrder
+from dialsim.sandbox.orders import TriggerOrder
 from dialsim.scenario.additions import Surroundings, read_agent, read_campaign, read_organization
 from dialsim.scenario.behaviour import parse_script
 from dialsim.scenario.campaign import Campaign

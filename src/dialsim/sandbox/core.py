@@ -27,14 +27,13 @@ from dialsim.sandbox.commands import (
     SetSpeed,
     TakeSnapshot,
 )
-from dialsim.sandbox.faults import InjectedFault, InjectedFaults, which_post
 from dialsim.sandbox.journal import Entry, EntryKind, Journal
 from dialsim.sandbox.live_engine import LiveEngine
+from dialsim.sandbox.orders import InjectedFault, InjectedFaults, Triggers, which_post
 from dialsim.sandbox.outbox import Delivery, Outbox
 from dialsim.sandbox.request_log import RequestLog
 from dialsim.sandbox.sender import Sender, SilentSender
 from dialsim.sandbox.tables import WebhookTable
-from dialsim.sandbox.triggered_results import Triggers
 from dialsim.scenario.additions import identifying_texts
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.scenario import Scenario

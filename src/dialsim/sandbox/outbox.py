@@ -18,8 +18,8 @@ from dialsim.engine.trace import Trace
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, Post, PostKey, PostLog, accepted
 from dialsim.results.run_view import RunView
 from dialsim.sandbox.campaign_view import Account, CampaignView
-from dialsim.sandbox.faults import WhichPost
 from dialsim.sandbox.live_engine import LiveEngine
+from dialsim.sandbox.orders import WhichPost
 from dialsim.scenario.service import WebhookFault
 from dialsim.webhooks.bodies import Bodies, visible_state
 from dialsim.webhooks.deliveries import CampaignStream, has_url, next_post_at, unfinished, urls

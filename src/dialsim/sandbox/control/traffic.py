@@ -20,12 +20,11 @@ from dialsim.sandbox.campaign_view import Account
 from dialsim.sandbox.commands import ClearFaults, InjectFault, TriggerResult
 from dialsim.sandbox.control.organizations import TablePage, organization_of, page_of
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.operation import Operations, PageQuery, number, operation, require_uuid
+from dialsim.sandbox.orders import InjectedFault, TriggerOrder
 from dialsim.sandbox.outbox import Delivery
 from dialsim.sandbox.request_log import LoggedRequest, chosen
 from dialsim.sandbox.tables import WebhookRow
-from dialsim.sandbox.triggered_results import TriggerOrder
 from dialsim.scenario.fields import Text, patterned
 from dialsim.scenario.service import FaultOrder, StandingFault
 
