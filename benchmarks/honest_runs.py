@@ -24,9 +24,8 @@ from dialsim.experiments.intervals import mean_interval, paired_difference
 from dialsim.experiments.optimum import optimize
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.search import Search
+from dialsim.experiments.search import Effort, Search
 from dialsim.experiments.sweep import compare
-from dialsim.experiments.trials import Effort
 from dialsim.experiments.variants import value_range
 from dialsim.interface.instants import DAY, midnight
 from dialsim.results.figures import COST_PARTS

@@ -37,9 +37,8 @@ from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.known_bounds import known_bounds_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.search import Search, doubtful, preferred
+from dialsim.experiments.search import Effort, Search, doubtful, preferred
 from dialsim.experiments.sweep import Deciding
-from dialsim.experiments.trials import Effort
 from dialsim.experiments.variants import value_range
 from dialsim.scenario.loading import loads
 

@@ -19,8 +19,15 @@ from dialsim.experiments.plan_text import plan_headline, plan_sentences, plan_ta
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.search import Search, cheapest, doubtful, preferred, ruled_out, tied
-from dialsim.experiments.trials import Effort
+from dialsim.experiments.search import (
+    Effort,
+    Search,
+    cheapest,
+    doubtful,
+    preferred,
+    ruled_out,
+    tied,
+)
 from dialsim.experiments.variants import setting_text, value_range
 from dialsim.interface.instants import format_instant, parse_instant
 from experiments.scenarios import CHANCY, LIMIT, START, crowd

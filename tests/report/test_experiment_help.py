@@ -20,15 +20,18 @@ from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.interface.instants import THAI
 from dialsim.report import what_if
-from dialsim.report.effects import (
+from dialsim.report.what_if import (
+    SHORTER_RETRIES,
+    FurtherRuns,
     GoalWhatIf,
+    StudiedVariant,
     against_goal,
     asked_of,
     goal_fact,
     goal_table,
     holding,
+    what_would_help,
 )
-from dialsim.report.what_if import SHORTER_RETRIES, FurtherRuns, StudiedVariant, what_would_help
 from dialsim.report.writing import plan_report, sweep_report
 from dialsim.results.bottleneck import Bottleneck, Reason
 from dialsim.results.summary import Summary

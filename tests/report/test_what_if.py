@@ -14,7 +14,6 @@ from dialsim.experiments.intervals import (
     paired_difference,
 )
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
-from dialsim.report.effects import effect_text
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
     AS_IT_IS,
@@ -26,6 +25,7 @@ from dialsim.report.what_if import (
     WhatIf,
     affordable_pairs,
     best,
+    effect_text,
     levers,
     what_would_help,
 )

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from functools import partial
 from math import isfinite
 from numbers import Real
@@ -49,7 +48,7 @@ from dialsim.experiments.run_figures import (
     parts_of,
 )
 from dialsim.experiments.variants import setting_text
-from dialsim.interface.instants import format_instant, ms_of, utc
+from dialsim.interface.instants import format_instant, utc
 from dialsim.results.compliance import compliance_figure
 from dialsim.results.figures import MAIN, Unit, is_instant, unit_text
 
@@ -189,15 +188,15 @@ def _columns(statistic: str, found: Interval) -> dict[str, float | None]:
 # -- as JSON: NaN and infinite numbers are null ----------------------------------------------------
 
 
-def estimate_records(table: pd.DataFrame, origin: datetime | None) -> list[dict[str, Any]]:
-    """Return the rows of `estimates`, with instants beside the seconds from `origin`."""
+def estimate_records(table: pd.DataFrame, origin: int | None) -> list[dict[str, Any]]:
+    """Return the rows of `estimates`, with instants beside the seconds from `origin` (ms)."""
     rows = records(table)
     for row in rows:
         if is_instant(row["figure"]) and origin is not None:
             instant = row["figure"].removesuffix("_seconds")
             for name in (f"p{percent:02}" for percent in QUANTILES):
                 seconds = row[name]
-                at = None if seconds is None else origin + timedelta(seconds=seconds)
+                at = None if seconds is None else origin + 1000 * seconds
                 row[f"{instant}_{name}"] = instant_text(at)
     return rows
 
@@ -217,9 +216,9 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def instant_text(instant: datetime | None) -> str | None:
-    """Format an instant."""
-    return None if instant is None else format_instant(ms_of(instant))
+def instant_text(at: float | None) -> str | None:
+    """Format an instant (ms); None for a missing one, and for an infinite one that never comes."""
+    return None if at is None or not isfinite(at) else format_instant(round(at))
 
 
 # -- settings side by side -------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from dialsim.experiments.intervals import Interval, is_symmetric, quantile_inter
 from dialsim.experiments.run_figures import day_label
 from dialsim.interface.instants import duration_text, ms_of, short_text
 from dialsim.interface.phrases import counted, joined
-from dialsim.results.figures import MAIN, Unit, is_done_by, is_instant, unit_of
+from dialsim.results.figures import MAIN, Unit, is_done_by
 from dialsim.results.summary_text import WIDTH, FigureTable, ValueText, rich_table
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def _interval_text(
 
 def amount_text(figure: str, value: float) -> ValueText:
     """Format a figure's value."""
-    return ValueText(_amount(unit_of(figure), value), value if isfinite(value) else nan)
+    return expression_text(figure_of(figure), value)
 
 
 def expression_text(figure: Expression, value: float) -> ValueText:
@@ -507,14 +507,14 @@ def difference_text(row: Mapping[str, Any], expression: Expression | None = None
 
 
 def _difference_text(row: Mapping[str, Any], expression: Expression | None) -> str:
-    is_time = is_instant(row["figure"]) if expression is None else expression.is_instant
+    figure = expression or figure_of(row["figure"])
 
     def size_text(amount: float) -> str:
         if is_done_by(row["figure"]):
-            return _points(amount)
-        if expression is None or is_time:
-            return _size("finish" if is_time else row["figure"], amount)
-        return expression_text(expression, amount)
+            return f"{100 * amount:.1f}"
+        if figure.is_instant:
+            return duration_text(1000 * round(amount))
+        return expression_text(figure, amount)
 
     def signed(amount: float) -> str:
         return f"{'-' if amount < 0 else '+'}{size_text(abs(amount))}" if isfinite(amount) else ""
@@ -537,19 +537,9 @@ def _difference_text(row: Mapping[str, Any], expression: Expression | None) -> s
         return f"{size}, {verdict}" if size else "–"
     if not rose and not fell:
         return f"none in {pairs} pairs"
-    more, less = ("later", "earlier") if is_time else ("more", "less")
+    more, less = ("later", "earlier") if figure.is_instant else ("more", "less")
     way = f"{more if rose >= fell else less} in {max(rose, fell)} of {pairs} pairs"
     return ", ".join([*([size] if size else []), way, verdict])
-
-
-def _points(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
-def _size(figure: str, amount: float) -> str:
-    if is_instant(figure):
-        return duration_text(1000 * round(amount))
-    return amount_text(figure, amount)
 
 
 _WIDEST, _NAMES = 200, 60

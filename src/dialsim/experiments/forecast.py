@@ -19,6 +19,7 @@ import numpy as np
 from dialsim.engine.rules import Windows
 from dialsim.errors import ExperimentError
 from dialsim.experiments import experiment_text
+from dialsim.experiments.estimates import instant_text
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import RunSettings, runner
@@ -32,9 +33,9 @@ from dialsim.interface.instants import (
     parse_instant,
     short_text,
 )
-from dialsim.interface.phrases import brief_text, checked, counted
+from dialsim.interface.phrases import checked, counted
 from dialsim.results.folder import MANIFEST, SUMMARY
-from dialsim.results.summary_text import FigureTable, fragment
+from dialsim.results.summary_text import ExperimentResult, FigureTable
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.people import table_of
@@ -167,8 +168,8 @@ class ForecastFigures:
             "runs": self.runs,
             "people": self.people,
             "reached": self.reached,
-            "done_by": _instant_or_none(self.done_by),
-            "finish": {name: _instant_or_none(getattr(self.finish, name)) for name in _ENDS},
+            "done_by": instant_text(self.done_by),
+            "finish": {name: instant_text(getattr(self.finish, name)) for name in _ENDS},
             "reach": {name: getattr(self.reach, name) for name in _ENDS},
         }
 
@@ -192,15 +193,11 @@ class ForecastFigures:
 _ENDS = ("low", "half", "high")
 
 
-def _instant_or_none(at: float) -> str | None:
-    return format_instant(round(at)) if isfinite(at) else None
-
-
 def _instant_of(text: str | None) -> float:
     return inf if text is None else parse_instant(text)
 
 
-class Forecast:
+class Forecast(ExperimentResult):
     """Result of many runs from today on.
 
     `runs` are the replications, `figures` the figures of the forecast, `earlier` the figures of
@@ -441,12 +438,6 @@ class Forecast:
     def plot(self) -> ReplicationPlots:
         """Plots of the runs: `plot.progress()` and `plot.finish()`."""
         return self.runs.plot
-
-    def __repr__(self) -> str:
-        return brief_text(f"dialsim.Forecast {self.runs.scenario.name!r}", self.sentences())
-
-    def _repr_html_(self) -> str:
-        return fragment(self.title, *self.printed())
 
 
 _SPAN_COLUMNS = ("nine of ten: from", "half of the runs", "to")

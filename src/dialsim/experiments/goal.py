@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.estimates import RuleBreach
+from dialsim.experiments.estimates import RuleBreach, finite, instant_text
 from dialsim.experiments.expression import Expression, pointed, read_expression
 from dialsim.experiments.facts import chance_after, expected_mean
 from dialsim.experiments.figure_names import COST, FigureName, Place
@@ -35,7 +35,7 @@ from dialsim.experiments.known_bounds import UNKNOWN, WHOLE, KnownBounds
 from dialsim.experiments.run_figures import earliest_start
 from dialsim.experiments.sequential import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.variants import Amount, AmountKind, read_amount
-from dialsim.interface.instants import WEEK, format_instant, minute_text, thai
+from dialsim.interface.instants import WEEK, minute_text, thai
 from dialsim.results.figures import COST_PARTS, Unit, cost_parts
 from dialsim.scenario.units import has_offset
 
@@ -398,7 +398,7 @@ class ClauseFinding:
         values = {"estimate": self.estimate, "low": self.low, "high": self.high}
         instant = self.clause.is_instant
         plain = {
-            name: _instant(value, self.clause.bound.after_start) if instant else _number(value)
+            name: _instant(value, self.clause.bound.after_start) if instant else finite(value)
             for name, value in values.items()
         }
         return {"clause": self.clause.text, "met": self.met, "sure": self.sure, **plain} | (
@@ -407,13 +407,7 @@ class ClauseFinding:
 
 
 def _instant(value: float, after_start: bool) -> Plain:
-    if not isfinite(value):
-        return None
-    return value / 1000 if after_start else format_instant(round(value))
-
-
-def _number(value: float) -> Plain:
-    return value if isfinite(value) else None
+    return finite(value / 1000) if after_start else instant_text(value)
 
 
 @dataclass(frozen=True, slots=True)

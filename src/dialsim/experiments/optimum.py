@@ -56,8 +56,8 @@ from dialsim.experiments.goal import (
 )
 from dialsim.experiments.intervals import Known, paired_difference
 from dialsim.experiments.runner import OutOfTime, RunSettings, runner
+from dialsim.experiments.search import Effort, Trials
 from dialsim.experiments.sequential import LEAST_TO_BE_SURE
-from dialsim.experiments.trials import Effort, GoalAnswer, Trials
 from dialsim.experiments.variants import (
     SettingChange,
     SettingValue,
@@ -71,6 +71,7 @@ from dialsim.experiments.variants import (
     sorting,
 )
 from dialsim.interface.phrases import checked, kind_of
+from dialsim.results.summary_text import ExperimentResult
 from dialsim.scenario.loading import long_path
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class Combination:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Optimum(GoalAnswer):
+class Optimum(ExperimentResult):
     """Answer to "which combination does best?".
 
     `figure` is the objective's; None if the smallest values are wanted. `best` is the answer, or
@@ -219,6 +220,11 @@ class Optimum(GoalAnswer):
     certainty: float
     stopped_after: float | None
     first_estimate: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Name of the scenario."""
+        return self.scenario
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.expression import OwnFigures, read_figures
@@ -26,6 +26,7 @@ from dialsim.experiments.goal import (
 )
 from dialsim.experiments.runner import OutOfTime, RunSettings, runner
 from dialsim.experiments.search import (
+    Effort,
     Search,
     cheapest,
     cheapest_of,
@@ -35,7 +36,6 @@ from dialsim.experiments.search import (
     ruled_out,
     tied,
 )
-from dialsim.experiments.trials import Effort, GoalAnswer
 from dialsim.experiments.variants import (
     Amount,
     SettingValue,
@@ -49,6 +49,7 @@ from dialsim.experiments.variants import (
 )
 from dialsim.experiments.why_not import WhyNot, why_not
 from dialsim.interface.phrases import checked, kind_of
+from dialsim.results.summary_text import ExperimentResult
 from dialsim.scenario.loading import long_path
 from dialsim.scenario.units import value_text
 
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dialsim.experiments.estimates import SettingRuns
+    from dialsim.experiments.expression import Expression
     from dialsim.experiments.plots import PlanPlots
     from dialsim.results.summary_text import FigureTable
     from dialsim.scenario.scenario import Scenario
@@ -64,7 +66,7 @@ Objective = Literal["smallest", "largest", "cheapest"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan(GoalAnswer):
+class Plan(ExperimentResult):
     """Answer to "which value meets the goal?".
 
     `value` is a number, or the text of a duration or an instant; None without an answer. `estimate`
@@ -103,6 +105,7 @@ class Plan(GoalAnswer):
     why_not: WhyNot | None = None
     first_estimate: str | None = None
     asked: str | None = None
+    expressions: ClassVar[tuple[Expression, ...]] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -125,6 +128,11 @@ class Plan(GoalAnswer):
         """
         rows = [{self.paths[0]: part.value} for part in self.tried]
         return estimates_frame(rows, self.tried)
+
+    @property
+    def title(self) -> str:
+        """Name of the scenario."""
+        return self.scenario
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""

@@ -137,10 +137,10 @@ class Replications(RunTables):
             "scenario": self.scenario.name,
             "seed": self.seed,
             "replications": len(self),
-            "origin": instant_text(self.origin),
+            "origin": instant_text(self._start),
             "confidence": CONFIDENCE,
             "precision": [part.to_dict() for part in self.precision],
-            "estimates": estimate_records(self.intervals(), self.origin),
+            "estimates": estimate_records(self.intervals(), self._start),
         }
 
     def printed(self) -> tuple[list[str], list[FigureTable]]:

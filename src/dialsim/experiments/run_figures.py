@@ -56,7 +56,7 @@ from dialsim.results.figures import (
     unit_text,
 )
 from dialsim.results.run_view import ProgressCurve, RunPart
-from dialsim.results.summary_text import fragment
+from dialsim.results.summary_text import ExperimentResult
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 
     from dialsim.experiments.known_bounds import KnownBounds, Place
     from dialsim.results.result import Result
-    from dialsim.results.summary_text import FigureTable
 
 Number = int | float
 
@@ -340,7 +339,7 @@ def _row(
     return row
 
 
-class RunTables:
+class RunTables(ExperimentResult):
     """Figures of many runs as tables, with a row per run; in a sweep, per run and variant.
 
     `finish` is an instant, NaT without one; `finish_seconds` counts from `origin`, and is infinite
@@ -399,15 +398,6 @@ class RunTables:
     def _intervals(self, confidence: float) -> pd.DataFrame:
         raise NotImplementedError
 
-    @property
-    def title(self) -> str:
-        """Heading of the printed answer."""
-        raise NotImplementedError
-
-    def printed(self) -> tuple[list[str], list[FigureTable]]:
-        """Return the sentences and tables that a command prints."""
-        raise NotImplementedError
-
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the output folder, by name."""
         return {
@@ -416,9 +406,6 @@ class RunTables:
             "campaigns": self.frame,
             "estimates": self.intervals(),
         }
-
-    def _repr_html_(self) -> str:
-        return fragment(self.title, *self.printed())
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         return {"run": self.runs, "organization": self.organizations, "campaign": self.frame}

@@ -282,11 +282,11 @@ class Sweep(RunTables):
             "scenario": self.scenario.name,
             "seed": self.seed,
             "replications": self.replications,
-            "origin": instant_text(self.origin),
+            "origin": instant_text(self._start),
             "confidence": CONFIDENCE,
             "variants": [{"variant": v.name, "changes": v.texts} for v in self.variants],
             "estimates": estimate_records(
-                self.intervals().drop(columns=list(self.paths)), self.origin
+                self.intervals().drop(columns=list(self.paths)), self._start
             ),
             "baseline": self.baseline,
             "adjustment": self.adjust,

@@ -10,16 +10,6 @@ from typing import TYPE_CHECKING
 from dialsim.experiments import plan_text, variants
 from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.variants import setting_noun
-from dialsim.report.effects import (
-    GoalWhatIf,
-    asked_of,
-    effect_table,
-    goal_fact,
-    goal_table,
-    holding,
-    holding_fact,
-    not_allowed_notes,
-)
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.replications_page import campaign_table
 from dialsim.report.run_page import (
@@ -30,7 +20,18 @@ from dialsim.report.run_page import (
     retry_notes,
     run_pictures,
 )
-from dialsim.report.what_if import SHORTER_RETRIES, NotMeasured
+from dialsim.report.what_if import (
+    SHORTER_RETRIES,
+    GoalWhatIf,
+    NotMeasured,
+    asked_of,
+    effect_table,
+    goal_fact,
+    goal_table,
+    holding,
+    holding_fact,
+    not_allowed_notes,
+)
 from dialsim.results.result import Result
 from dialsim.results.summary_text import reach_text
 

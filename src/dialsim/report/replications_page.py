@@ -13,7 +13,6 @@ from dialsim.experiments.intervals import rank
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.instants import short_text
 from dialsim.interface.phrases import counted, percent
-from dialsim.report.effects import holding, holding_fact
 from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
 from dialsim.report.run_page import (
     cost_split,
@@ -22,7 +21,7 @@ from dialsim.report.run_page import (
     made_from,
     run_pictures,
 )
-from dialsim.report.what_if import Help
+from dialsim.report.what_if import Help, holding, holding_fact
 from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.result import Result
 from dialsim.results.summary_text import FigureTable, ValueText

@@ -11,12 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from dialsim import __version__
 from dialsim.interface.instants import minute_text, ms_of
 from dialsim.interface.phrases import counted
-from dialsim.report.effects import (
-    effect_table,
-    effect_text,
-    not_allowed_notes,
-    spread,
-)
 from dialsim.report.page import (
     Choice,
     Fact,
@@ -35,6 +29,10 @@ from dialsim.report.what_if import (
     NotMeasured,
     WhatIf,
     best,
+    effect_table,
+    effect_text,
+    not_allowed_notes,
+    spread,
 )
 from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.plots.outcomes import draw_funnel, funnels

@@ -22,13 +22,6 @@ from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import Comparison, Sweep
 from dialsim.interface.instants import short_text
 from dialsim.interface.phrases import joined
-from dialsim.report.effects import (
-    effect_table,
-    effect_text,
-    holding,
-    holding_fact,
-    not_allowed_notes,
-)
 from dialsim.report.page import SIZE, Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.run_page import (
     HOW_COMPARED,
@@ -38,7 +31,18 @@ from dialsim.report.run_page import (
     made_from,
     retry_notes,
 )
-from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
+from dialsim.report.what_if import (
+    SHORTER_RETRIES,
+    Help,
+    NotMeasured,
+    WhatIf,
+    effect_table,
+    effect_text,
+    holding,
+    holding_fact,
+    not_allowed_notes,
+    shortens_retries,
+)
 from dialsim.results.figures import COST_PARTS, cost_parts
 from dialsim.results.summary_text import FigureTable
 

@@ -21,7 +21,6 @@ from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
 from dialsim.experiments.sweep import Sweep, compare, sweep
 from dialsim.experiments.variants import SettingChange, Variant, read_vary
-from dialsim.report.effects import against_goal, asked_of
 from dialsim.report.page import NAME
 from dialsim.report.plan_page import optimum_page, plan_page, setting_text
 from dialsim.report.replications_page import forecast_page, replications_page
@@ -36,6 +35,8 @@ from dialsim.report.what_if import (
     NotMeasured,
     StudiedVariant,
     WhatIf,
+    against_goal,
+    asked_of,
     what_would_help,
 )
 from dialsim.results.excel import NAME as WORKBOOK

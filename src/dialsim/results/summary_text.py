@@ -13,13 +13,15 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from dialsim.interface.instants import minute_text, ms_of
-from dialsim.interface.phrases import percent
+from dialsim.interface.phrases import brief_text, percent
 from dialsim.language import ENGLISH, Language, templates
 from dialsim.results.bottleneck import Bottleneck, held_back_text
 from dialsim.results.compliance import COUNTS
 from dialsim.results.figures import FIGURES, Figure, Figures, Table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dialsim.results.summary import CampaignSummary, RefusedAction, Summary
 
 
@@ -63,6 +65,31 @@ class FigureTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     fixed: frozenset[int] = frozenset()
+
+
+class ExperimentResult:
+    """Common part of the results of experiments: how they are printed, written and shown."""
+
+    __slots__ = ()
+
+    @property
+    def title(self) -> str:
+        """Heading of the printed answer."""
+        raise NotImplementedError
+
+    def printed(self) -> tuple[list[str], list[FigureTable]]:
+        """Return the sentences and tables that a command prints."""
+        raise NotImplementedError
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of the output folder, by name."""
+        return {}
+
+    def __repr__(self) -> str:
+        return brief_text(f"dialsim.{type(self).__name__} {self.title!r}", self.printed()[0])
+
+    def _repr_html_(self) -> str:
+        return fragment(self.title, *self.printed())
 
 
 def headline(summary: Summary, texts: Language = ENGLISH) -> str:

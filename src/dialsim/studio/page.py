@@ -40,8 +40,8 @@ from dialsim.interface.instants import (
     thai,
 )
 from dialsim.interface.phrases import counted, joined
-from dialsim.report.effects import effect_text
 from dialsim.report.replications_page import forecast_facts
+from dialsim.report.what_if import effect_text
 from dialsim.results.figures import VALUE_BY_DAY
 from dialsim.scenario.new_scenario import FIRST_QUESTIONS, faults_of, proposed_holidays
 from dialsim.scenario.units import format_duration

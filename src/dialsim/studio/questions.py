@@ -27,7 +27,6 @@ from dialsim.experiments.plan_text import (
 )
 from dialsim.experiments.pool import start_process
 from dialsim.experiments.replications import replicate
-from dialsim.report.effects import effect_table
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
     AS_IT_IS,
@@ -36,6 +35,7 @@ from dialsim.report.what_if import (
     StudiedVariant,
     WhatIf,
     best,
+    effect_table,
     first_interval,
     levers,
     what_would_help,
