@@ -15,7 +15,7 @@ import pytest
 from dialsim.errors import ExperimentError
 from dialsim.experiments.goal import GoalEstimate, judge, read_goal
 from dialsim.experiments.plan import plan
-from dialsim.experiments.plan_text import plan_headline, plan_sentences, plan_tables
+from dialsim.experiments.plan_text import plan_headline, plan_sentences, plan_table
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.run_spec import RunSpec
@@ -187,7 +187,7 @@ def test_values_whose_costs_can_not_be_told_apart_are_tied_and_a_line_has_no_pri
     lines = scenario.with_("costs.perLineDay=35")
     answer = plan(lines, LIMIT, (1, 6), goal, objective="cheapest", jobs=1)
     assert (answer.value, answer.tied, answer.warnings) == (2, (), ())
-    table = plan_tables(found)[-1]
+    table = plan_table(found)
     assert table.columns[-1] == "cost"
     assert all(row[-1] for row in table.rows)
     path = "organizations.Acme.campaigns.January.schedule.maxAttempts"

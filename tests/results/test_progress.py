@@ -61,7 +61,7 @@ def test_nobody_is_told_who_does_not_want_it(cell: Display) -> None:
 
 def test_the_bar_goes_when_the_work_fails(cell: Display) -> None:
     def fail() -> None:
-        with progress.followed(None, "Work", "runs") as tell:
+        with progress.followed(None, "runs") as tell:
             assert tell is not None
             tell(1, 2)
             raise RuntimeError

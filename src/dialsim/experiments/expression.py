@@ -29,7 +29,7 @@ import numpy as np
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.facts import facts, follows_answers, range_of
-from dialsim.experiments.figure_names import FigureName, FigureNames, Place
+from dialsim.experiments.figure_names import FigureName, FigureNames
 from dialsim.experiments.intervals import Jump, Known
 from dialsim.interface.phrases import kind_of
 from dialsim.results.figures import OWN_FIGURES, Unit, declared
@@ -38,7 +38,7 @@ from dialsim.scenario.units import parse_duration
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dialsim.experiments.known_bounds import KnownBounds
+    from dialsim.experiments.known_bounds import KnownBounds, Place
     from dialsim.experiments.run_figures import RunFigures
     from dialsim.results.figures import OwnFigure
     from dialsim.results.result import Result

@@ -34,12 +34,11 @@ from dialsim.results.figures import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dialsim.experiments.known_bounds import Place
     from dialsim.experiments.run_figures import RunFigures, ScopeFigures
     from dialsim.scenario.organization import Agent
     from dialsim.scenario.scenario import Scenario
 
-Place = tuple[str | None, str | None]
-"""Organization and campaign; both None for the whole run."""
 _Agent = tuple[str, str]
 """Organization and name of an agent."""
 

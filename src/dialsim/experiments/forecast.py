@@ -21,6 +21,7 @@ from dialsim.errors import ExperimentError
 from dialsim.experiments import experiment_text
 from dialsim.experiments.estimates import instant_text
 from dialsim.experiments.replications import Replications, replicate
+from dialsim.experiments.run_figures import run_values
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import RunSettings, runner
 from dialsim.experiments.variants import Variant
@@ -280,7 +281,7 @@ class Forecast(ExperimentResult):
         if isfinite(found.done_by):
             sure = ceil(_SURE * count)
             return f"Done by {_by(found.done_by)} Thai time in {sure} of {count} runs"
-        never = sum(run.scopes[0].values["finish"] == inf for run in self.runs.figures)
+        never = int((run_values(self.runs.figures, "finish") == inf).sum())
         if not isfinite(found.finish.half):
             return f"Not done in {never} of {count} runs"
         return (
@@ -591,8 +592,8 @@ def hold_time_note(
         return None
     longer = scenario.with_(*(_longer(scenario, name) for name in assumed))
     finishes = [
-        np.array([float(run.scopes[0].values["finish"]) for run in runs.figures])
-        for runs in (replicate(one, _PAIRS, seed=seed, jobs=jobs) for one in (scenario, longer))
+        run_values(replicate(one, _PAIRS, seed=seed, jobs=jobs).figures, "finish")
+        for one in (scenario, longer)
     ]
     said = "The finish rests on assumed ring and setup times"
     if not np.isfinite(finishes).all():

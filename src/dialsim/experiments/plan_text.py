@@ -198,7 +198,7 @@ _MOST_NAMED = 5
 def plan_content(answer: Plan) -> tuple[list[str], list[FigureTable]]:
     """Return the sentences and tables of a plan."""
     found = [plan_headline(answer), plan_question(answer), *plan_sentences(answer)]
-    return [*found, *warnings_of(answer)], plan_tables(answer)
+    return [*found, *warnings_of(answer)], [plan_table(answer)]
 
 
 def warnings_of(answer: Plan | Optimum) -> list[str]:
@@ -259,7 +259,7 @@ def _undefined(finding: ClauseFinding, runs: Sequence[RunFigures]) -> str | None
     )
 
 
-def plan_tables(answer: Plan) -> list[FigureTable]:
+def plan_table(answer: Plan) -> FigureTable:
     """Return the table of all values tried, with the statistics of the goal; the answer has an
     arrow.
     """
@@ -281,7 +281,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
         number_of = float(read_amount(str(part.value)).value)
         values.append(ValueText(f"{arrow}{words_of(key, part.value)}", number_of))
     rows = tuple(zip(values, *kept.values(), strict=True))
-    return [FigureTable("Value tried", tuple(kept), rows)]
+    return FigureTable("Value tried", tuple(kept), rows)
 
 
 def _interval_text(finding: ClauseFinding) -> ValueText:

@@ -24,7 +24,7 @@ from dialsim.experiments.expression import Expression, figure_of, read_expressio
 from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_cells
-from dialsim.experiments.run_figures import MARKS, fan
+from dialsim.experiments.run_figures import MARKS, fan, run_values
 from dialsim.experiments.variants import AmountKind, read_amount, setting_noun, setting_text
 from dialsim.interface.instants import DAY, HOUR, minute_text, short_text
 from dialsim.interface.phrases import counted
@@ -382,8 +382,8 @@ class ReplicationPlots:
             ax.fill(days(x), y, color=BLUE, alpha=alpha, linewidth=0, label=label)
         x, y = runs.bounds.rising_in_windows(known, levels[: len(known)])
         ax.plot(days(x), y, color=BLUE, linewidth=2, label="half of the runs")
-        finishes = [run.scopes[0].values["finish"] for run in runs.figures]
-        done = np.array([at for at in finishes if np.isfinite(at)])
+        finishes = run_values(runs.figures, "finish")
+        done = finishes[np.isfinite(finishes)]
         if len(done):
             at_top = np.full(len(done), 1.02)
             ax.plot(days(done), at_top, "|", color=BLACK, markersize=7, label="finishes")
@@ -402,7 +402,7 @@ class ReplicationPlots:
     def finish(self, *, ax: Axes | None = None) -> Axes:
         """Plot the share of runs that are done by each instant, and mark 95 %."""
         runs, ax = self._runs, canvas(ax)
-        finishes = np.sort([run.scopes[0].values["finish"] for run in runs.figures])
+        finishes = np.sort(run_values(runs.figures, "finish"))
         done = finishes[np.isfinite(finishes)]
         if not len(done):
             note(ax, "No run finished.")

@@ -276,6 +276,12 @@ def earliest_start(runs: Sequence[RunFigures]) -> int | None:
     return min((run.start for run in runs if run.start is not None), default=None)
 
 
+def run_values(runs: Sequence[RunFigures], figure: str) -> Values:
+    """Return a figure of the whole run in each run; NaN where a run lacks it."""
+    known = (run.scopes[0].values.get(figure, nan) for run in runs)
+    return np.array([*known], dtype=np.float64)
+
+
 def replication_rows(
     runs: Sequence[RunFigures], scope: str, origin: int | None
 ) -> list[dict[str, Any]]:

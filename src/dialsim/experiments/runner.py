@@ -247,5 +247,5 @@ def runner(
                 raise StoreError(f"{store} can't be used: {error.strerror}") from None
             kept = opened.enter_context(closing(Store(Path(store))))
         workers = opened.enter_context(closing(Workers(jobs, dask)))
-        shown = opened.enter_context(followed(progress, "Simulating", "runs"))
+        shown = opened.enter_context(followed(progress, "runs"))
         yield ExperimentRunner(workers, kept, shown, engine, within)

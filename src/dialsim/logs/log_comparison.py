@@ -267,7 +267,7 @@ def _more_runs(model: Scenario, runs: int, webhooks_only: bool, progress: Shown)
     spec, also = RunSpec(model), partial(_profile, webhooks_only=webhooks_only)
     tasks = [spec.task(k, _FIRST_REPLICATION + k, engine, frozenset(), also) for k in range(runs)]
     made: dict[int, Profile | None] = {}
-    with followed(progress, "Simulating", "runs") as on_progress:
+    with followed(progress, "runs") as on_progress:
         for outcome in Workers(None if calls >= _WORTH_WORKERS else 1).outcomes(tasks):
             if outcome.failure is not None:
                 number = tasks[outcome.index].replication

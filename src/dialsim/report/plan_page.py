@@ -123,8 +123,7 @@ def _plan_sections(
         sections.append(Section("Remarks", [Notes([f"{text}." for text in answer.warnings])]))
     if refused := plan_text.not_allowed_of_plan(answer):
         sections.append(Section("Not allowed", [Notes(refused)]))
-    *clauses, tried = plan_text.plan_tables(answer)
-    sections.append(Section("Evidence", [Grid([*_pictures(answer)]), *clauses]))
+    sections.append(Section("Evidence", [Grid([*_pictures(answer)])]))
     sections += _by_campaign(answer.estimate, setting_text(answer), example)
     if measured is not None:
         parts = _help_parts(measured, answer, example.summary.currency)
@@ -132,7 +131,7 @@ def _plan_sections(
     shown = run_pictures(example)
     if shown:
         sections.append(Section(f"One run with {setting_text(answer)}", shown))
-    sections.append(Section("All values tried", [tried]))
+    sections.append(Section("All values tried", [plan_text.plan_table(answer)]))
     return sections
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import experiment_text
 from dialsim.experiments.intervals import rank
-from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.run_figures import RunFigures, run_values
 from dialsim.interface.instants import short_text
 from dialsim.interface.phrases import counted, percent
 from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
@@ -189,7 +189,7 @@ def campaign_table(runs: Sequence[RunFigures], currency: str | None) -> FigureTa
     }
     if len({organization for _, organization, _ in parts if organization}) == 1:
         del columns["organization"]
-    if not any(run.scopes[0].values["people_lost"] for run in runs):
+    if not run_values(runs, "people_lost").any():
         del columns["lost"]
     if currency is None:
         del columns[f"cost, {currency}"]

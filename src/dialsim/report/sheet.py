@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
-from math import inf, isfinite, isnan, nan
+from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from dialsim.experiments.run_figures import (
     earliest_start,
     fan,
     figures_of,
+    run_values,
 )
 from dialsim.experiments.sweep import Comparison, Sweep
 from dialsim.experiments.variants import (
@@ -225,7 +226,7 @@ class _Setting:
 
     def values(self, figure: str) -> Values:
         """Return a figure of the whole run in each run; NaN where a run lacks it."""
-        return _values(self.runs, figure)
+        return run_values(self.runs, figure)
 
     def mean(self, figure: str) -> float:
         """Return the mean of a figure of the whole run."""
@@ -546,23 +547,18 @@ class _Setting:
         )
 
     def _row(self, setting: SettingRuns, verdict: str, chosen: str) -> ComparedRow:
-        half = np.quantile(_values(setting.runs, "finish"), 0.5, method="inverted_cdf")
+        half = np.quantile(run_values(setting.runs, "finish"), 0.5, method="inverted_cdf")
         finish = "–" if isnan(half) else self.say("never")
         if isfinite(half):
             finish = self.texts.short_when(half)
         cost = ""
         if self.scenario.costs is not None:
             cost = amount_text("cost", expected_mean(COST, setting.runs, setting.bounds))
-        reached = float(_values(setting.runs, "people_reached").mean())
+        reached = float(run_values(setting.runs, "people_reached").mean())
         if isnan(reached):  # searches ask for the share
-            reached = float(_values(setting.runs, "reach_share").mean()) * self.people
+            reached = float(run_values(setting.runs, "reach_share").mean()) * self.people
         name, is_chosen = _short(setting.name), setting.name == chosen
         return ComparedRow(name, finish, f"{reached:,.0f}", cost, verdict, is_chosen)
-
-
-def _values(runs: Sequence[RunFigures], figure: str) -> Values:
-    known = (run.scopes[0].values.get(figure, nan) for run in runs)
-    return np.array([*known], dtype=np.float64)
 
 
 def _short(text: str, most: int = _LONGEST) -> str:

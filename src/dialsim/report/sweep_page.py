@@ -18,7 +18,7 @@ from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.intervals import Difference, Values, figure_difference, rank
 from dialsim.experiments.known_bounds import WHOLE
 from dialsim.experiments.plots import names_of
-from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.run_figures import RunFigures, run_values
 from dialsim.experiments.sweep import Comparison, Sweep
 from dialsim.interface.instants import short_text
 from dialsim.interface.phrases import joined
@@ -149,10 +149,6 @@ class Frontier:
         best = min(names, key=lambda name: aim.sign * middles[name])
         return middles[best], best
 
-    def gives_up(self, name: str) -> list[Loss]:
-        """Return in what a variant is really worse than the best of the front."""
-        return [*self._given_up(name)]
-
     def difference(self, name: str, other: str, aim: Aim) -> Difference:
         """Return a variant's figure minus another's, paired by replication; a finish is in
         seconds.
@@ -222,7 +218,8 @@ class Frontier:
                 short += (aim.sign * amounts[name] - top) / abs(top)
         return short
 
-    def _given_up(self, name: str) -> Iterator[Loss]:
+    def gives_up(self, name: str) -> Iterator[Loss]:
+        """Yield the figures in which a variant is really worse than the best of the front."""
         for aim in self.aims:
             order = sorted((aim.sign * self._middles[aim][other], other) for other in self.best)
             top = order[0][1]
@@ -241,7 +238,7 @@ def _is_worse(effect: Difference, aim: Aim) -> bool:
 
 def _aim_values(runs: Sequence[RunFigures], aim: Aim) -> Values:
     """Return a figure of each run; a finish is in seconds, infinite if there is none."""
-    values = np.array([run.scopes[0].values[aim.figure] for run in runs], dtype=np.float64)
+    values = run_values(runs, aim.figure)
     return np.where(np.isnan(values), inf, values / 1000) if aim is FINISH else values
 
 

@@ -35,6 +35,7 @@ from dialsim.experiments.run_figures import (
     RunFigures,
     compare_days,
     day_label,
+    run_values,
     telling_days,
 )
 from dialsim.experiments.sweep import sweep
@@ -555,7 +556,7 @@ def _effects(
 
 def _values(figure: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
     """Return a figure of whole runs; `finish` in seconds."""
-    values = np.array([run.scopes[0].values[figure] for run in runs], dtype=np.float64)
+    values = run_values(runs, figure)
     return values / 1000 if figure == "finish" else values
 
 
@@ -628,15 +629,15 @@ def not_allowed_notes(measured: Iterable[WhatIf]) -> list[Part]:
 
 def spread(what_if: WhatIf) -> str:
     """Return the range of finishes and of the share reached over the runs without a lever."""
-    finishes = [run.scopes[0].values["finish"] for run in what_if.base]
-    done = [at for at in finishes if isfinite(at)]
+    finishes = run_values(what_if.base, "finish")
+    done = finishes[np.isfinite(finishes)]
     # Not the other runs: NaN stands for a run in which nothing was scheduled.
-    never = sum(at == inf for at in finishes)
-    shares = 100 * np.array([run.scopes[0].values["reach_share"] for run in what_if.base])
+    never = int((finishes == inf).sum())
+    shares = 100 * run_values(what_if.base, "reach_share")
     reached = f"{shares.min():.1f} to {shares.max():.1f} % reached"
-    if not done:
+    if not len(done):
         return f"none of {what_if.pairs} runs finished; {reached}"
-    first, last = (minute_text(round(at)) for at in (min(done), max(done)))
+    first, last = (minute_text(round(at)) for at in (done.min(), done.max()))
     when = f"done {first}" if first == last else f"done between {first} and {last}"
     return f"{when}, {reached}" + (f"; {never} did not finish" if never else "")
 

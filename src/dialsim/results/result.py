@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
@@ -323,7 +322,7 @@ def run(
     """
     world = World(scenario, seed, replication)
     chosen = choose(engine, calls_of(scenario))
-    with followed(progress, "Simulating", "people") as notify:
+    with followed(progress, "people") as notify:
         result = result_of(world, chosen, notify)
     # The result keeps the world, but tables need no draws.
     world.forget_draws()
@@ -413,12 +412,12 @@ PACE = 0.2  # seconds between two updates of the bar
 
 
 @contextmanager
-def followed(wanted: Shown, what: str, unit: str) -> Iterator[Progress | None]:
-    """Yield the callback for the progress of `what`, counted in `unit`."""
+def followed(wanted: Shown, unit: str) -> Iterator[Progress | None]:
+    """Yield the callback for the progress of simulations, counted in `unit`."""
     if wanted is not None or not _in_notebook():
         yield wanted or None
         return
-    bar = _NotebookBar(what, unit)
+    bar = _NotebookBar(unit)
     try:
         yield bar
     finally:
@@ -437,8 +436,7 @@ class _NotebookBar:
 
     # tqdm and rich draw widgets: they need ipywidgets, and leave a broken widget in a notebook's
     # stored outputs.
-    def __init__(self, what: str, unit: str) -> None:
-        self._what = what
+    def __init__(self, unit: str) -> None:
         self._unit = unit
         self._begin = self._drawn = monotonic()
         self._handle: Any = None
@@ -451,8 +449,8 @@ class _NotebookBar:
         self._drawn = now
         left = (now - self._begin) * (total - done) / max(done, 1)
         self._draw(
-            f'<progress max="{total}" value="{done}"></progress> {escape(self._what)}: '
-            f"{done:,} of {total:,} {escape(self._unit)}, about {left:,.0f} s left"
+            f'<progress max="{total}" value="{done}"></progress> Simulating: '
+            f"{done:,} of {total:,} {self._unit}, about {left:,.0f} s left"
         )
 
     def close(self) -> None:

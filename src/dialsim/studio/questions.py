@@ -23,7 +23,7 @@ from dialsim.experiments.plan_text import (
     optimum_tables,
     plan_headline,
     plan_sentences,
-    plan_tables,
+    plan_table,
 )
 from dialsim.experiments.pool import start_process
 from dialsim.experiments.replications import replicate
@@ -171,7 +171,7 @@ def _reply_of_plan(found: Plan) -> Reply:
     lines = (f"{found.path}={found.value}",) if found.met else ()
     warnings = (f"Warning: {text}." for text in found.warnings)
     said = (*plan_sentences(found), *warnings)
-    return Reply(plan_headline(found), said, tuple(plan_tables(found)), lines, found)
+    return Reply(plan_headline(found), said, (plan_table(found),), lines, found)
 
 
 def _reply_of_optimum(found: Optimum) -> Reply:
