@@ -470,7 +470,7 @@ def undominated(losses: Sequence[tuple[float, ...]]) -> list[int]:
     the first is kept; points with an infinite loss are left out.
     """
     # Reversed: of equal points the first index remains.
-    first = {point: place for place, point in reversed([*enumerate(losses)])}
+    first = {point: index for index, point in reversed([*enumerate(losses)])}
     return [
         first[point]
         for point in sorted(first)

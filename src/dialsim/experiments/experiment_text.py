@@ -123,7 +123,7 @@ def replications_tables(runs: Replications) -> list[FigureTable]:
     return tables
 
 
-SAY_THEIRS = (Unit.SHARE, Unit.SECONDS)
+UNITS_IN_VALUES = (Unit.SHARE, Unit.SECONDS)
 """Units that are written behind their values."""
 
 _ESTIMATE_COLUMNS = ("mean", "95 % interval", "5 %", "half", "95 %")
@@ -134,7 +134,7 @@ def _with_unit(expression: Expression) -> str:
     label = expression.measure.label
     return (
         expression.label
-        if not label or expression.unit in SAY_THEIRS
+        if not label or expression.unit in UNITS_IN_VALUES
         else (f"{expression.label} ({label})")
     )
 
@@ -357,7 +357,7 @@ _MOST_SHIFTS = 5
 def more_probable_sentences(found: Sweep) -> list[str]:
     """Return how much more or less probable allowed variants make it to be done by a day's end."""
     rows, said = found.differences().query("scope == 'run'"), []
-    for row in rows[rows["figure"].isin(days_that_tell(rows))].to_dict("records"):
+    for row in rows[rows["figure"].isin(undecided_days(rows))].to_dict("records"):
         if row["variant"] not in found.breaches and abs(row["difference"]) >= _LEAST_SHIFT:
             way = "more" if row["difference"] > 0 else "less"
             share, base = (amount_text(row["figure"], row[name]) for name in _SIDES)
@@ -413,7 +413,7 @@ def sweep_tables(found: Sweep) -> tuple[list[FigureTable], list[FigureTable]]:
 def _variant_table(
     title: str, figures: pd.DataFrame, names: Sequence[str], shown: Sequence[str], whose: Sweep
 ) -> FigureTable:
-    known, days = by_variant(figures), days_that_tell(figures)
+    known, days = by_variant(figures), undecided_days(figures)
     rows = []
     for name in names:
         if (name, "finish_seconds") not in known:
@@ -432,7 +432,7 @@ def _difference_table(
     shown: Sequence[str],
     expressions: Sequence[Expression],
 ) -> FigureTable:
-    known, days = by_variant(differences), days_that_tell(differences)
+    known, days = by_variant(differences), undecided_days(differences)
     figures = ("finish_seconds", *days, *shown)
     rows = [
         (
@@ -447,7 +447,7 @@ def _difference_table(
     return FigureTable(title, (*labels, *(e.label for e in expressions)), tuple(rows))
 
 
-def days_that_tell(table: pd.DataFrame) -> list[str]:
+def undecided_days(table: pd.DataFrame) -> list[str]:
     """Return the days at whose end not all variants are surely done, or surely not; else the last.
 
     `table` has estimates or differences of one place, whose column `mean` is a probability.
@@ -455,8 +455,8 @@ def days_that_tell(table: pd.DataFrame) -> list[str]:
     days = table[[is_done_by(name) and name.startswith("finish") for name in table["figure"]]]
     sides = [name for name in _SIDES if name in days]
     shares = days.groupby("figure", sort=False)[sides].agg(["min", "max"])
-    told = [str(name) for name, row in shares.iterrows() if row.min() < 1 and row.max() > 0]
-    return told or [*dict.fromkeys(days["figure"])][-1:]
+    open_days = [str(name) for name, row in shares.iterrows() if row.min() < 1 and row.max() > 0]
+    return open_days or [*dict.fromkeys(days["figure"])][-1:]
 
 
 def comparison_sentences(found: Comparison) -> list[str]:

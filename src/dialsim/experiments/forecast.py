@@ -561,12 +561,12 @@ def forecast(
     # does.
     given = scenario.seed if seed is None else seed
     specs = [
-        RunSpec(draw.of(scenario), draw_seed(given, place)) for place, draw in enumerate(draws)
+        RunSpec(draw.of(scenario), draw_seed(given, index)) for index, draw in enumerate(draws)
     ]
     # Every behaviour gets equally many runs; the surplus is cut off below.
     each = ceil(replications / len(specs))
-    with runner(**settings) as place:
-        place.replicate(specs, each)
+    with runner(**settings) as workers:
+        workers.replicate(specs, each)
     found = [run for spec in specs for run in spec.first(each)]
     numbered = [replace(run, replication=number) for number, run in enumerate(found)]
     drawn = Replications(scenario, given, numbered, [], [])

@@ -448,7 +448,7 @@ class _Race(Trials[Key]):
         # maximum inside would look flat.
         count = max(3, int(_COARSE ** (1 / len(sizes))))
         coarse = [
-            sorted({round(place * (size - 1) / (count - 1)) for place in range(count)})
+            sorted({round(step * (size - 1) / (count - 1)) for step in range(count)})
             if size > count
             else list(range(size))
             for size in sizes

@@ -11,7 +11,7 @@ import numpy as np
 from dialsim.experiments.estimates import SettingRuns, not_allowed
 from dialsim.experiments.experiment_text import (
     LOST_TO,
-    SAY_THEIRS,
+    UNITS_IN_VALUES,
     amount_text,
     expression_text,
 )
@@ -307,7 +307,7 @@ def _clause_title(finding: ClauseFinding) -> str:
     """Return the statistic of a clause, with its unit if its figures do not imply it."""
     clause = finding.clause
     label = "" if clause.figure.is_figure else clause.figure.measure.label
-    plain = clause.statistic is Statistic.PROBABILITY or clause.figure.unit in SAY_THEIRS
+    plain = clause.statistic is Statistic.PROBABILITY or clause.figure.unit in UNITS_IN_VALUES
     return clause.asked if plain or not label else f"{clause.asked} ({label})"
 
 

@@ -146,22 +146,22 @@ def _lines(
     column, middle = middle_of(name)
     for color, said, rows in _groups(found, along, table):
         part = rows.sort_values(along)
-        places = part[along] if upright else [values.index(value) for value in part[along]]
+        positions = part[along] if upright else [values.index(value) for value in part[along]]
         amounts, low, high = (
             drawn(name, part[which], found.origin) for which in (column, "p05", "p95")
         )
         label = said or f"{middle}; band: 5–95 % of runs"
         look: dict[str, Any] = {"color": color, "linewidth": 1.8, "markersize": 4, "label": label}
         if upright:
-            ax.fill_between(places, low, high, color=color, alpha=0.2, linewidth=0)
-            ax.plot(places, amounts, "o-", **look)
+            ax.fill_between(positions, low, high, color=color, alpha=0.2, linewidth=0)
+            ax.plot(positions, amounts, "o-", **look)
         else:
-            ax.fill_betweenx(places, low, high, color=color, alpha=0.2, linewidth=0)
-            ax.plot(amounts, places, "o-", **look)
+            ax.fill_betweenx(positions, low, high, color=color, alpha=0.2, linewidth=0)
+            ax.plot(amounts, positions, "o-", **look)
         rows_of = part.to_dict("records")
         show_values(ax, [
-            (*((place, at) if upright else (at, place)), _estimates_text(name, row, found))
-            for place, at, row in zip(places, amounts.tolist(), rows_of, strict=True)
+            (*((position, at) if upright else (at, position)), _estimates_text(name, row, found))
+            for position, at, row in zip(positions, amounts.tolist(), rows_of, strict=True)
         ])  # fmt: skip
     if all(isinstance(value, int) for value in values):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -209,9 +209,9 @@ def _points(ax: Axes, found: Sweep, name: Expression, table: pd.DataFrame) -> No
     middle, low, high = (
         drawn(name, table[which], found.origin) for which in (column, "p05", "p95")
     )
-    places = np.arange(len(table))
-    ax.hlines(places, low, high, color=BLUE, alpha=0.35, linewidth=7, label="5–95 % of runs")
-    ax.plot(middle, places, "o", color=BLUE, markersize=6, label=said)
+    positions = np.arange(len(table))
+    ax.hlines(positions, low, high, color=BLUE, alpha=0.35, linewidth=7, label="5–95 % of runs")
+    ax.plot(middle, positions, "o", color=BLUE, markersize=6, label=said)
     show_values(ax, [
         (None, (k - 0.5, k + 0.5), _estimates_text(name, row, found))
         for k, row in enumerate(table.to_dict("records"))
@@ -278,22 +278,22 @@ def _name_points(
     limits = zip(size, (ax.get_xlim(), ax.get_ylim()), strict=True)
     # Overlaps are computed in points, because data units differ between the axes.
     to_points = [length / (high - low) for length, (low, high) in limits]
-    points = {place: np.multiply(place, to_points) for place in shared}
+    points = {position: np.multiply(position, to_points) for position in shared}
     rings = {(float(x[k]), float(y[k])) for k in ringed}
-    taken = [(at, np.full(2, 7.0 if place in rings else 3.0)) for place, at in points.items()]
-    for place, listed in shared.items():
+    taken = [(at, np.full(2, 7.0 if position in rings else 3.0)) for position, at in points.items()]
+    for position, listed in shared.items():
         text = ", ".join(listed)
         # An approximation of the width of 8 point letters: outlines would have to be computed for
         # every name.
         half = np.array([2.4 * len(text), 4.5])
-        around = [(points[place] + _beside(offset, half), half) for offset in _OFFSETS]
+        around = [(points[position] + _beside(offset, half), half) for offset in _OFFSETS]
         free = [not any(_overlap(box, other) for other in taken) for box in around]
         # In a crowd a name may overlap rather than be missing.
         best = free.index(True) if any(free) else 0
         taken.append(around[best])
         ax.annotate(
             text,
-            place,
+            position,
             xytext=_beside(_OFFSETS[best], half),
             textcoords="offset points",
             ha="center",
@@ -316,7 +316,7 @@ def _overlap(one: _Box, other: _Box) -> bool:
     return bool((abs(one[0] - other[0]) < one[1] + other[1]).all())
 
 
-def _place(value: object, answer: Plan) -> float:
+def _position(value: object, answer: Plan) -> float:
     """Return the position of a value: numbers unchanged, durations in hours, instants in days."""
     ends = {read_amount(str(end)).kind for end in answer.between}
     amount = read_amount(str(value))
@@ -484,12 +484,9 @@ class SweepPlots:
         along = _crossed_along(found, None, table)
         groups = [(BLUE, "", table)] if along is None else _groups(found, along, table)
         for color, said, rows in groups:
-            places = list(rows.index)
+            at = list(rows.index)
             style = "o" if along is None else "o-"
-            label = said or "_"
-            ax.plot(
-                x[places], y[places], style, color=color, linewidth=1, markersize=5, label=label
-            )
+            ax.plot(x[at], y[at], style, color=color, linewidth=1, markersize=5, label=said or "_")
         names = [str(value) for value in table[along]] if along else []
         numbered = [] if along else cut_names([*table["variant"]], _in_a_line, _LETTERS)
         for number, name in enumerate(numbered, 1):
@@ -504,12 +501,12 @@ class SweepPlots:
         dress(ax, title, label, f"mean cost ({currency})")
         _name_points(ax, x, y, names, front, drawing_size(ax, key(ax)))
         costs = estimates_of(found, cost_name)["mean"].tolist()
-        told_of = [
+        texts = [
             f"{row['variant']}: {amount_text('cost', cost)} {currency} on average; median finish "
             f"{when_text(row['p50'], found)}"
             for row, cost in zip(table.to_dict("records"), costs, strict=True)
         ]
-        show_values(ax, [*zip(x.tolist(), y.tolist(), told_of, strict=True)])
+        show_values(ax, [*zip(x.tolist(), y.tolist(), texts, strict=True)])
         return ax
 
 
@@ -534,16 +531,16 @@ class PlanPlots:
             parts = [part for part in answer.tried if part.met is met]
             if not parts:
                 continue
-            x = [_place(part.value, answer) for part in parts]
+            x = [_position(part.value, answer) for part in parts]
             estimate, low, high = (
                 np.array([_scaled(getattr(p.findings[clause], end), wanted) for p in parts])
                 for end in ("estimate", "low", "high")
             )
             ax.vlines(x, low, high, color=color, alpha=0.4, linewidth=5)
             show_values(ax, [
-                (place, at, f"{setting_text(answer.path, part.value)}: "
+                (position, at, f"{setting_text(answer.path, part.value)}: "
                  "{}, at least {}, at most {}".format(*finding_cells(part.findings[clause])))
-                for place, at, part in zip(x, estimate.tolist(), parts, strict=True)
+                for position, at, part in zip(x, estimate.tolist(), parts, strict=True)
             ])  # fmt: skip
             label = "meets the goal" if met else "misses it"
             ax.plot(x, estimate, marker, color=color, markersize=6, label=label)
@@ -598,8 +595,8 @@ class OptimumPlots:
         ax.margins(0.1)
         label = amount_axis(ax.xaxis, finish)
         unit = amount_axis(ax.yaxis, other)
-        told_of = [_combination_text(part) for part in answer.tried if isfinite(part.finish)]
-        show_values(ax, [*zip(*points(answer.tried), told_of, strict=True)])
+        texts = [_combination_text(part) for part in answer.tried if isfinite(part.finish)]
+        show_values(ax, [*zip(*points(answer.tried), texts, strict=True)])
         dress(ax, f"{'Cost' if priced else 'People reached'} against finish", label, f"mean {unit}")
         key(ax)
         return ax

@@ -324,6 +324,7 @@ class TaskRunner:
                 result = result_of(world, task.engine, self._check)
                 # Figures take time too; a cancellation during the run's last steps is seen before.
                 self._check(0, 0)
+            # As text, which the store keeps unchanged: equal bytes from all kinds of workers.
             figures = figures_of(result, task.asked).to_text()
             if is_shared:
                 made.append(MadeRun.of(result, task.family, relatives, figures))

@@ -161,6 +161,7 @@ class ExperimentRunner:
             for spec in specs:
                 self._store.recall(spec, count)
         if asked is not None:
+            # Only runs of single figures are shared: related variants go to a worker together.
             specs = sorted(specs, key=lambda c: (c.relatives.family, c.relatives.settings))
         # Variants of one replication are adjacent, so that workers take them together.
         owners, missing = [], []

@@ -81,11 +81,11 @@ class Looks:
         All looks together call a share at its bound greater, or smaller, with a probability of at
         most (1 − `confidence`) / 2 each.
         """
-        place = self.counts.index(count)
+        index = self.counts.index(count)
         error = (1 - confidence) / 2
         return Tails(
-            _nominal(self.counts, share, error)[place],
-            _nominal(self.counts, 1 - share, error)[place],
+            _nominal(self.counts, share, error)[index],
+            _nominal(self.counts, 1 - share, error)[index],
         )
 
     def of_mean(self, count: int, confidence: float) -> Tails:

@@ -235,6 +235,7 @@ class Sweep(RunTables):
             self._compared[asked] = differences(
                 self._frames(), self.by_name, *asked, self.days, self._shown()
             )
+        # A copy, because a caller may change its table.
         return self._compared[asked].copy()
 
     @cached_property

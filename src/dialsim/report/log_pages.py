@@ -136,6 +136,7 @@ def _pictures(
     for by, levels in levels_of(found.answering).items():
         if len(levels) > 1:
             caption = f"Factors on the odds of an answer by {by}, with 95 % intervals."
+            # `by=by`: the lambda would otherwise see the last value of the loop.
             yield picture(f"{by}{number}", lambda ax, by=by: plot.factors(by, name, ax=ax), caption)
     if found.talk_time is not None:
         caption = "Quantiles of talk times: those measured against those of the distribution."
@@ -265,6 +266,7 @@ def _answered(side: Profile) -> Curve:
 
 def _hours(side: Profile) -> Curve:
     counts = side.week.sum(axis=0)
+    # Shares, because the two logs may have different numbers of calls.
     return Curve(np.arange(24.0), counts / counts.sum())
 
 

@@ -81,6 +81,7 @@ def methods(folder: Path) -> str:
     sets = [word for text in origin.overrides for word in ("--set", text)]
     command = shlex.join(["dialsim", *study.command, *seed, *sets])
     named = [c for organization in scenario.organizations for c in organization.campaigns]
+    # Markdown would show HTML entities as they are.
     made = templates("dialsim.report").overlay(autoescape=False)
     text = made.get_template(NAME).render(
         scenario=scenario,
@@ -109,6 +110,7 @@ def methods(folder: Path) -> str:
         duration=format_duration,
         fenced=_fenced,
     )
+    # Parts that a scenario lacks leave blank lines in the template.
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
@@ -165,6 +167,7 @@ def _study(said: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> _
         command += [word for text in texts for word in (option, text)]
     for name in _SEARCH:
         if asked.get(name) is not None:
+            # The manifest has seconds, the option takes a length of time with its unit.
             unit = "s" if name == "within" else ""
             command += [f"--{name.replace('_', '-')}", f"{asked[name]}{unit}"]
     wanted = [f"meet {' and '.join(goals)}"] if goals else []

@@ -419,6 +419,7 @@ class _Setting:
     def _lines_within(self, spans: Sequence[tuple[int, int, str]]) -> tuple[int, int]:
         """Return the least and the greatest number of lines in spans of a day."""
         limits = self._limits
+        # The sum of lines changes nowhere else than where a span begins or a limit is set.
         at = {a for a, *_ in spans}
         at |= {change for a, b, who in spans for change, _ in limits[who] if a < change < b}
         totals = []
@@ -795,6 +796,7 @@ def _setting_text(say: _Sentences, path: str, value: SettingValue) -> str:
     elif amount.kind is AmountKind.DURATION or key == "retryInterval":
         text = texts.duration(number)
     else:
+        # Each noun is written out: Babel collects messages from literal calls only.
         people = texts.ngettext("{count} person", "{count} people", number)
         return {
             "maxConcurrentCalls": texts.ngettext("{count} line", "{count} lines", number),

@@ -250,6 +250,7 @@ def rebuild(
     # Without a seed of its own an experiment lets a variant have another.
     given = None if seed == scenario.seed else seed
     arguments = dict(said["arguments"])
+    # The number of pairs belongs to the page; the experiment itself does not take it.
     kept = arguments.pop("what_if", None)
     summary = orjson.loads((folder / SUMMARY).read_bytes())
     found = _repeated(folder, scenario, said["experiment"], given, arguments, summary)
