@@ -88,6 +88,22 @@ def test_the_workbook_has_the_answer_and_the_finish_with_its_interval(tmp_path: 
     assert len(sheets["runs"]) == 19
 
 
+def test_a_page_made_again_keeps_what_the_forecast_rests_on(tmp_path: Path) -> None:
+    today, out = written(tmp_path / "today", "2026-01-05T02:30:00Z", 20), tmp_path / "out"
+    said(forecast(today, "--out", out))
+    pages = {name: (out / name).read_bytes() for name in ("report.html", "sheet.html")}
+    assert b"The finish rests on assumed ring and setup times" in pages["report.html"]
+    # A backtest is not repeated for the page: its factors are kept.
+    manifest = json.loads((out / "manifest.json").read_bytes())
+    assert manifest["arguments"]["widening"] is None
+    said(program("report", out))
+    assert {name: (out / name).read_bytes() for name in pages} == pages
+    manifest["arguments"]["widening"] = [1.0, 2.0]
+    (out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    said(program("report", out))
+    assert (out / "report.html").read_bytes() != pages["report.html"]
+
+
 def test_instants_are_rounded_up_so_that_it_is_done_by_then(tmp_path: Path) -> None:
     found = dialsim.forecast(
         dialsim.load(written(tmp_path / "a", START, 0) / "scenario.yaml"), 19, jobs=1

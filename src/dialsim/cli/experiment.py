@@ -104,6 +104,11 @@ class Experiment:
         if self._folder is not None:
             self._folder.open(self._options.force)
 
+    def add(self, arguments: Mapping[str, object]) -> None:
+        """Keep further inputs of the page, which were found by runs."""
+        if self._folder is not None:
+            self._folder.arguments |= arguments
+
     @contextmanager
     def running(self) -> Iterator[tuple[ProgressBar, RunSettings]]:
         """Yield a progress bar, and the settings of all runs of the experiment."""

@@ -277,6 +277,7 @@ def forecast(
     if source is not None:
         lines, widening = _backtest(source, loaded, options)
         notes += lines
+    experiment.add({"notes": notes, "widening": None if widening is None else [*widening]})
     with experiment.running() as (_, settings):
         found = make(
             loaded, replications, draws=drawn, earlier=earlier, notes=notes, widening=widening,

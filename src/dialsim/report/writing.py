@@ -14,7 +14,7 @@ import orjson
 
 from dialsim.engine import Choice
 from dialsim.errors import DialsimError
-from dialsim.experiments.forecast import KIND, Forecast, ForecastFigures, forecast
+from dialsim.experiments.forecast import KIND, Forecast, ForecastFigures, Widening, forecast
 from dialsim.experiments.optimum import Optimum, optimize
 from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.replications import Precision, Replications, replicate
@@ -286,6 +286,8 @@ def _repeated(
             scenario, count, seed=seed, store=folder,
             draws=[Variant.read(name, texts) for name, texts in arguments["draws"].items()],
             earlier=[ForecastFigures.from_dict(part) for part in arguments["earlier"]],
+            notes=arguments.get("notes", ()),
+            widening=Widening(*arguments.get("widening") or ()),
         )  # fmt: skip
     if kind == "replications":
         runs = replicate(scenario, count, seed=seed, store=folder, figures=shown)

@@ -385,12 +385,13 @@ class ExperimentFolder:
     ) -> None:
         """`seed` defaults to the scenario's; `arguments` are further inputs of the page.
 
-        `others` are the further scenarios of a comparison.
+        `others` are the further scenarios of a comparison. Arguments that are known only after runs
+        may be added before `finish`.
         """
         self.path = path
         self._scenario = scenario
         self._others = others
-        self._arguments = dict(arguments or {})
+        self.arguments = dict(arguments or {})
         self._identity = {
             "dialsim": __version__,
             "experiment": kind,
@@ -476,7 +477,7 @@ class ExperimentFolder:
             self._identity
             | source_entries(self._scenario)
             | {
-                "arguments": self._arguments,
+                "arguments": self.arguments,
                 "finished": finished,
                 "store": STORE,
                 **environment(),
