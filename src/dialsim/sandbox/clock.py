@@ -101,7 +101,7 @@ class VirtualClock:
         """
         core, last = self._core, self._last()
         with _Advance(self) as advance:
-            await self.settle()
+            await self._wait_for_posts()
             before = core.happened()
 
             def reason() -> Ended | None:
@@ -212,7 +212,7 @@ class VirtualClock:
             # late.
             core.move_to(min(instant, max(core.outbox.limit, core.at)))
         except NotKept:
-            await core.kept()
+            await core.journal_written()
 
     async def _let_follow(self) -> None:
         """Wait until the clock is not too far ahead of results that are on their way."""
@@ -234,7 +234,7 @@ class VirtualClock:
 
         It is `idle` without a further event, and `limit` if the next event is after `last`.
         """
-        await self.settle()
+        await self._wait_for_posts()
         while (ended := reason()) is None:
             # Computed anew in each round: returned POSTs may have caused retries.
             ahead = self._core.next_event_at()
@@ -243,17 +243,17 @@ class VirtualClock:
             self._core.move_to(ahead)
             # Waiting requests are answered between two instants.
             await asyncio.sleep(0)
-            await self.settle()
+            await self._wait_for_posts()
         return ended
 
     async def _work_off(self, last: int) -> None:
         """Execute all events up to an instant, with pauses for other tasks."""
-        await self.settle()
+        await self._wait_for_posts()
         while self._core.work_on(last):
             await asyncio.sleep(0)
-            await self.settle()
+            await self._wait_for_posts()
 
-    async def settle(self) -> None:
+    async def _wait_for_posts(self) -> None:
         """Wait until no POST is under way or due."""
         self._core.catch_up()
         await self._core.sender.settled()

@@ -410,7 +410,7 @@ class SandboxCore:
         self._require_journal()
         self._send_due()
 
-    async def kept(self) -> None:
+    async def journal_written(self) -> None:
         """Wait until the journal contains all events so far."""
         if self._retrying is not None:
             await asyncio.wait([self._retrying])
