@@ -338,7 +338,6 @@ def _part(path: str, handler: Handler, method: str = "GET") -> Route:
         except Refused as refused:
             return _html(render("refused", refused=refused), refused.status)
 
-    serve.__module__ = __name__
     return Route(f"{OWN}/{path}", serve, methods=[method])
 
 
