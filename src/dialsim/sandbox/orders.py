@@ -262,6 +262,7 @@ class InjectedFaults:
 
     def _draws(self, fault: InjectedFault, met: int) -> NDArray[np.float64]:
         """Return two uniforms of an encounter: for the share, and for the delay."""
+        # An address of its own: other faults, and a replay, do not change these draws.
         key = (Purpose.INJECTED_FAULT, fault.number, met)
         return np.random.Generator(generator(self._seed, key)).random(2)
 

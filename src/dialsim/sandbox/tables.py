@@ -175,6 +175,8 @@ class TransitionTable:
 
         def listed_index(change: int) -> int:
             """Return the index of an analysis change among all changes."""
+            # Changes by analyses are not in the engine's log: each comes behind the rows of its
+            # instant.
             return self._log.count_until(int(analyses.at[change])) + change
 
         everything = range(len(analyses.at))
@@ -364,6 +366,7 @@ class WebhookTable:
 
     def _list(self) -> _List:
         log = self._simulation.log
+        # Nothing can change the list without changing one of these numbers.
         state = (self._simulation.at, log.turn, log.size(), self._outbox.changes)
         if self._kept is None or self._kept.state != state:
             reading = RunView(self._simulation.trace)
@@ -388,6 +391,7 @@ def fate_of(response: int) -> Fate:
 def _having(responses: NDArray[np.int16], status: str) -> NDArray[np.bool_]:
     """Return the responses that match a status, in the notation of `WebhookTable.find`."""
     fitting = []
+    # Few responses differ, so each is compared once and not by row.
     for code in np.unique(responses).tolist():
         shown = response_json(code)
         if status == fate_of(code) or (shown is not None and status == str(shown)):

@@ -150,6 +150,7 @@ def _chunks(trace: Trace, api_keys: bool) -> Iterator[bytes]:
             yield part
 
 
+# As `FEWEST_RUNS` of `experiments.forecast`, which is too slow to import for a start of a server.
 FEWEST, MOST = 19, 1_000
 
 
