@@ -183,10 +183,10 @@ def test_a_copy_of_the_trace_says_what_the_scripts_said() -> None:
     ("tel", "script", "says"),
     [
         ("12 34", "busy 1s", "tel must be a phone number of at most 20 digits"),
-        (5, "busy 1s", "tel must be a phone number"),
+        (5, "busy 1s", "tel must be a text, not 5"),
         (TEL, "bussy 1s", 'script has "bussy" in step 1, but steps are .* did you mean busy?'),
         (TEL, "", "script has an empty step 1"),
-        (TEL, 3, "script must be text, not 3"),
+        (TEL, 3, "script must be a text, not 3"),
     ],
 )
 def test_what_is_no_number_or_no_script_is_refused(tel: str, script: str, says: str) -> None:

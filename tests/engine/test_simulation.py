@@ -165,7 +165,7 @@ NAIVE = "advance: 2026-01-05 04:00:00 has no time zone; give an aware datetime o
         ({"to": after(11), "seconds": 1}, ONE),
         ({"until": "idle", "seconds": 1}, ONE),
         ({"until": "idle", "to": after(11)}, ONE),
-        ({"until": "noon"}, 'advance: until=\'noon\' is not "nextEvent" or "idle"'),
+        ({"until": "noon"}, "until must be 'nextEvent' or 'idle', not 'noon'"),
         ({"to": datetime(2026, 1, 5, 4)}, NAIVE),  # noqa: DTZ001
         ({"to": "2569-01-05T03:00:11Z"}, BUDDHIST + "11Z"),
         ({"to": datetime(2569, 1, 5, 3, 0, 12, tzinfo=UTC)}, BUDDHIST + "12+00:00"),
@@ -357,7 +357,8 @@ def test_of_several_organizations_one_must_be_named() -> None:
 def test_a_limit_is_a_whole_number(value: Any) -> None:
     with pytest.raises(DialsimError) as caught:
         busy().set_concurrency(value)
-    assert str(caught.value) == f"set_concurrency: {value!r} is not an integer of 0 or more"
+    right = "0 or more" if value == -1 else "a whole number"
+    assert str(caught.value) == f"value must be {right}, not {value!r}"
 
 
 @pytest.mark.parametrize("name", ["seed", "replication"])

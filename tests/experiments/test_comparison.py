@@ -91,7 +91,7 @@ def test_all_files_have_the_seed_of_the_first() -> None:
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ("a.yaml", r'a comparison takes a list of files, such as \["a.yaml", "b.yaml"\]'),
+        ("a.yaml", r'files must be files or scenarios, such as \["a.yaml", "b.yaml"\]'),
         ([JANUARY.scenario()], "a comparison needs 2 files or more, not 1"),
     ],
 )

@@ -162,7 +162,7 @@ def test_one_figure_may_be_a_text() -> None:
         (lambda: dialsim.replicate(SCENARIO, 3, seed=1.5), "seed must be a whole number, not 1.5"),
         (
             lambda: dialsim.replicate(SCENARIO, 3, figures=7),
-            "figures are names or expressions .* not 7",
+            "figures must be expressions such as .* not 7",
         ),
         (
             lambda: dialsim.replicate(SCENARIO, 3, store=7),
@@ -173,8 +173,11 @@ def test_one_figure_may_be_a_text() -> None:
             lambda: dialsim.sweep(SCENARIO, "lines=1,2", jobs=2.5),
             "jobs must be a whole number, not 2.5",
         ),
-        (lambda: dialsim.sweep(SCENARIO, 3), "vary must be values by path .* not 3"),
-        (lambda: dialsim.sweep(SCENARIO, {"lines": 3}), "lines: 3 is no list of values to try"),
+        (lambda: dialsim.sweep(SCENARIO, 3), "vary must be values of settings, .* not 3"),
+        (
+            lambda: dialsim.sweep(SCENARIO, {"lines": 3}),
+            r"vary\['lines'\] must be a list of values, not 3",
+        ),
         (
             lambda: dialsim.plan(SCENARIO, "lines", (1, 4), 5),
             "goal must be a text such as .* not 5",
@@ -182,7 +185,7 @@ def test_one_figure_may_be_a_text() -> None:
         (lambda: dialsim.plan(SCENARIO, "lines", 5, GOAL), "between must be .* not 5"),
         (
             lambda: dialsim.plan(SCENARIO, 3, (1, 4), GOAL),
-            "vary must be the values of a setting, .*, or its path, not 3",
+            "vary must be values of settings, .* not 3",
         ),
         (lambda: dialsim.plan(SCENARIO, "lines", goal=GOAL), "between must be .* not None"),
         (lambda: dialsim.plan(SCENARIO, "lines", (1, 4)), "goal must be a text .* not None"),
@@ -204,11 +207,11 @@ def test_one_figure_may_be_a_text() -> None:
         (lambda: dialsim.plan(SCENARIO, {"Debt.windows+": ["x"]}, GOAL), "a plan does not vary"),
         (
             lambda: dialsim.optimize(SCENARIO, "lines=1..3", GOAL),
-            "vary must be values by path, not 'l",
+            "vary must be values of settings, such as .*, not 'l",
         ),
         (
             lambda: dialsim.compare(SCENARIO),
-            "files must be a list of files or scenarios, not a Scen",
+            "files must be files or scenarios, such as .* not a Scenario",
         ),
         (lambda: dialsim.replicate(SCENARIO, 0), "the number of replications must be 1 or more"),
     ],
@@ -219,7 +222,9 @@ def test_a_wrong_argument_is_named(call: Any, says: str) -> None:
 
 
 def test_a_wrong_file_of_a_comparison_is_named() -> None:
-    with pytest.raises(DialsimError, match="the name of a file, or a dict, not 1"):
+    with pytest.raises(
+        DialsimError, match=r"files\[0\] must be the name of a file or a Scenario, .* not 1"
+    ):
         dialsim.compare([1, 2])
 
 
@@ -254,5 +259,5 @@ def test_plans_take_values_as_well_as_texts() -> None:
     assert answer.paths == ("retryInterval",)
     changed = SCENARIO.with_({"retryInterval": timedelta(minutes=45)}, lines=5)
     assert changed.organizations[0].max_concurrent_calls == 5
-    with pytest.raises(DialsimError, match="can't stand in a scenario file"):
+    with pytest.raises(DialsimError, match=r"lines: .* can't stand in a file"):
         SCENARIO.with_(lines=object())

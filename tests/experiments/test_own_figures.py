@@ -173,9 +173,9 @@ def test_a_function_that_fails_is_named(function: Any, said: str, jobs: int) -> 
     ({"cost": gap}, "there is a figure or column cost already"),
     ({"finish_by_x": gap}, "there is a figure or column finish_by_x already"),
     ({"a b": gap}, "'a b' is no name of a figure"),
-    ({"x": 3}, "the figure x is a function of a Result, not"),
+    ({"x": 3}, "figures['x'] must be a function of 1 argument or an OwnFigure, not 3"),
     ({"x": dialsim.OwnFigure(gap, unit="furlong")}, "x: there is no unit 'furlong'; there are"),
-    ([3], "figures are names or expressions"),
+    ([3], "figures[0] must be a text or a mapping, not 3"),
     (["January.gap90", GAP], "there is no figure gap90"),
 ])  # fmt: skip
 def test_wrong_figures_are_refused_before_any_run(figures: Any, said: str) -> None:

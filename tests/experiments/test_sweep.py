@@ -79,7 +79,7 @@ def test_guards_against_chance_findings_find_no_more_than_without(grid: Sweep) -
     assert not (bonferroni["real"] & ~plain["real"]).any()
     wider = (bonferroni["high"] - bonferroni["low"]) >= (plain["high"] - plain["low"])
     assert wider[plain["low"].notna()].all()
-    with pytest.raises(ExperimentError, match="there is no adjustment"):
+    with pytest.raises(ExperimentError, match="adjust must be 'bonferroni', not 'guess'"):
         grid.differences(adjust="guess")
 
 
@@ -172,9 +172,9 @@ def test_values_may_be_a_text_as_for_the_command(vary: Any) -> None:
     ("vary", "text"),
     [
         ("seed", "--vary seed: write PATH=VALUES, such as "),
-        ({LIMIT: 10}, f"{LIMIT}: 10 is no list of values to try"),
+        ({LIMIT: 10}, f"vary['{LIMIT}'] must be a list of values, not 10"),
         ({LIMIT: "10,,20"}, f"{LIMIT}: a value is missing between two commas"),
-        ([f"{LIMIT}=1,2"], f"'{LIMIT}=1,2' is no variant: give the values of each path, such as "),
+        ([f"{LIMIT}=1,2"], f"vary[0] must be a Variant, not '{LIMIT}=1,2'"),
     ],
 )
 def test_what_is_no_value_to_vary_is_one_error(vary: Any, text: str) -> None:

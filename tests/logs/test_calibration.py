@@ -108,7 +108,10 @@ def test_behaviours_by_campaign_and_agent_go_where_they_belong(tmp_path: Path) -
         (lambda found: dialsim.calibrate("x"), "log must be a Log, from dialsim.read_log, not 'x'"),
         (lambda found: found.forecast("x"), "scenario must be a Scenario, .* not 'x'"),
         (lambda found: found.apply(None), "scenario must be a Scenario, .* not None"),
-        (lambda found: found.plot.factors("year"), "by must be hour or day or segment, not 'year'"),
+        (
+            lambda found: found.plot.factors("year"),
+            "by must be 'hour', 'day' or 'segment', not 'year'",
+        ),
         (lambda found: found.plot.talk_times("gold"), "no behaviour gold; there are default"),
     ],
 )

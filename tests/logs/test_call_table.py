@@ -153,7 +153,7 @@ def test_a_longer_stay_in_the_queue_and_a_strange_voice_are_found() -> None:
 
 
 @pytest.mark.parametrize(("frame", "said"), [
-    (3, "a log is a folder, a file or a table of calls, not 3"),
+    (3, "source of a log must be a folder, a file or a table of calls, not 3"),
     (pd.DataFrame({"call": [1]}), "no column 'recipient'; it has call"),
     (pd.DataFrame({"recipient": [0]}), "no column 'call'"),
     (pd.DataFrame({"recipient": [0], "call": [1]}), "none of the columns status, created_at"),

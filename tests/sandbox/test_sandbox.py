@@ -82,7 +82,7 @@ def test_an_advance_that_makes_no_sense_is_an_error(sandbox: dialsim.Sandbox) ->
     for move, text in (
         ({"to": "2026-01-05T01:00:00Z"}, "to must not be before now, 2026-01-05T02:00:00.000Z"),
         ({"hours": -1}, "by must not be negative"),
-        ({"until": "later"}, "until='later' is not"),
+        ({"until": "later"}, "until must be 'nextEvent' or 'idle', not 'later'"),
         ({"until": "idle", "hours": 1}, "give one of `to`, `until` or a span"),
         ({"to": datetime(2026, 1, 6)}, "has no time zone"),  # noqa: DTZ001
     ):

@@ -194,7 +194,7 @@ def test_a_dict_is_a_scenario() -> None:
         ({"start": "foo"}, r"scenario\(start=\): .*must be a valid ISO 8601"),
         ({"end": datetime(2026, 1, 9)}, "has no time zone; give an aware datetime or text"),  # noqa: DTZ001
         ({"costs": {"perDail": 1}}, r"scenario\(costs=\): .*perDail"),
-        ({"behaviour": "x"}, "a behaviour is a share of answered attempts such as 0.35, or a"),
+        ({"behaviour": "x"}, "behaviour: rates must be a share of answered attempts such as 0.35"),
         ({"behaviour": {"outcome": 1}}, r"scenario\(behaviour=\): .*outcome "),
         ({"columns": {"tel": "Phone"}}, r'scenario\(columns=\): .*"Phone" is no column of people'),
         ({"people": [1]}, "people must be a DataFrame .* not a list"),
@@ -211,7 +211,9 @@ def test_wrong_arguments_are_named(given: dict[str, Any], says: str) -> None:
 
 
 def test_load_names_what_it_takes() -> None:
-    with pytest.raises(DialsimError, match="the name of a file, or a dict, not a DataFrame"):
+    with pytest.raises(
+        DialsimError, match=r"a file, or a dict \(dialsim.scenario takes .*\), not a DataFrame"
+    ):
         dialsim.load(PEOPLE)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         dialsim.load("a.yaml", ["seed=3"])  # type: ignore[misc]

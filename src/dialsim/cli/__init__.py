@@ -50,7 +50,8 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except DialsimError as error:
-        click.echo(str(error) if _names_its_place(error) else f"Error: {error}", err=True)
+        text = str(error).replace("force=True", "--force")
+        click.echo(text if _names_its_place(error) else f"Error: {text}", err=True)
         sys.exit(2)
     except OSError as error:
         # A full disk under standard output would fail once more when Python flushes it at exit.

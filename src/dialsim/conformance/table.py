@@ -16,7 +16,9 @@ from typing import Any, NamedTuple, SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.errors import DialsimError
 from dialsim.interface import CallStatus
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import (
     DAY,
     LAST_INSTANT,
@@ -111,6 +113,7 @@ FAR = 2**62
 """Later than all instants: an instant that never comes."""
 
 
+@checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class Violation:
     """Violation of a rule of the rule book (`docs/rules.md`).

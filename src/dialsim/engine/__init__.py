@@ -14,7 +14,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from dialsim.engine.compiled import is_available, is_compiled
-from dialsim.errors import DialsimError
 
 if TYPE_CHECKING:
     from dialsim.engine.trace import Trace
@@ -42,10 +41,8 @@ def choose(wanted: str, calls: int, runs: int = 1) -> Engine:
     all of the runs.
 
     Without numba the result is always SimPy, with a log message if the compiled engine was
-    requested. Raises DialsimError for an unknown engine.
+    requested.
     """
-    if wanted not in CHOICES:
-        raise DialsimError(f"there is no engine {wanted!r}; there are: {', '.join(CHOICES)}")
     if wanted == "simpy":
         return "simpy"
     if not is_available():

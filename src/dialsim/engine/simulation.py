@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
-from numbers import Real
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -19,8 +18,8 @@ from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError, Refused
 from dialsim.interface import CampaignStatus
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import HOUR, LAST_INSTANT, format_instant, utc
-from dialsim.interface.phrases import checked
 from dialsim.interface.schedule import read_schedule
 
 if TYPE_CHECKING:
@@ -79,6 +78,7 @@ def _checked(
 _T = TypeVar("_T")
 
 
+@checked(DialsimError)
 class Simulation:
     """Live engine: a scenario on a clock that the caller advances.
 
@@ -94,7 +94,6 @@ class Simulation:
     'PAUSED'
     """
 
-    @checked(DialsimError)
     def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:
         """`seed` defaults to the scenario's."""
         self._begin(World(scenario, seed, replication))
@@ -181,13 +180,10 @@ class Simulation:
         or a limit changes; or `until="idle"`, when nothing is left to happen. The clock does not
         pass clock.end. Raises `DialsimError` for an instant in the past or after clock.end.
         """
-        try:
-            span = timedelta(
-                days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
-            )
-        except (TypeError, ValueError, OverflowError) as error:
-            raise DialsimError(f"advance: {error}") from None
-        move = Move.read(to, until, span)
+        move = Move.read(
+            to, until, days=days, hours=hours, minutes=minutes, seconds=seconds,
+            milliseconds=milliseconds,
+        )  # fmt: skip
         if move.until == "idle":
             self._clock.work_off(self._trace.world.scenario.clock.end, idle=True)
         elif move.until == "nextEvent":
@@ -267,8 +263,8 @@ class Simulation:
 
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
         """Set maxConcurrentCalls of an organization, which may be omitted if there is only one."""
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise DialsimError(f"set_concurrency: {value!r} is not an integer of 0 or more")
+        if value < 0:
+            raise DialsimError(f"value must be 0 or more, not {value}")
         dialler = self._dialler(organization)
         self._carry_out(lambda: dialler.set_limit(value))
 
@@ -284,7 +280,7 @@ class Simulation:
 
     def reanalyze(self, campaign: str, share: float = 1.0) -> None:
         """Analyze a share of a campaign's delivered calls again (A5)."""
-        if not isinstance(share, Real) or not 0 <= share <= 1:
+        if not 0 <= share <= 1:
             raise DialsimError(f"reanalyze: share {share!r} is not from 0 to 1")
         self._do(lambda target: target.reanalyze(share), campaign)
 

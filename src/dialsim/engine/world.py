@@ -122,8 +122,8 @@ class World:
         of a scenario share them. Raises DialsimError for other numbers.
         """
         self.scenario = scenario
-        self.seed = _count("seed", scenario.seed if seed is None else seed)
-        self.replication = _count("replication", replication)
+        self.seed = count_of("seed", scenario.seed if seed is None else seed)
+        self.replication = count_of("replication", replication)
         self.behaviours = tuple(scenario.behaviours)
         self.numbers: list[str] = []
         self.voice_keys: list[str] = []
@@ -333,7 +333,8 @@ class World:
         return block if alike and same_people(model.recipients, recipients) else None
 
 
-def _count(name: str, value: object) -> int:
+def count_of(name: str, value: object) -> int:
+    """Return an argument as an int. Raises DialsimError unless it is an integer of 0 or more."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise DialsimError(f"{name} {value!r} is not an integer of 0 or more")
     return value if isinstance(value, int) else int(value)  # a `FormerSeed` stays one

@@ -31,8 +31,7 @@ from dialsim.errors import ExperimentError
 from dialsim.experiments.facts import facts, follows_answers, range_of
 from dialsim.experiments.figure_names import FigureName, FigureNames
 from dialsim.experiments.intervals import Jump, Known
-from dialsim.interface.phrases import kind_of
-from dialsim.results.figures import OWN_FIGURES, Unit, declared
+from dialsim.results.figures import OWN_FIGURES, OwnFigure, Unit, declared
 from dialsim.scenario.units import parse_duration
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
     from dialsim.experiments.known_bounds import KnownBounds, Place
     from dialsim.experiments.run_figures import RunFigures
-    from dialsim.results.figures import OwnFigure
     from dialsim.results.result import Result
     from dialsim.scenario.scenario import Scenario
 
@@ -452,25 +450,17 @@ def read_shown(text: str, scenario: Scenario) -> Expression:
     return replace(inner, text=text.strip(), by_mean=True)
 
 
-OwnFigures = Mapping[str, "Callable[[Result], float] | OwnFigure"]
-ShownFigures = str | OwnFigures | Sequence["str | OwnFigures"]
+OwnFigures = Mapping[str, Callable[["Result"], float] | OwnFigure]
+ShownFigures = str | OwnFigures | Sequence[str | OwnFigures]
 """Expressions, and functions of a `Result` by the names of their figures."""
 
 
 def read_figures(figures: ShownFigures, scenario: Scenario) -> tuple[Scenario, list[Expression]]:
     """Read the argument `figures` of an experiment: expressions, and figures by functions.
 
-    Returns the scenario with the latter. Raises ExperimentError as `read_expression` does, and for
-    other values.
+    Returns the scenario with the latter. Raises ExperimentError as `read_expression` does.
     """
     listed = [figures] if isinstance(figures, str | Mapping) else figures
-    if not isinstance(listed, Sequence) or not all(
-        isinstance(part, str | Mapping) for part in listed
-    ):
-        raise ExperimentError(
-            "figures are names or expressions such as cost / people_reached, or functions by name, "
-            f"not {kind_of(figures)}"
-        )
     functions = [part for part in listed if isinstance(part, Mapping)]
     own = declared({name: one for part in functions for name, one in part.items()})
     if own:

@@ -25,6 +25,7 @@ from dialsim.experiments.run_figures import run_values
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import RunSettings, runner
 from dialsim.experiments.variants import Variant
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import (
     MINUTE,
     WEEK,
@@ -34,7 +35,7 @@ from dialsim.interface.instants import (
     parse_instant,
     short_text,
 )
-from dialsim.interface.phrases import checked, counted
+from dialsim.interface.phrases import counted
 from dialsim.results.folder import MANIFEST, SUMMARY
 from dialsim.results.summary_text import ExperimentResult, FigureTable
 from dialsim.scenario.behaviour import BUILT_IN
@@ -198,6 +199,7 @@ def _instant_of(text: str | None) -> float:
     return inf if text is None else parse_instant(text)
 
 
+@checked(ExperimentError)
 class Forecast(ExperimentResult):
     """Result of many runs from today on.
 
@@ -266,6 +268,10 @@ class Forecast(ExperimentResult):
 
     def campaign_spans(self, *figures: str) -> dict[tuple[str, str], tuple[Span, ...]]:
         """Return the intervals of some figures, by organization and campaign."""
+        known = self.runs.figures[0].scopes[0].values
+        unknown = next((name for name in figures if name not in known), None)
+        if unknown is not None:
+            raise ExperimentError(f"figures must be figures of a run, which {unknown} is not")
         return {
             place: tuple(Span.of([float(part.values[name]) for part in scopes]) for name in figures)
             for place, scopes in self._by_campaign().items()
@@ -528,7 +534,7 @@ def standing_of(scenario: Scenario) -> Standing | None:
     return Standing(scenario.clock.start, np.sort(reached))
 
 
-@checked(ExperimentError, RunSettings)
+@checked(ExperimentError)
 def forecast(
     scenario: Scenario,
     replications: int = 100,
@@ -559,7 +565,7 @@ def forecast(
         return Forecast(runs, earlier, notes=notes, widening=widening)
     # Independent seeds, so that the uncertainty about the behaviour adds to the spread like chance
     # does.
-    given = scenario.seed if seed is None else seed
+    given = RunSpec(scenario, seed).seed
     specs = [
         RunSpec(draw.of(scenario), draw_seed(given, index)) for index, draw in enumerate(draws)
     ]

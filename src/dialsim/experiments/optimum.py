@@ -70,7 +70,7 @@ from dialsim.experiments.variants import (
     short_names,
     sorting,
 )
-from dialsim.interface.phrases import checked, kind_of
+from dialsim.interface.arguments import checked
 from dialsim.results.summary_text import ExperimentResult
 from dialsim.scenario.loading import long_path
 
@@ -178,6 +178,7 @@ class Combination:
         }
 
 
+@checked(ExperimentError)
 @dataclass(frozen=True, slots=True, repr=False)
 class Optimum(ExperimentResult):
     """Answer to "which combination does best?".
@@ -302,7 +303,7 @@ class Optimum(ExperimentResult):
         return optimum_content(self)
 
 
-@checked(ExperimentError, RunSettings)
+@checked(ExperimentError)
 def optimize(
     scenario: Scenario,
     vary: Mapping[str, Iterable[object]],
@@ -334,15 +335,11 @@ def optimize(
     >>> best.paths, best.frame.columns[:2].tolist()
     (('lines', 'maxAttempts'), ['lines', 'maxAttempts'])
     """
-    if not isinstance(vary, Mapping):
-        raise ExperimentError(f"vary must be values by path, not {kind_of(vary)}")
     effort = Effort(replications, max_replications, confidence, seed)
     if not 0 <= indifference < 1:
         raise ExperimentError(f"the indifference is a share such as 0.01, not {indifference}")
     scenario, _ = read_figures(figures or (), scenario)
     goals = [goal] if isinstance(goal, str) else list(goal or ())
-    if not all(isinstance(text, str) for text in goals):
-        raise ExperimentError(f"goals must be texts, not {goals}")
     objective = read_objective(maximize, minimize, scenario)
     if not goals and objective is None:
         raise ExperimentError("say what is wanted: a goal, something to maximize, or to minimize")

@@ -48,7 +48,7 @@ from dialsim.experiments.variants import (
     value_range,
 )
 from dialsim.experiments.why_not import WhyNot, why_not
-from dialsim.interface.phrases import checked, kind_of
+from dialsim.interface.arguments import checked
 from dialsim.results.summary_text import ExperimentResult
 from dialsim.scenario.loading import long_path
 from dialsim.scenario.units import value_text
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 Objective = Literal["smallest", "largest", "cheapest"]
 
 
+@checked(ExperimentError)
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(ExperimentResult):
     """Answer to "which value meets the goal?".
@@ -187,11 +188,11 @@ class Plan(ExperimentResult):
         return plan_content(self)
 
 
-@checked(ExperimentError, RunSettings)
+@checked(ExperimentError)
 def plan(
     scenario: Scenario,
     vary: str | Mapping[str, Iterable[object]],
-    between: tuple[object, object] | str | None = None,
+    between: Sequence[object] | str | None = None,
     goal: str | None = None,
     *,
     objective: Objective = "smallest",
@@ -223,8 +224,6 @@ def plan(
     """
     effort = Effort(replications, max_replications, confidence, seed)
     scenario, _ = read_figures(figures or (), scenario)
-    if objective not in ("smallest", "largest", "cheapest"):
-        raise ExperimentError(f"there is no objective {objective}: smallest, largest or cheapest")
     if objective == "cheapest" and scenario.costs is None:
         raise ExperimentError("nothing is the cheapest: the scenario names no costs")
     if isinstance(vary, Mapping) and isinstance(between, str) and goal is None:
@@ -274,7 +273,11 @@ def plan(
     return replace(answer, warnings=(*warnings, *answer.warnings, *doubts))
 
 
-def _axis(vary: object, between: object, first_day: int) -> tuple[str, list[Amount]]:
+def _axis(
+    vary: str | Mapping[str, Iterable[object]],
+    between: Sequence[object] | str | None,
+    first_day: int,
+) -> tuple[str, list[Amount]]:
     """Return the path of the setting as it was asked for, and its values in ascending order."""
     if isinstance(vary, str) and isinstance(between, str):
         vary, between = {vary: between}, None
@@ -291,14 +294,9 @@ def _axis(vary: object, between: object, first_day: int) -> tuple[str, list[Amou
         if len({amount.kind for amount in tried}) > 1:
             raise ExperimentError(f"vary: write the values of {asked} with the same unit")
         return asked, sorted(tried, key=lambda amount: amount.value)
-    if not isinstance(vary, str):
+    if between is None or len(between) != 2:
         raise ExperimentError(
-            'vary must be the values of a setting, {"lines": range(1, 61)}, or its path, not '
-            f"{kind_of(vary)}"
-        )
-    if not isinstance(between, Sequence) or len(between) != 2:
-        raise ExperimentError(
-            f"between must be the ends of a range such as (1, 200), not {kind_of(between)}"
+            f"between must be the ends of a range such as (1, 200), not {between}"
         )
     low, high = map(value_text, between)
     return vary, value_range(low, high, None, first_day)

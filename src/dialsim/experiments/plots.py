@@ -26,6 +26,7 @@ from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_cells
 from dialsim.experiments.run_figures import MARKS, fan, run_values
 from dialsim.experiments.variants import AmountKind, read_amount, setting_noun, setting_text
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import DAY, HOUR, minute_text, short_text
 from dialsim.interface.phrases import counted
 from dialsim.results.figures import OWN_FIGURES, Unit
@@ -357,6 +358,7 @@ def _combination_text(part: Combination) -> str:
     return f"{part.name}: median finish {_when(part.finish)}, {reached} reached{cost}"
 
 
+@checked(ExperimentError)
 class ReplicationPlots:
     """Plots of replications, drawn on `ax` or on a new figure, like `Result.plot`."""
 
@@ -427,6 +429,7 @@ class ReplicationPlots:
         return dress(ax, "When runs are done", label, "share of runs")
 
 
+@checked(ExperimentError)
 class SweepPlots:
     """Plots of a sweep, drawn on `ax` or on a new figure, like `Result.plot`."""
 
@@ -510,6 +513,7 @@ class SweepPlots:
         return ax
 
 
+@checked(ExperimentError)
 class PlanPlots:
     """Plots of a plan, drawn on `ax` or on a new figure, like `Result.plot`."""
 
@@ -559,6 +563,7 @@ class PlanPlots:
         return dress(ax, wanted.asked, f"{setting_noun(answer.path)}{unit}", said)
 
 
+@checked(ExperimentError)
 class OptimumPlots:
     """Plots of an optimum, drawn on `ax` or on a new figure, like `Result.plot`."""
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
-from numbers import Real
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -32,7 +31,7 @@ from dialsim.experiments.run_figures import (
 )
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.runner import ExperimentRunner, RunSettings, runner
-from dialsim.interface.phrases import checked
+from dialsim.interface.arguments import checked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +70,7 @@ class Precision:
         return {name: finite(getattr(self, name)) for name in names}
 
 
+@checked(ExperimentError)
 class Replications(RunTables):
     """Result of many runs of one scenario.
 
@@ -150,7 +150,7 @@ class Replications(RunTables):
         return replications_content(self)
 
 
-@checked(ExperimentError, RunSettings)
+@checked(ExperimentError)
 def replicate(
     scenario: Scenario,
     replications: int = 100,
@@ -200,10 +200,9 @@ def precisions(asked: Mapping[str, float] | str | None, scenario: Scenario) -> l
         return []
     pairs = _pairs(asked) if isinstance(asked, str) else [*asked.items()]
     for name, relative in pairs:
-        if not isinstance(relative, Real) or not 0 < relative < 1:
-            given = f"{float(relative):g}" if isinstance(relative, Real) else relative
+        if not 0 < relative < 1:
             raise ExperimentError(
-                f"precision of {name}: {given} is not between 0 and 1 (0 % and 100 %)"
+                f"precision of {name}: {float(relative):g} is not between 0 and 1 (0 % and 100 %)"
             )
     return [(read_shown(name, scenario), relative) for name, relative in pairs]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dialsim.errors import DialsimError
+from dialsim.errors import DialsimError, ExperimentError
 from dialsim.experiments.intervals import (
     CONFIDENCE,
     NO_INTERVAL,
@@ -32,6 +32,7 @@ from dialsim.experiments.intervals import (
     share_difference,
     share_interval,
 )
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import (
     DAY,
     MINUTE,
@@ -345,6 +346,7 @@ def _row(
     return row
 
 
+@checked(ExperimentError)
 class RunTables(ExperimentResult):
     """Figures of many runs as tables, with a row per run; in a sweep, per run and variant.
 

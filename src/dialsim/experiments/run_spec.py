@@ -22,7 +22,7 @@ import numpy as np
 from dialsim import __version__
 from dialsim.engine.log_reader import CALL_STATUSES, FROM_STATUS, rows_of
 from dialsim.engine.trace import RETRY
-from dialsim.engine.world import World
+from dialsim.engine.world import World, count_of
 from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.interface import CallStatus
@@ -45,7 +45,7 @@ class RunSpec:
     def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
         """`seed` defaults to the scenario's."""
         self.scenario = scenario
-        self.seed = scenario.seed if seed is None else seed
+        self.seed = count_of("seed", scenario.seed if seed is None else seed)
         self.digest = scenario.digest
         self.finished: dict[int, RunFigures] = {}
 

@@ -64,7 +64,8 @@ class Effort:
         check_confidence(self.confidence)
         if not 2 <= self.first <= self.most:
             raise ExperimentError(
-                "a plan needs 2 replications or more, and no more than their maximum"
+                "replications must be 2 or more, and at most max_replications, not "
+                f"{self.first} and {self.most}"
             )
 
     @property

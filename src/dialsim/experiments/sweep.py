@@ -52,7 +52,7 @@ from dialsim.experiments.variants import (
     sorting,
     variants_of,
 )
-from dialsim.interface.phrases import checked, kind_of
+from dialsim.interface.arguments import checked
 from dialsim.scenario.loading import document_of, load
 from dialsim.scenario.scenario import Scenario
 
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 Adjustment = Literal["bonferroni"]
 
 
+@checked(ExperimentError)
 class Sweep(RunTables):
     """Result of many runs of every variant.
 
@@ -308,7 +309,7 @@ class Sweep(RunTables):
         )
 
 
-@checked(ExperimentError, RunSettings)
+@checked(ExperimentError)
 def sweep(
     scenario: Scenario,
     vary: str | Mapping[str, Iterable[object]] | Sequence[Variant],
@@ -345,7 +346,7 @@ def sweep(
         raise ExperimentError(f"a sweep needs 2 replications or more, not {replications}")
     variants = variants_of(vary, scenario.first_day)
     if not variants:
-        raise ExperimentError("there are no variants to run")
+        raise ExperimentError("vary must have a variant to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
     scenario, shown = read_figures(figures, scenario)
     specs = [RunSpec(variant.of(scenario), seed) for variant in variants]
@@ -387,6 +388,7 @@ class FileDifference:
     values: tuple[str | None, ...]
 
 
+@checked(ExperimentError)
 class Comparison(Sweep):
     """Result of many runs of several scenario files: a `Sweep` whose variants are the files.
 
@@ -471,9 +473,12 @@ class Comparison(Sweep):
         return f"<dialsim.Comparison {', '.join(self.names)}, replications: {self.replications:,}>"
 
 
-@checked(ExperimentError, RunSettings)
+ScenarioOrFile = Scenario | str | os.PathLike[str]
+
+
+@checked(ExperimentError)
 def compare(
-    files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
+    files: Sequence[ScenarioOrFile] | Mapping[str, ScenarioOrFile],
     replications: int = 50,
     *,
     figures: ShownFigures = (),
@@ -486,7 +491,7 @@ def compare(
 ) -> Comparison:
     """Run several scenario files `replications` times each, with common random numbers.
 
-    `files` are paths or scenarios, or scenarios by name. `seed` defaults to the first file's and
+    `files` are paths or scenarios, in a list or by name. `seed` defaults to the first file's and
     applies to all. `figures`, `decide`, `indifference`, `baseline` and `adjust` are as in `sweep`;
     every file must have the figures in them. The other arguments are as in `replicate`. Raises
     ExperimentError, and ScenarioError for a file with problems.
@@ -517,17 +522,11 @@ def compare(
 
 
 def _named(
-    files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
+    files: Sequence[ScenarioOrFile] | Mapping[str, ScenarioOrFile],
 ) -> dict[str, Scenario]:
     """Return the scenarios by unique names: file names, with folders if necessary."""
     if isinstance(files, Mapping):
-        if not all(isinstance(name, str) for name in files):
-            raise ExperimentError(f"files must have texts as names, not {[*files]}")
         return {name: s if isinstance(s, Scenario) else load(s) for name, s in files.items()}
-    if isinstance(files, str):
-        raise ExperimentError(f'a comparison takes a list of files, such as ["{files}", "b.yaml"]')
-    if not isinstance(files, Sequence):
-        raise ExperimentError(f"files must be a list of files or scenarios, not {kind_of(files)}")
     loaded = [part if isinstance(part, Scenario) else load(part) for part in files]
     return dict(zip(names_of([_path(scenario) for scenario in loaded]), loaded, strict=True))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import orjson
@@ -21,8 +21,9 @@ from dialsim.engine.rules import week_position
 from dialsim.errors import DialsimError, LogError
 from dialsim.experiments.forecast import Forecast, forecast
 from dialsim.experiments.variants import Variant, variants_in
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEK, WEEKDAYS
-from dialsim.interface.phrases import brief_text, checked, kind_of
+from dialsim.interface.phrases import brief_text
 from dialsim.logs.answering import (
     ANSWERED,
     COLUMNS,
@@ -154,6 +155,7 @@ class HoldOut:
         )
 
 
+@checked(LogError)
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """Behaviours estimated from a log, by name; `by` is the grouping (None: all calls together)."""
@@ -197,7 +199,6 @@ class Calibration:
         ]
         return tuple(found) or ("Check of misfit: the log contradicts none of the estimates",)
 
-    @checked(LogError)
     def apply(self, scenario: Scenario) -> Scenario:
         """Return a scenario whose agents have these behaviours.
 
@@ -310,6 +311,7 @@ def levels_of(answers: Answering) -> dict[Group, dict[str, Level]]:
     }
 
 
+@checked(LogError)
 class CalibrationPlots:
     """Plots of a calibration, drawn on `ax` or on a new figure, like `Result.plot`.
 
@@ -329,10 +331,7 @@ class CalibrationPlots:
         """Plot the factors on the odds of an answer, with 95 % intervals."""
         from dialsim.results.plots.drawing import BLUE, GRID, canvas, dress
 
-        known = levels_of(self._of(behaviour).answering)
-        if by not in known:
-            raise DialsimError(f"by must be {' or '.join(known)}, not {kind_of(by)}")
-        ax, levels = canvas(ax), known[by]
+        ax, levels = canvas(ax), levels_of(self._of(behaviour).answering)[by]
         at = np.arange(len(levels))
         values = np.exp([level.value for level in levels.values()])
         ends = np.exp([[level.low, level.high] for level in levels.values()]).T
@@ -388,8 +387,6 @@ def calibrate(
     """
     if hold_out is not None and not 0.0 < hold_out < 1.0:
         raise DialsimError(f"hold-out must be a share between 0 and 1, not {hold_out:g}")
-    if by is not None and by not in get_args(By):
-        raise DialsimError(f"by must be agent, campaign or segment, not {by!r}")
     calls = dialled_calls(log)
     holds = None if log.has_dials else hold_times(log, calls, lines)
     if holds is not None:

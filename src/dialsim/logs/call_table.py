@@ -70,7 +70,8 @@ def call_table(frame: Any, source: str) -> pd.DataFrame:
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
         if not hasattr(frame, "columns"):
             raise LogError(
-                f"a log is a folder, a file or a table of calls, not {kind_of(frame)}"
+                "source of a log must be a folder, a file or a table of calls, not "
+                f"{kind_of(frame)}"
             ) from None
         reason = str(error).splitlines()[0]
         raise LogError(f"{source}: can't be read as a table of calls ({reason:.200})") from None

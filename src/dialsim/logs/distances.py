@@ -332,6 +332,10 @@ class Metric:
     words: _Words
     of_people: bool = False
 
+    def __reduce__(self) -> tuple[Callable[[str], Metric], tuple[str]]:
+        # Its functions are made by other functions, so that pickle cannot find them by name.
+        return _metric, (self.key,)
+
     def text(self, value: float) -> str:
         """Format a distance without its unit."""
         if self.unit == "share":
@@ -421,6 +425,10 @@ def _gram_words(one: Profile, other: Profile) -> tuple[str, str, str]:
     names = ["nothing", *OUTCOMES]
     here, there = (f"{side.grams[code]:,} times" for side in (one, other))
     return f"{', then '.join(names[sign] for sign in signs)}: ", here, there
+
+
+def _metric(key: str) -> Metric:
+    return next(one for one in METRICS if one.key == key)
 
 
 METRICS = (

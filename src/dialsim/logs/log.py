@@ -24,6 +24,7 @@ from pyarrow import compute
 
 from dialsim.conformance.table import STATUSES
 from dialsim.errors import LogError
+from dialsim.interface.arguments import checked
 from dialsim.logs.bodies import (
     COLUMNS,
     NO_INSTANT,
@@ -76,6 +77,7 @@ class CampaignOfLog:
     """Known only in folders of runs."""
 
 
+@checked(LogError)
 @dataclass(frozen=True)
 class Log:
     """A log of calls.
@@ -135,6 +137,7 @@ class Log:
         return int(self.bodies["repeats"].sum()) if len(self.bodies) else 0
 
 
+@checked(LogError)
 def read_log(
     source: object,
     *,
@@ -166,12 +169,17 @@ def read_log(
     >>> len(dialsim.read_log(folder).calls) == len(dialsim.read_log(result.calls).calls)
     True
     """
+    asked = {"column": column, "table": table, "query": query}
+    unused = next((name for name, value in asked.items() if value is not None), None)
+    is_named = isinstance(source, str | Path)
+    if unused is not None and (not is_named or Path(str(source)).is_dir()):
+        raise LogError(f"{unused} is for a file or a database, which source is not")
     if not isinstance(source, str | Path):
         return _of_table(call_table(source, "the table"), _log_of(iter(()), "the table", "table"))
     if is_database(source):
         return _read(database_source(str(source), table, column, query, progress))
     if table is not None or query is not None:
-        raise LogError(f"{source}: is no URL of a database, which --table and --query are for")
+        raise LogError(f"{source}: is no URL of a database, which table and query are for")
     path = Path(source)
     if path.is_dir():
         return _read_folder(path, progress)

@@ -32,8 +32,9 @@ from dialsim.engine import calls_of, choose, prepare
 from dialsim.errors import DialsimError, ReplicationFailed
 from dialsim.experiments.pool import Workers
 from dialsim.experiments.run_spec import RunSpec
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import format_instant, minute_text
-from dialsim.interface.phrases import brief_text, checked
+from dialsim.interface.phrases import brief_text
 from dialsim.logs.distances import (
     BEGINNING,
     METRICS,
@@ -122,6 +123,7 @@ class Side:
         return f"{minute_text(found.first)} to {minute_text(found.last)} Thai time"
 
 
+@checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class LogComparison:
     """Distances of a simulated log from a real one.
@@ -328,7 +330,7 @@ def _model(real: Log, simulated: Log) -> tuple[Scenario, str]:
                 return read_source(Path(log.source)), f"the scenario in {log.source}"
     raise DialsimError(
         f"neither {simulated.source} nor {real.source} is a folder with a scenario, whose further "
-        "runs show what is noise: give the scenario that the simulation was made from (--scenario)"
+        "runs show what is noise: give scenario, which the simulation was made from"
     )
 
 

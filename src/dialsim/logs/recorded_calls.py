@@ -24,8 +24,8 @@ from dialsim.engine.rules import ENDINGS
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import ReplayError
 from dialsim.interface import CallStatus
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import duration_text
-from dialsim.interface.phrases import checked
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.log import Log
 from dialsim.logs.log_table import Expected, LogTable, outcomes_of
@@ -106,6 +106,7 @@ class _Past(NamedTuple):
         return found
 
 
+@checked(ReplayError)
 class RecordedCalls:
     """Recorded calls of a scenario's people.
 
@@ -119,7 +120,6 @@ class RecordedCalls:
     True
     """
 
-    @checked(ReplayError)
     def __init__(self, log: Log, scenario: Scenario) -> None:
         """Raise ReplayError if log and scenario don't belong together, or too many calls are
         missing.

@@ -16,8 +16,9 @@ from dialsim.engine.behaviour import durations
 from dialsim.engine.rules import ENDINGS, Windows, dial_gap
 from dialsim.engine.world import CampaignBlock
 from dialsim.errors import ReplayError
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import format_instant
-from dialsim.interface.phrases import brief_text, checked
+from dialsim.interface.phrases import brief_text
 from dialsim.logs.bodies import NO_INSTANT
 from dialsim.logs.recorded_calls import (
     BITS_OF_CALL,
@@ -78,6 +79,7 @@ class FirstMismatch:
     why: str
 
 
+@checked(ReplayError)
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """Result of a replay.

@@ -9,8 +9,9 @@ from typing import Any
 from dialsim.conformance import call_rules, trace_rules
 from dialsim.conformance.table import Violation, judge
 from dialsim.errors import LogError
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import format_instant
-from dialsim.interface.phrases import brief_text, checked
+from dialsim.interface.phrases import brief_text
 from dialsim.logs import log_rules
 from dialsim.logs.log import Log, read_log
 from dialsim.logs.log_table import Expected, LogTable
@@ -19,6 +20,7 @@ from dialsim.scenario.scenario import Scenario
 _NEVER_CHECKED = ("A1, A2, A4", "the log has no delays of analyses, nor those that failed")
 
 
+@checked(LogError)
 @dataclass(frozen=True, slots=True)
 class Verified:
     """Violations in a log, the rules checked, and those that could not be checked, with reasons.

@@ -127,12 +127,19 @@ def compliance_figures(reading: RunView, positions: Sequence[Position]) -> dict[
     return dict(counted)
 
 
+_DTYPES = {
+    **dict.fromkeys(("rule", "organization", "campaign"), "str"),
+    **dict.fromkeys(("recipient", "call"), "int32"),
+    "initiated_at": "datetime64[ms, UTC]",
+    **dict.fromkeys(("outside", "repeated", "repeated_answered"), "bool"),
+}
+"""Types of the columns, which a table without rows has, too."""
+
+
 def compliance_table(reading: RunView) -> pd.DataFrame:
     """Return a table with a row for each dial outside a rule."""
     import pandas as pd
 
-    columns = ["rule", "organization", "campaign", "recipient", "call", "initiated_at"]
-    columns += ["outside", "repeated", "repeated_answered"]
     frames = []
     for found in reading.breaches:
         owner, dials = reading.world.organizations[found.organization], found.dials
@@ -150,7 +157,8 @@ def compliance_table(reading: RunView) -> pd.DataFrame:
             "repeated_answered": found.repeated_answered[chosen],
         })  # fmt: skip
         frames.append(frame)
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+    empty = pd.DataFrame(columns=[*_DTYPES])
+    return (pd.concat(frames, ignore_index=True) if frames else empty).astype(_DTYPES)
 
 
 def find_breaches(reading: RunView) -> Iterator[Breaches]:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from dialsim.errors import DialsimError
+from dialsim.errors import DialsimError, OutputError
 from dialsim.interface import CallStatus
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import DAY, thai
 from dialsim.interface.phrases import kind_of
 from dialsim.results.counts import first_day
@@ -48,7 +49,8 @@ _UNIT_FORMATS: dict[Unit | None, str] = {
 _KIND_FORMATS = {"i": _COUNT, "u": _COUNT, "f": _NUMBER}
 
 
-def for_excel(frame: pd.DataFrame) -> pd.DataFrame:
+@checked(OutputError)
+def for_excel(frame: object) -> pd.DataFrame:
     """Convert a table for `to_excel` of pandas: instants in Thai time, webhook bodies as JSON.
 
     Infinite numbers become nulls. A frame of Polars or a table of Arrow becomes one of pandas.
@@ -87,6 +89,8 @@ def write_excel(result: Result, path: str | os.PathLike[str]) -> Path:
     The file appears when it is complete. Equal results give equal bytes under equal versions of the
     libraries. Raises OutputError for errors of the file system.
     """
+    if Path(path).suffix.lower() != ".xlsx":
+        raise OutputError(f"path must end in .xlsx, not {Path(path).suffix or 'so'}")
     summary, world = result.summary, result.trace.world
     rows: list[tuple[str, object]] = [
         ("Answer", headline(summary)),

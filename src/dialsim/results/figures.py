@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from dialsim.errors import ExperimentError
+from dialsim.errors import DialsimError, ExperimentError
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import MINUTE, duration_text, utc
-from dialsim.interface.phrases import kind_of, percent
+from dialsim.interface.phrases import percent
 from dialsim.results.bottleneck import Bottleneck
 from dialsim.results.compliance import COMPLIANCE, COUNTS
 from dialsim.results.counts import Fate, cost_of
@@ -477,6 +478,7 @@ def _figures(declared: type[_Made], block: str = "") -> list[Figure]:
     ]
 
 
+@checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class OwnFigure:
     """Figure of a run that a function computes from its `Result`, for the argument `figures`.
@@ -560,21 +562,19 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _TAKEN = ("replication", "organization", "campaign", "variant", "runs", "unfinished")
 
 
-def declared(functions: Mapping[str, object]) -> tuple[OwnFigure, ...]:
+def declared(
+    functions: Mapping[str, Callable[[Result], float] | OwnFigure],
+) -> tuple[OwnFigure, ...]:
     """Return figures by functions, and register them. Raises ExperimentError for wrong ones."""
     made = []
     for name, given in functions.items():
-        own = given if isinstance(given, OwnFigure) else OwnFigure(cast("Any", given))
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        own = given if isinstance(given, OwnFigure) else OwnFigure(given)
+        if not _NAME.fullmatch(name):
             raise ExperimentError(f"{name!r} is no name of a figure: letters, digits and _")
         prefixes = (*CUMULATIVE, *OF_AGENTS, COMPLIANCE)
         has_meaning = is_instant(name) or is_done_by(name) or name.startswith(prefixes)
         if has_meaning or name in (*_BY_NAME, *_TAKEN):
             raise ExperimentError(f"there is a figure or column {name} already: use another name")
-        if not callable(own.function):
-            raise ExperimentError(
-                f"the figure {name} is a function of a Result, not {kind_of(own.function)}"
-            )
         if own.unit not in [*Unit] or own.unit == Unit.INSTANT:
             units = ", ".join(unit for unit in Unit if unit not in ("", Unit.INSTANT))
             raise ExperimentError(f"{name}: there is no unit {own.unit!r}; there are {units}")

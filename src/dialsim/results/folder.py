@@ -168,13 +168,13 @@ def check_place(folder: Path, force: bool) -> None:
     if not os.path.lexists(folder):
         return
     if not force:
-        raise ExistingOutput(f"{folder} exists already; choose another folder, or use --force")
+        raise ExistingOutput(f"{folder} exists already; choose another folder, or use force=True")
     if folder.is_symlink() or not folder.is_dir():
-        raise ExistingOutput(f"{folder} is not a folder; it is left alone, --force or not")
+        raise ExistingOutput(f"{folder} is not a folder; it is left alone, by force or not")
     if any(folder.iterdir()) and not (folder / MANIFEST).is_file():
         raise ExistingOutput(
             f"{folder} has no {MANIFEST}, so it is not a result of dialsim; "
-            "it is left alone, --force or not"
+            "it is left alone, by force or not"
         )
 
 
@@ -453,7 +453,7 @@ class ExperimentFolder:
             if found.get(key) != self._identity.get(key):
                 raise ExistingOutput(
                     f"{self.path} is there already, with another {word}; "
-                    "choose another folder, or use --force"
+                    "choose another folder, or use force=True"
                 )
 
     def finish(self, tables: Mapping[str, pd.DataFrame], document: object) -> None:

@@ -19,7 +19,7 @@ from dialsim.engine import Choice, Engine, calls_of, choose, prepare, run_world
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError, OutputError
-from dialsim.interface.phrases import checked
+from dialsim.interface.arguments import checked
 from dialsim.results.run_view import RunView
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _OF_EVERY_LIST = frozenset((
 """Columns of `recipients` that are neither parameters nor own columns of a list."""
 
 
+@checked(OutputError)
 class Result:
     """Result of a run. Tables are computed on first use, and kept.
 
@@ -245,7 +246,6 @@ class Result:
 
         return story_of(self.reading, recipient, campaign)
 
-    @checked(OutputError)
     def write(
         self,
         folder: str | os.PathLike[str],
@@ -315,7 +315,7 @@ def run(
 
     `seed` defaults to the scenario's. `engine` is "simpy", "compiled", or "auto" for the faster
     one; the results are equal. `progress(done, people)` is called occasionally with the number of
-    settled recipients and of all recipients. Raises DialsimError for an unknown engine.
+    settled recipients and of all recipients.
 
     >>> dialsim.run(scenario, seed=7, engine="simpy").summary.people
     40

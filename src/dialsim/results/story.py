@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
-from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -149,12 +148,6 @@ def story_of(reading: RunView, recipient: int, campaign: str | None = None) -> S
 
 def check_recipient(life: CampaignTimeline, recipient: int) -> None:
     """Raise DialsimError unless a campaign has a recipient at this position."""
-    # Integral includes NumPy's integers, which tables yield. In Python a bool is an int.
-    if isinstance(recipient, bool) or not isinstance(recipient, Integral):
-        raise DialsimError(
-            f"recipient {recipient!r} is not an integer: a story needs the recipient's "
-            "position, from 0, as in the column recipient of every table"
-        )
     if not 0 <= recipient < life.people:
         raise DialsimError(
             f"campaign {life.full_name} has {life.people} recipients, counted from 0; "

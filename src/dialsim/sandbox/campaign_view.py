@@ -24,6 +24,7 @@ from dialsim.engine.trace import CampaignTrace, Trace
 from dialsim.engine.world import OrganizationBlock
 from dialsim.interface import CallStatus
 from dialsim.interface.instants import format_instant
+from dialsim.interface.model import is_uuid
 from dialsim.interface.payload import agent_json
 from dialsim.sandbox import failures as fail
 from dialsim.sandbox.live_engine import LiveEngine
@@ -247,7 +248,9 @@ class SortedIds:
         self._octets = octets[self._recipients]
 
     def find(self, identifier: str) -> int | None:
-        """Return the recipient of an id in UUID form, ignoring case."""
+        """Return the recipient of an id, ignoring case; None if nobody has it."""
+        if not is_uuid(identifier):
+            return None
         octets = np.array(UUID(identifier).bytes, dtype="S16")
         row = int(np.searchsorted(self._octets, octets))
         is_known = row < len(self._octets) and self._octets[row] == octets

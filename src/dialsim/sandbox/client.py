@@ -13,11 +13,12 @@ from urllib.parse import quote
 import orjson
 
 from dialsim.errors import DialsimError
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
 from dialsim.sandbox.access import KEEP, PREFIX, Destinations, require_extra, with_webhook_url
 from dialsim.scenario.loading import is_text, load, loads
-from dialsim.scenario.scenario import Scenario, override_texts
+from dialsim.scenario.scenario import Overrides, Scenario, override_texts
 
 # These need the packages of the sandbox, which `import dialsim` must do without: methods import
 # them.
@@ -40,6 +41,7 @@ _SNAPSHOTS = f"{PREFIX}/snapshots"
 _WEBHOOKS = f"{PREFIX}/webhooks"
 
 
+@checked(DialsimError)
 class Sandbox:
     """The service's interface, served over HTTP by a thread of this process.
 
@@ -64,7 +66,7 @@ class Sandbox:
     def __init__(
         self,
         scenario: Source,
-        overrides: str | Sequence[str] = (),
+        overrides: Overrides = (),
         *,
         seed: int | None = None,
         port: int = 0,
@@ -500,12 +502,10 @@ def _in_query(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _read(source: Source, overrides: str | Sequence[str]) -> Scenario:
+def _read(source: Source, overrides: Overrides) -> Scenario:
     match source:
         case Scenario():
             return source.with_(*override_texts(overrides)) if overrides else source
-        case Mapping():
-            return loads(orjson.dumps(source).decode(), name="<mapping>", overrides=overrides)
         case str() if is_text(source):
             return loads(source, overrides=overrides)
     return load(source, overrides=overrides)

@@ -13,6 +13,7 @@ import httpx
 from dialsim.engine.clock import Instant, Move, Until
 from dialsim.engine.trace import Trace
 from dialsim.errors import DialsimError, Refused
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import format_instant, parse_instant, utc
 from dialsim.sandbox.access import PREFIX, Destinations, hostname, is_loopback, with_public_url
 from dialsim.sandbox.control.organizations import CampaignState
@@ -23,6 +24,7 @@ from dialsim.sandbox.server import ServerThread, address, listening
 from dialsim.sandbox.tables import WebhookRow
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.service import ApiFault, ErrorStatus, WebhookFault
+from dialsim.scenario.units import file_value
 
 _FAULTS = f"{PREFIX}/faults"
 
@@ -48,7 +50,7 @@ class ControlClient:
     def ask(self, method: str, path: str, body: object = None, api_key: str | None = None) -> Any:
         """Return the decoded answer; `body` is sent as JSON unless it is None."""
         headers = {} if api_key is None else {"X-API-Key": api_key}
-        return self._answer(method, path, json=body, headers=headers)
+        return self._answer(method, path, json=file_value(body), headers=headers)
 
     def wait(self, path: str, body: object = None) -> Any:
         """Return the decoded answer to a POST that waits for webhooks; errors as of `ask`.
@@ -114,6 +116,7 @@ def _port(url: str) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
+@checked(DialsimError)
 class RemoteClock:
     """The virtual clock: it stands still until it is moved or set running."""
 
@@ -154,10 +157,10 @@ class RemoteClock:
         up. Raises DialsimError with the server's text if the clock cannot move, or if another
         client stops the clock on the way: `now` is then the instant of the stop.
         """
-        span = timedelta(
-            days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
-        )
-        move = Move.read(to, until, span)
+        move = Move.read(
+            to, until, days=days, hours=hours, minutes=minutes, seconds=seconds,
+            milliseconds=milliseconds,
+        )  # fmt: skip
         body: dict[str, str] = {"by": f"{move.by}ms"}
         if move.until is not None:
             body = {"until": move.until}
@@ -231,6 +234,7 @@ def _datetime(text: str) -> datetime:
     return utc(parse_instant(text))
 
 
+@checked(DialsimError)
 class RemoteFaults:
     """Collection of injected faults: add faults here and read how often they struck.
 
@@ -346,6 +350,7 @@ _REQUESTS = f"{PREFIX}/requests"
 _SHOWN = 10  # requests listed in an error message without a match
 
 
+@checked(DialsimError)
 class RemoteRequests(Sequence[RequestRow]):
     """The log of requests, oldest first; every access asks the server again."""
 
@@ -402,6 +407,7 @@ class RemoteRequests(Sequence[RequestRow]):
         """Raise AssertionError, with the logged requests, unless the number of matching requests
         fits.
         """
+        file_value({"body": body})  # raises an error for what no JSON has
         wanted = {"method": method.upper(), "path": path, **filters}
         asked = self._read({name: value for name, value in wanted.items() if value is not None})
         misses = {one.n: [] if body is None else [*differences(body, one.body)] for one in asked}
@@ -409,7 +415,9 @@ class RemoteRequests(Sequence[RequestRow]):
         if len(found) == times or (times is None and found):
             return
         named = {**wanted, "body": body}
-        expected = ", ".join(f"{name}: {value}" for name, value in named.items() if value)
+        expected = ", ".join(
+            f"{name}: {value}" for name, value in named.items() if value is not None
+        )
         number = "requests" if times is None else times
         lines = [f"expected {number}, found {len(found)} of {expected}"]
         for one in asked or [*self][-_SHOWN:]:

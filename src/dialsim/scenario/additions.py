@@ -12,11 +12,10 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import Field, WithJsonSchema, field_validator
 
-from dialsim.errors import DialsimError, ScenarioError
+from dialsim.errors import ScenarioError
 from dialsim.interface.agent import ParamSchema
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import broken
-from dialsim.interface.phrases import kind_of
 from dialsim.scenario.calendar import Lines
 from dialsim.scenario.campaign import Campaign, RecipientsFile
 from dialsim.scenario.checks import check_references, check_worth, read_schedules
@@ -169,8 +168,6 @@ def read_campaign(
     file names; without it no file is read. Raises ScenarioError with the texts of `load`; paths
     start at the block, and instants are compared with now instead of clock.start.
     """
-    if not isinstance(block, Mapping):
-        raise DialsimError(f"campaign must be a block as in a file, not {kind_of(block)}")
     around = around.around(block.get("name"), block.get("id"))
     problems, root = Problems(NAME), around.document(block)
     with _errors_seen_from(around.path):

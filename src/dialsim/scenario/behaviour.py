@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from dialsim.errors import DialsimError
 from dialsim.interface import CallStatus
+from dialsim.interface.arguments import checked
 from dialsim.interface.model import broken
 from dialsim.interface.phrases import kind_of
 from dialsim.scenario.distribution import Constant, Distribution, distribution
@@ -103,14 +104,12 @@ def read_number_script(tel: str, text: str | None) -> Script | None:
 
     Raises DialsimError for an invalid number or script.
     """
-    if not isinstance(tel, str) or not re.fullmatch(PHONE_PATTERN, tel):
-        meant = phone_meant(tel) if isinstance(tel, str) else None
+    if not re.fullmatch(PHONE_PATTERN, tel):
+        meant = phone_meant(tel)
         hint = f": write {meant}" if meant else ""
         raise DialsimError(f"tel {PHONE_TEXT}, not {tel!r}{hint}")
     if text is None:
         return None
-    if not isinstance(text, str):
-        raise DialsimError(f"script must be text, not {text!r}")
     try:
         return parse_script(text)
     except ValueError as error:
@@ -446,6 +445,7 @@ _LEAST_RATE = 1e-4
 _MISFIT = 0.02
 
 
+@checked(DialsimError)
 def behaviour(rates: object) -> dict[str, Any]:
     """Make a behaviour from answer rates, in the form of `behaviours` in a file.
 
@@ -464,13 +464,13 @@ def behaviour(rates: object) -> dict[str, Any]:
     frame = frame_of(rates)
     if frame is None:
         raise DialsimError(
-            "a behaviour is a share of answered attempts such as 0.35, or a DataFrame of answer "
+            "rates must be a share of answered attempts such as 0.35, or a DataFrame of answer "
             f"rates, not {kind_of(rates)}"
         )
     names = [name for name in ("segment", "attempt") if name in frame]
     if not names or _RATE not in frame or not len(frame):
         raise DialsimError(
-            "a table of answer rates has a column answered, and segment, attempt or both; there "
+            "rates must have a column answered, and segment, attempt or both; there "
             f"are {', '.join(map(str, frame)) or 'none'}"
         )
     import pandas as pd

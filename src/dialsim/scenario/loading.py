@@ -14,8 +14,9 @@ import numpy as np
 import yaml
 
 from dialsim.errors import DialsimError, ExistingOutput, OutputError, ScenarioError
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import format_instant
-from dialsim.interface.phrases import checked, few, joined, kind_of
+from dialsim.interface.phrases import few, joined, kind_of
 from dialsim.scenario.behaviour import behaviour as behaviour_of
 from dialsim.scenario.behaviour import inherit
 from dialsim.scenario.campaign import Campaign
@@ -49,6 +50,7 @@ from dialsim.scenario.sheet import frame_of
 from dialsim.scenario.units import file_value
 
 
+@checked(DialsimError)
 def load(
     source: str | os.PathLike[str] | Mapping[str, object], *, overrides: Overrides = ()
 ) -> Scenario:
@@ -57,18 +59,13 @@ def load(
     `overrides` is one text `PATH=VALUE` or several, or a mapping of paths to values; they replace
     values of the file before the checks. In a dict durations and instants may be texts, timedeltas
     and aware datetimes; its lists are in the current folder. Raises ScenarioError with every
-    problem's file, line, column and path, and DialsimError for another argument.
+    problem's file, line, column and path.
 
     >>> dialsim.load("first.yaml", overrides={"lines": 5})
     <dialsim.Scenario 'Scenario', organizations: 1, campaigns: 1, people: 40>
     """
     if isinstance(source, Mapping):
         return _from_values(source, "scenario", override_texts(overrides), {})
-    if not isinstance(source, str | os.PathLike):
-        raise DialsimError(
-            f"dialsim.load takes the name of a file, or a dict, not {kind_of(source)}; "
-            "dialsim.scenario(people=...) makes a scenario from a list of people"
-        )
     path, file = source, Path(source)
     if file.suffix.lower() in (".xlsx", ".csv") and file.is_file():
         message = f"this is a list of people and no scenario; dialsim new --list {path} writes one"
@@ -130,6 +127,7 @@ _ARGUMENTS = {
 """Keys of a file by the argument of `scenario` that sets them."""
 
 
+@checked(DialsimError)
 def scenario(
     people: object,
     *,
@@ -172,9 +170,6 @@ def scenario(
     >>> dialsim.run(scenario).recipients[["tel", "balance"]].values.tolist()
     [['0812345678', 1200.0], ['0891234567', 80.0]]
     """
-    if not isinstance(windows, str | None):
-        wanted = 'a text such as "Mon-Fri 09:00-19:00"'
-        raise DialsimError(f"windows must be {wanted}, not {kind_of(windows)}")
     files, recipients = _recipients(people, columns)
     agent: dict[str, object] = {"name": "Agent"}
     values: dict[str, object] = {"name": name, "seed": seed}
@@ -188,7 +183,10 @@ def scenario(
     if behaviour is not None:
         agent["behaviour"] = "own"
         is_written = isinstance(behaviour, Mapping)
-        values["behaviours"] = {"own": behaviour if is_written else behaviour_of(behaviour)}
+        try:
+            values["behaviours"] = {"own": behaviour if is_written else behaviour_of(behaviour)}
+        except DialsimError as error:
+            raise DialsimError(f"behaviour: {error}") from None
     # As overrides, these may be in a planner's words.
     worded = {"start": start, "end": end, "windows": windows, "retryInterval": retry_interval}
     overrides = override_texts({key: said for key, said in worded.items() if said is not None})
@@ -223,9 +221,6 @@ def _recipients(
         return {}, people
     if isinstance(people, int | np.integer) and not isinstance(people, bool):
         return {}, {"count": int(people)}
-    if not isinstance(columns, Mapping | None):
-        wanted = 'names of columns, such as {"segment": "grade"}'
-        raise DialsimError(f"columns must be {wanted}, not {kind_of(columns)}")
     how: dict[str, object] = {"columns": {"tel": "tel", **(columns or {})}, "normalize": True}
     if isinstance(people, str | os.PathLike):
         return {}, {"file": os.fspath(people), **how}

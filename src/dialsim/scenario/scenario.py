@@ -6,12 +6,12 @@ import hashlib
 import io
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, NoReturn, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
@@ -19,6 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from dialsim.errors import DialsimError
 from dialsim.interface.agent import DEFAULT_VOICES, Voice
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import day_number, day_start
 from dialsim.interface.model import broken, wrong
 from dialsim.language import templates
@@ -56,26 +57,17 @@ class Origin:
     only_kept: bool = field(default=False, compare=False, repr=False)
 
 
-Overrides: TypeAlias = str | Mapping[str, object] | Iterable[str]
+Overrides: TypeAlias = str | Mapping[str, object] | Sequence[str]
 """Values to replace: a text `PATH=VALUE` or several, or values by path."""
 
 
 def override_texts(overrides: Overrides) -> tuple[str, ...]:
-    """Normalize overrides given in Python to texts `PATH=VALUE`.
-
-    Raises DialsimError for anything else.
-    """
+    """Normalize overrides given in Python to texts `PATH=VALUE`."""
     if isinstance(overrides, str):
         return (overrides,)
     if isinstance(overrides, Mapping):
         return tuple(_override_text(path, value) for path, value in overrides.items())
-    texts = tuple(overrides) if isinstance(overrides, Iterable) else (None,)
-    if not all(isinstance(text, str) for text in texts):
-        raise DialsimError(
-            'overrides are texts PATH=VALUE, such as "seed=7", or values by path, such as '
-            f'{{"seed": 7}}, not {overrides!r}'
-        )
-    return texts
+    return tuple(overrides)
 
 
 def _override_text(path: object, value: object) -> str:
@@ -185,6 +177,7 @@ class Scenario(Model):
         """Figures by functions (`results.figures.OwnFigure`), which experiments compute as well."""
         return self._own_figures
 
+    @checked(DialsimError)
     def with_own_figures(self, figures: tuple[Any, ...]) -> Scenario:
         """Return a copy with other figures by functions."""
         copy = self.model_copy()
@@ -231,6 +224,7 @@ class Scenario(Model):
             content.update(own.digest.encode())
         return content.hexdigest()
 
+    @checked(DialsimError)
     def with_(self, *overrides: str | Mapping[str, object], **values: object) -> Scenario:
         """Return a copy with values replaced, like `--set`.
 
@@ -250,6 +244,7 @@ class Scenario(Model):
         varied = origin.read(replace(origin, overrides=(*origin.overrides, *texts)))
         return varied.with_own_figures(self._own_figures)
 
+    @checked(DialsimError)
     def to_yaml(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the scenario as a file, with its lists of people beside it, and return its path.
 
@@ -284,6 +279,7 @@ class Scenario(Model):
         """Midnight (ms) of the day on which calling begins; days of the week count from it."""
         return day_start(self.calling_begins)
 
+    @checked(DialsimError)
     def loaded(self, origin: Origin | None, remarks: tuple[Remark, ...]) -> Scenario:
         """Return a copy with its origin and remarks."""
         # A copy, because models are frozen and may be shared with other scenarios.
@@ -309,6 +305,17 @@ class Scenario(Model):
     def __dir__(self) -> Iterable[str]:
         # Completion in notebooks lists the scenario's own names, without pydantic's methods.
         return sorted({*super().__dir__()} - {*dir(Model)})
+
+
+def _made_by_hand(*_: object, **values: object) -> NoReturn:
+    raise DialsimError(
+        f"Scenario({', '.join(values)}): scenarios come from dialsim.load, dialsim.loads and "
+        "dialsim.scenario"
+    )
+
+
+# Set behind the class: pydantic would validate by an __init__ of the class itself.
+Scenario.__init__ = _made_by_hand  # type: ignore[method-assign]
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

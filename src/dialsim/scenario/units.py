@@ -275,7 +275,7 @@ def file_value(value: object) -> object:
     Raises DialsimError for a value that a file cannot have.
     """
     if isinstance(value, Mapping):
-        return {str(key): file_value(part) for key, part in value.items()}
+        return {str(key): _value_at(str(key), part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | range):
         return [*map(file_value, value)]
     if isinstance(value, datetime):
@@ -289,4 +289,11 @@ def file_value(value: object) -> object:
         return file_value(value.tolist())
     if value is None or isinstance(value, str | int | float):
         return value
-    raise DialsimError(f"{value!r} can't stand in a scenario file")
+    raise DialsimError(f"{value!r} can't stand in a file or a request")
+
+
+def _value_at(key: str, value: object) -> object:
+    try:
+        return file_value(value)
+    except DialsimError as error:
+        raise DialsimError(f"{key}: {error}") from None

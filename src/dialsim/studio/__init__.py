@@ -5,6 +5,8 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from dialsim.errors import StudioError
+from dialsim.interface.arguments import checked
 from dialsim.sandbox.access import require_extra
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 PACKAGES = ("panel", "bokeh", "ruamel.yaml")
 
 
+@checked(StudioError)
 def explore(scenario: str | PathLike[str] | Scenario | None = None) -> StudioPage:
     """Return the studio of a scenario, to display in a notebook cell.
 

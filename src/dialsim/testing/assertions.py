@@ -20,6 +20,7 @@ from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES, DIALLED, CallRows, Trace
 from dialsim.errors import DialsimError
 from dialsim.interface import CallStatus
+from dialsim.interface.arguments import checked
 from dialsim.interface.phrases import counted
 from dialsim.results.campaigns import Position
 from dialsim.results.result import Result
@@ -41,6 +42,7 @@ def trace_of(run: RunLike) -> Trace:
     return run if isinstance(run, Trace) else run.trace
 
 
+@checked(DialsimError)
 def violations(run: RunLike) -> list[Violation]:
     """Return every violation of a rule by a run, in order of time; empty for a correct run.
 
@@ -59,6 +61,7 @@ def violations(run: RunLike) -> list[Violation]:
     return sorted(found, key=lambda violation: violation.at or 0)
 
 
+@checked(DialsimError)
 def assert_no_violations(run: RunLike) -> None:
     """Raise AssertionError with the first violations of rules by a run, if any.
 
@@ -75,6 +78,7 @@ def assert_no_violations(run: RunLike) -> None:
         raise AssertionError("\n".join([f"the run breaks {rules}:", *some, *more]))
 
 
+@checked(DialsimError)
 def assert_sequence(
     run: RunLike, recipient: int, expected: str, campaign: str | None = None
 ) -> None:
@@ -126,6 +130,7 @@ _STAMP_WIDTH = 27
 _TITLE = "# A trace by dialsim, in Thai time; "
 
 
+@checked(DialsimError)
 def trace_text(run: RunLike) -> str:
     """Return a run as text: all changes of organizations, campaigns and recipients, in Thai time.
 
@@ -302,6 +307,7 @@ def _instant(marked: str) -> tuple[float, str]:
 FOLDER = "golden"
 
 
+@checked(DialsimError)
 class GoldenTraces:
     """Fixture `dialsim_golden`: compares runs of one test with stored traces.
 

@@ -7,19 +7,22 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dialsim.errors import DialsimError
+from dialsim.interface.arguments import checked
+
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
     from dialsim.results.result import Result
     from dialsim.sandbox.client import Sandbox
     from dialsim.sandbox.control.organizations import CreatedOrganization
-    from dialsim.scenario.scenario import Scenario
+    from dialsim.scenario.scenario import Overrides, Scenario
     from dialsim.testing.assertions import GoldenTraces
     from dialsim.testing.receiver import Receiver
     from dialsim.testing.sketch import Sketch
@@ -227,7 +230,7 @@ class ScenarioReader:
     def read(
         self,
         source: Scenario | Sketch | Path | str,
-        overrides: str | Sequence[str],
+        overrides: Overrides,
         seed: int | None,
         replication: int,
     ) -> tuple[Scenario, int]:
@@ -243,9 +246,7 @@ class ScenarioReader:
             self._record(scenario.source, overrides, chosen, replication)
         return scenario, chosen
 
-    def _record(
-        self, file: Path, overrides: str | Sequence[str], seed: int, replication: int
-    ) -> None:
+    def _record(self, file: Path, overrides: Overrides, seed: int, replication: int) -> None:
         from dialsim.scenario.scenario import override_texts
 
         words = ["dialsim", "run", os.path.relpath(file, self._shell), "--seed", str(seed)]
@@ -257,10 +258,7 @@ class ScenarioReader:
         if command not in self.commands:
             self.commands.append(command)
 
-    def _load(
-        self, source: Scenario | Sketch | Path | str, overrides: str | Sequence[str]
-    ) -> Scenario:
-        from dialsim.errors import DialsimError
+    def _load(self, source: Scenario | Sketch | Path | str, overrides: Overrides) -> Scenario:
         from dialsim.scenario.loading import is_text, load, loads
         from dialsim.scenario.scenario import Scenario
         from dialsim.testing.sketch import Sketch
@@ -284,6 +282,7 @@ class ScenarioReader:
         return beside if beside.exists() else self.root / path
 
 
+@checked(DialsimError)
 class Runner:
     """Fixture `dialsim_run`: runs a scenario to its end.
 
@@ -304,7 +303,7 @@ class Runner:
     def __call__(
         self,
         source: Scenario | Sketch | Path | str,
-        overrides: str | Sequence[str] = (),
+        overrides: Overrides = (),
         *,
         seed: int | None = None,
         replication: int = 0,
@@ -316,6 +315,7 @@ class Runner:
         return run(scenario, seed=chosen, replication=replication)
 
 
+@checked(DialsimError)
 class Stepper:
     """Fixture `dialsim_simulation`: creates a simulation to step; otherwise like `Runner`.
 
@@ -333,7 +333,7 @@ class Stepper:
     def __call__(
         self,
         source: Scenario | Sketch | Path | str,
-        overrides: str | Sequence[str] = (),
+        overrides: Overrides = (),
         *,
         seed: int | None = None,
         replication: int = 0,
@@ -345,6 +345,7 @@ class Stepper:
         return Simulation(scenario, chosen, replication)
 
 
+@checked(DialsimError)
 class Host:
     """Fixture `dialsim_sandbox`: serves scenarios until the end of the test.
 
@@ -369,7 +370,7 @@ class Host:
     def __call__(
         self,
         source: Scenario | Sketch | Path | str,
-        overrides: str | Sequence[str] = (),
+        overrides: Overrides = (),
         *,
         seed: int | None = None,
         webhook_url: str | None = None,

@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Self
 
 from dialsim.errors import DialsimError
+from dialsim.interface.arguments import checked
 
 CONTROL = "/-/"
 """Prefix of paths that are not recorded, to control a receiver in another process: GET requests,
@@ -25,6 +26,7 @@ PUT answers.
 """
 
 
+@checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Answer to a request: status and body, after `delay` seconds.
@@ -44,6 +46,7 @@ class Answer:
     first: Callable[[ReceivedRequest], object] | None = None
 
 
+@checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
     """Request as received; `at` is in seconds of `time.monotonic`."""
@@ -60,6 +63,7 @@ class ReceivedRequest:
         return json.loads(self.body)
 
 
+@checked(DialsimError)
 class Receiver:
     """Receiver from its creation until `stop`, or the end of its `with` block.
 
@@ -79,6 +83,8 @@ class Receiver:
 
         Raises DialsimError if the port is taken.
         """
+        if not 0 <= port < 2**16:
+            raise DialsimError(f"port must be from 0 to 65535, not {port}")
         self.otherwise = otherwise or Answer()
         self.requests: list[ReceivedRequest] = []
         self._answers: deque[Answer] = deque()

@@ -22,6 +22,7 @@ from dialsim.conformance.table import OpeningHours
 from dialsim.engine.behaviour import durations
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.errors import DialsimError
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import DAY
 from dialsim.logs.verify import check
 from dialsim.results.result import run
@@ -43,6 +44,7 @@ _LONGEST = 35 * DAY  # windows may be open once a week
 _MOST_DIALS = 1_000  # calls of a scenario, some 15 in the longest
 
 
+@checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class Order:
     """Campaign as the schedule request has it; `retry_interval` in ms, `recipients` a number."""
@@ -54,6 +56,7 @@ class Order:
     caller_ids: tuple[str, ...] = ()
 
 
+@checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class Event:
     """Event of the virtual clock, at an instant in ms since 1970.
@@ -71,6 +74,7 @@ class Event:
     order: Order | None = None
 
 
+@checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class Dial:
     """Dial of a recipient (position in the list, from 0), at once."""
@@ -80,6 +84,7 @@ class Dial:
     caller_id: str | None = None
 
 
+@checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class Wake:
     """Request for an event `woken` at an instant in ms since 1970."""
@@ -94,6 +99,7 @@ class Scheduler(Protocol):
         """Return the dials of an instant, after all of its events, in the order of T4."""
 
 
+@checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class Breach:
     """First breach of a run: its rule, and the smallest scenario that shows it.
@@ -149,6 +155,7 @@ RULES = {
 """Titles and sentences of the rule book."""
 
 
+@checked(DialsimError)
 def conformance(scheduler: Callable[[], Scheduler], *sketches: Sketch, examples: int = 100) -> int:
     """Check the dials of a scheduler in scenarios, and return the number of scenarios.
 

@@ -15,6 +15,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dialsim.errors import DialsimError
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import (
     THAI,
     date_text,
@@ -27,7 +28,7 @@ from dialsim.scenario.units import era_fault
 from dialsim.scenario.week import instant_in_words, read_windows, windows_of
 
 if TYPE_CHECKING:
-    from dialsim.scenario.scenario import Scenario
+    from dialsim.scenario.scenario import Overrides, Scenario
 
 
 When = str | datetime | float
@@ -39,6 +40,7 @@ MONDAY = datetime(2026, 1, 5, tzinfo=THAI)
 _DECIMALS = re.compile(r"(.*:\d\d:\d\d)\.(\d{1,3})")
 
 
+@checked(DialsimError)
 def at(text: str) -> datetime:
     """Parse an instant of Thai time into an aware datetime.
 
@@ -113,6 +115,7 @@ def _arguments(given: Sequence[object], keys: Mapping[str, object]) -> str:
     return ", ".join([*map(repr, given), *(f"{key}={value!r}" for key, value in keys.items())])
 
 
+@checked(DialsimError)
 class Sketch:
     """Scenario under construction. Every method returns a new sketch and leaves the old one
     unchanged.
@@ -149,7 +152,12 @@ class Sketch:
         self._start = instant_of(start, 0)
         given = {"start": start, "end": end, "seed": seed, "setup_time": setup_time}
         usual = {"start": "Mon 09:00", "end": None, "seed": 1, "setup_time": "2s"}
-        unusual = {key: value for key, value in given.items() if value != usual[key]}
+        # A value of another type may have no truth of its own, such as a DataFrame.
+        unusual = {
+            key: value
+            for key, value in given.items()
+            if not isinstance(value, type(usual[key])) or value != usual[key]
+        }
         self._written = f"Sketch({_arguments([] if lines is None else [lines], unusual | engine)})"
         self._document: dict[str, Any] = {
             "name": "Sketch",
@@ -220,7 +228,12 @@ class Sketch:
         sketch = self._copy()
         listed = [_recipient(index, person) for index, person in enumerate(people)]
         own = _wired({key: body.pop(key) for key in _OF_CAMPAIGN if key in body})
-        written = {"name": name, "agent": agent, "recipients": recipients or listed, **own}
+        written = {
+            "name": name,
+            "agent": agent,
+            "recipients": listed if recipients is None else recipients,
+            **own,
+        }
         if requested is not None:
             written |= {"scheduledAt": self._text(requested), "schedule": self._request(body)}
         sketch._organization["campaigns"].append(written)
@@ -264,7 +277,7 @@ class Sketch:
         """Scenario as the text of a file."""
         return json.dumps(self._document, indent=2, ensure_ascii=False, default=_instant_text)
 
-    def scenario(self, overrides: str | Sequence[str] = ()) -> Scenario:
+    def scenario(self, overrides: Overrides = ()) -> Scenario:
         """Read and check the scenario like a file; raises ScenarioError with all problems."""
         from dialsim.scenario.loading import loads
 
@@ -307,7 +320,10 @@ class Sketch:
         return agents[-1]
 
     def _text(self, when: When) -> str:
-        return format_instant(instant_of(when, self._start))
+        try:
+            return format_instant(instant_of(when, self._start))
+        except ValueError as error:
+            raise DialsimError(f"{when}: {error}") from None
 
     def _request(self, keys: Mapping[str, object]) -> dict[str, object]:
         """Return the body of a schedule request."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 
 from dialsim.engine.trace import CHANGES, DIALLED
-from dialsim.errors import DialsimError
+from dialsim.errors import DialsimError, OutputError
 from dialsim.interface import CallStatus, Phase
+from dialsim.interface.arguments import checked
 from dialsim.interface.instants import date_text, duration_text, thai
 from dialsim.results.plots.drawing import (
     BLACK,
@@ -175,6 +176,7 @@ def _draw_call(ax: Axes, row: int, call: CallStory, left: int) -> None:
     )
 
 
+@checked(OutputError)
 class Plots:
     """Plots of a run.
 
@@ -234,6 +236,8 @@ class Plots:
         named if there are several: differences between their people would look like differences
         between hours.
         """
+        if attempt < 1:
+            raise DialsimError(f"attempt must be 1 or more, not {attempt}")
         owners = [block.name for block in self._result.reading.world.organizations]
         if campaign is None and organization is None and len(owners) > 1:
             raise DialsimError(f"say which organization: {', '.join(owners)}")
