@@ -53,7 +53,7 @@ def _seconds(_: object, __: object, text: str | None) -> float | None:
 
 @contextmanager
 def resumable(kept: str | None) -> Iterator[None]:
-    """Print what is kept after Ctrl-C; None: nothing."""
+    """After Ctrl-C, print what is kept; `kept` is None if nothing is."""
     try:
         yield
     except KeyboardInterrupt:
@@ -126,7 +126,9 @@ class Experiment:
             yield progress, settings
 
     def deliver(self, found: Outcome) -> None:
-        """Write the pages, whose further runs are kept with the others, and tables; then print."""
+        """Write the pages (their further runs go to the same store) and the tables, then print the
+        answer.
+        """
         from dialsim.experiments.experiment_text import print_experiment
 
         # Files come before what is printed: a reader that closes the pipe ends the command.

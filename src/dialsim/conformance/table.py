@@ -320,7 +320,9 @@ class CheckedCalls:
         return np.array(values, dtype=np.int64)[self.campaign]
 
     def by_campaign(self, call: Indices) -> Iterator[tuple[CampaignFacts, Indices]]:
-        """Yield the rows of a side table by campaign; `call` has the call of each row."""
+        """Yield each campaign with its rows of a side table; `call` is the table's column of call
+        indices.
+        """
         codes = self.campaign[call]
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(self.campaigns) + 1))

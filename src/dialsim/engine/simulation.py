@@ -201,7 +201,7 @@ class Simulation:
         end = self._trace.world.scenario.clock.end
         people = sum(c.block.people.count for d in self._diallers for c in d.campaigns)
         while (ahead := self._clock.next_instant()) is not None and (end is None or ahead <= end):
-            # By the hour, only so that progress can be shown.
+            # In steps of an hour, so that progress can be reported.
             self._clock.work_off(ahead + HOUR if end is None else min(ahead + HOUR, end), idle=True)
             if progress is not None:
                 progress(sum(c.people_done for d in self._diallers for c in d.campaigns), people)

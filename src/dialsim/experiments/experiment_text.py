@@ -124,7 +124,7 @@ def replications_tables(runs: Replications) -> list[FigureTable]:
 
 
 UNITS_IN_VALUES = (Unit.SHARE, Unit.SECONDS)
-"""Units that are written behind their values."""
+"""Units that texts print behind the value."""
 
 _ESTIMATE_COLUMNS = ("mean", "95 % interval", "5 %", "half", "95 %")
 _MEDIAN_COLUMNS = ("half", "95 % interval", "5 %", "95 %")

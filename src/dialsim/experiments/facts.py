@@ -121,10 +121,11 @@ def _per_cost(figure: FigureName, runs: Sequence[RunFigures]) -> float:
 
 
 def _surplus(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> Values | None:
-    """Return the charges minus their expectation; None for other figures.
+    """Return the charges of each run minus their expectation; None for figures that are no charges.
 
-    The charges of each conversation that reached a step are so if the number of those does not
-    depend on talk times, in each run; else by the linear coefficient in the mean run.
+    A cost per conversation that reached a step has an exact surplus in each run if talk times
+    cannot change the number of these conversations; else the linear coefficient in the mean run is
+    used.
     """
     of_talk = figure.name == "talk_minutes"
     if not of_talk and not _is_priced(figure.name):
@@ -228,8 +229,8 @@ class _Days:
                 return cls(night, night, sooner, sooner)
             most = calendar.request.max_attempts
             made = np.array([_attempts(part, most) for part in parts], dtype=np.float64)
-            # One person who can't be reached makes a run of another kind: all attempts that a run
-            # did not need are to fit in too, and the longest call.
+            # A single person who can't be reached can prolong a run: the time left must also hold
+            # all attempts that the run did not need, and the longest call.
             needless = calendar.retries * np.count_nonzero(made == 0, axis=1) / max(1, most - 1)
             later = max(later, float(needless.max()))
             margin = needless + (calendar.longest_call if calendar.is_light else inf)

@@ -229,7 +229,9 @@ class _Flow:
         return float(self._of(cohort.attempt, at).hold @ cohort.people / cohort.people.sum())
 
     def call(self, cohort: _Cohort, most: float, at: float) -> tuple[float, float]:
-        """Make at most so many calls of the next cohort; return their number and their time."""
+        """Make at most a number of calls of the next cohort; return their number and their line
+        time.
+        """
         count = float(cohort.people.sum())
         share = min(1.0, most / count)
         rest = cohort._replace(people=(1.0 - share) * cohort.people)
@@ -276,7 +278,7 @@ class _Flow:
 
     @property
     def residual(self) -> float:
-        """Mean time that a call under way still lasts (ms)."""
+        """Mean residual time of a call under way (ms)."""
         rates, people = self._of(1, self.begin), self._fresh.people
         answered = float(rates.answered @ people / people.sum())
         talked = self.ringing + durations(self.talk, _GRID)

@@ -208,7 +208,7 @@ def read_goal(text: str, scenario: Scenario) -> Goal:
 
 
 def doubts_of(goal: Goal, scenario: Scenario) -> list[str]:
-    """Return what to doubt of a goal before any run: traps, and more people than there are."""
+    """Return warnings about a goal before any run: traps, and more people than there are."""
     traps = [trap for clause in goal.clauses if (trap := clause.trap) is not None]
     return [*traps, *(text for clause in goal.clauses if (text := _too_many(clause, scenario)))]
 

@@ -224,18 +224,20 @@ class Known:
         )
 
     def expected(self, values: Values) -> Values:
-        """Return the values without surplus; as they are, if they vary less in runs cut off."""
+        """Return the values without surplus, or unchanged if they then vary less in runs that are
+        cut off.
+        """
         if self.surplus is None or not np.isfinite(self.surplus).all():
             return values
         reduced = values - self.surplus
         return reduced if self.uncut or reduced.var() <= values.var() else values
 
     def rest(self, values: Values) -> Values:
-        """Return the values without what jumps make up."""
+        """Return the values without the parts made up by jumps."""
         return values if self.levels is None else values - self.levels
 
     def room(self, runs: int, confidence: float) -> tuple[float, float]:
-        """Return how far jumps may move the mean of `runs` runs down, and up."""
+        """Return the greatest shift of the mean of `runs` runs by jumps, down and up."""
         error = (1.0 - confidence) / 2.0
         below, above = (
             sum(jump.size * jump.probability(runs, error) for jump in jumps)
@@ -389,7 +391,7 @@ def _garwood_high(total: float, error: float) -> float:
 
 
 def _enough(values: Values, judged: Values, shown: float) -> int | None:
-    """Return about how many runs a skewed figure needs; None if it has them.
+    """Estimate the number of runs that a skewed figure needs; None if it has them.
 
     None as well if jumps up to the size `shown` explain its spread.
     """

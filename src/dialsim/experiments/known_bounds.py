@@ -76,7 +76,7 @@ class CampaignCalendar:
 
     @property
     def longest_night(self) -> int:
-        """The longest time without calling (ms)."""
+        """Longest time (ms) between a closing and the next opening."""
         spans = self.open_spans(self._last_pause_end + 3 * WEEK)
         return int((spans[1:, 0] - spans[:-1, 1]).max(initial=0))
 

@@ -434,7 +434,7 @@ class _Race(Trials[Key]):
         return self._losses[known]
 
     def explore(self) -> None:
-        """Try all combinations, or those that the search selects."""
+        """Evaluate all combinations of a small grid, and a selection from a large one."""
         sizes = self._sizes
         if prod(sizes) <= _ALL:
             keys = self._foreseen([*product(*map(range, sizes))])

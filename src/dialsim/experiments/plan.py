@@ -234,7 +234,7 @@ def plan(
     path, wanted = long_path(scenario, asked), read_goal(goal, scenario)
     check_variable(scenario, (path,), seed)
     check_values(scenario, path, [amount.text for amount in axis])
-    # An index of the search is a place in the order of preference.
+    # An index of the search is a position in the order of preference.
     ordered = axis[::-1] if objective == "largest" else axis
     with runner(within=within, **settings) as workers:
         search = Search(workers, scenario, path, ordered, wanted, effort, known)

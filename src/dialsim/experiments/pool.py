@@ -1,8 +1,8 @@
 """Workers for the runs of experiments: processes on this machine, or on a Dask cluster.
 
 A pool gives tasks to its worker processes by priority, cancels them inside a run, and replaces a
-killed worker. Experiments and the studio use it: what they want is a `Batch`. `Workers` are what an
-experiment sees of it; a Dask cluster has another scheduler in place of the pool.
+killed worker. Experiments and the studio pass their tasks to it as a `Batch`. Experiments use it
+through `Workers`, which may also stand for a Dask cluster with a scheduler of its own.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class Batch:
         return 0
 
     def take(self, outcomes: list[TaskOutcome]) -> None:
-        """Take the outcomes of tasks; cancelled ones have none."""
+        """Accept the outcomes of tasks; cancelled tasks have none."""
         # Any result counts as progress: the memory may have been short for a moment only.
         self._busy, self._fruitless, self._is_careful = self._busy - 1, 0, False
         self.publish(outcomes)
@@ -294,7 +294,7 @@ class Pool:
         self._thread.join()
 
     def _serve(self) -> None:
-        """Give tasks to the workers, and hear from them, until the pool is closed."""
+        """Send tasks to the workers and receive their outcomes until the pool is closed."""
         for worker in self._workers if not self._on_demand else ():
             # A worker that does not start now is started again when it is needed.
             with suppress(OSError):
@@ -359,7 +359,8 @@ class _Worker:
         self.batch, self._tasks, self._is_stopped = batch, tasks, False
         try:
             self.start()
-            # Short, as the pool must not wait until the process reads: it requests what it lacks.
+            # Short: the pool must not wait until the process reads. The process requests the parts
+            # that it lacks.
             self.connection.send([replace(task, parts={}) for task in tasks])
         except OSError:
             self._lose()

@@ -222,7 +222,7 @@ class MadeRun:
 
     @classmethod
     def of(cls, result: Result, family: str | None, relatives: Relatives, figures: str) -> MadeRun:
-        """Read the slack of a finished run of a scenario."""
+        """Measure the slack of a finished run of a scenario."""
         own, end = result.reading.campaigns, result.trace.end
         slacks = tuple(Slack.of(own[place].engine_calls, end) for place in relatives.places)
         return cls(family, relatives.settings, slacks, figures)

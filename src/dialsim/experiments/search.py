@@ -303,7 +303,7 @@ class Search(Trials[int]):
         return self.at(index).met
 
     def try_all(self, indices: Iterable[int]) -> None:
-        """Make the first look at several values that had none."""
+        """Evaluate several values for the first time; values evaluated before are skipped."""
         self._look_at([index for index in dict.fromkeys(indices) if index not in self._tried])
 
     def settle(
@@ -479,7 +479,10 @@ def _first_meeting(search: Search) -> tuple[int | None, int]:
 
 
 def _conditions(search: Search) -> list[Callable[[int], bool]]:
-    """Return the conditions of an answer, which turn independently: clauses, compliance."""
+    """Return the independent conditions of an answer: one per clause, and compliance.
+
+    Each may turn from met to missed at another value.
+    """
 
     def clause(number: int) -> Callable[[int], bool]:
         return lambda index: search.at(index).findings[number].met

@@ -140,13 +140,11 @@ class Looks:
         return float(stats.norm.sf([needed - distance, needed + distance], scale=spread).sum())
 
     def can_tell(self, share: float, confidence: float) -> bool:
-        """Return True if the runs can prove that a share this large meets a bound, if all of
-        them do.
-        """
+        """Return True if runs that all meet a bound can prove that at least this share does."""
         return self.least(share, confidence) is not None
 
     def least(self, share: float, confidence: float) -> int | None:
-        """Return the fewest runs that can prove that; None if the last look cannot."""
+        """Return the fewest runs for which `can_tell` holds; None if no number of runs suffices."""
         enough = (
             count
             for count in self.counts

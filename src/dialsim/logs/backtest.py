@@ -1,4 +1,5 @@
-"""Backtests: forecasts of a log from earlier instants, and intervals as wide as they needed.
+"""Backtests: forecasts of a log from earlier instants, and the widening that their intervals
+needed.
 
 A forecast knows the calls up to a cut. Behaviours are estimated from these calls, people and their
 histories are those in the log, and settings come from its bodies or from a scenario;

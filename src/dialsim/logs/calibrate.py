@@ -569,7 +569,7 @@ def attempts_of(
 
 
 def _without(attempts: pd.DataFrame, dates: Sequence[int]) -> pd.DataFrame:
-    """Give the calls of dates separate codes of days, and remove those that failed.
+    """Assign separate day codes to the calls of these dates, and remove their failed calls.
 
     The other calls stay: without them, the recipients who answered on these dates would be missing
     among people of their kind.

@@ -311,7 +311,7 @@ class LogTable(CheckedCalls):
 
     @cached_property
     def _doubtful(self) -> Indices:
-        """Calls that one person can't have had, after another one of the same values."""
+        """Calls that cannot be of the same person as the call before, despite equal values."""
         ended = self.ended != NOT_HAPPENED
         if self.expected is not None:
             ended &= ~np.isin(self.campaign, self.expected.without_twins())
@@ -365,7 +365,7 @@ class LogTable(CheckedCalls):
         return self._bodies[name]
 
     def marked(self, *marks: int) -> Mask:
-        """Return which bodies have all of these marks."""
+        """Return True for each body that has all of these marks."""
         wanted = sum(marks)
         marked: Mask = (self.body("marks") & wanted) == wanted
         return marked

@@ -200,7 +200,7 @@ def _compared(
     happened: NDArray[np.bool_],
     chances: Floats,
 ) -> _Misfit | None:
-    """Return the difference of a group, if it is beyond noise and of a size that matters."""
+    """Return the difference of a group; None within noise or below the size that matters."""
     calls = len(happened)
     if calls < _FEW:
         return None

@@ -93,7 +93,7 @@ def read_api_key(file: Path | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAnswer:
-    """`data` of a success envelope, and the `Date` of the answer (ms; None without one)."""
+    """Answer of the service: the envelope's `data`, and its `Date` (ms; None without one)."""
 
     data: Any
     at: int | None
@@ -180,7 +180,7 @@ class ServiceClient:
         self._next_at = time.monotonic() + self._gap
 
     def _may_pass(self, error: httpx.TransportError) -> bool:
-        """True if a retry may help: not if nothing has ever answered at the address."""
+        """True if a retry may help; False if the address has never answered."""
         import httpx
 
         connecting = isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol)

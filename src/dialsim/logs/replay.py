@@ -142,7 +142,7 @@ class Pairs:
 
     @property
     def agree(self) -> Mask:
-        """Which pairs agree."""
+        """True for each pair that agrees."""
         alike: Mask = (self.at == NO_INSTANT) & (self.record >= 0)
         return alike
 
@@ -379,7 +379,7 @@ class _Scene:
         simulated: int | None,
         at: int,
     ) -> tuple[str, str]:
-        """Return the rule that decides, and the evidence for it."""
+        """Return the rule that explains the difference, and the evidence for it."""
         if event == "created":
             return self._of_creation(block, row, recorded, simulated)
         if event == "lost":

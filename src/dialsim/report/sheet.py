@@ -114,7 +114,7 @@ class ManagerSheet:
 
     `finish`, `reached` and `cost` are an answer and notes on it; `cost` is empty without prices.
     `cost_parts` are the names, amounts and shares of the parts of the cost. `more_days` and
-    `more_rows` say what there was no room for.
+    `more_rows` describe what did not fit on the page.
     """
 
     texts: Language

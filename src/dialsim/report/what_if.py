@@ -628,7 +628,7 @@ def not_allowed_notes(measured: Iterable[WhatIf]) -> list[Part]:
 
 
 def spread(what_if: WhatIf) -> str:
-    """Return the range of finishes and of the share reached over the runs without a lever."""
+    """Describe the range of finishes and of the share reached over the runs without a lever."""
     finishes = run_values(what_if.base, "finish")
     done = finishes[np.isfinite(finishes)]
     # Not the other runs: NaN stands for a run in which nothing was scheduled.

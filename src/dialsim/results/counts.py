@@ -578,7 +578,7 @@ def _at_least(distribution: Distribution, ms: Floats) -> Floats:
 
 
 def _atoms(distribution: Distribution) -> tuple[int, ...] | None:
-    """Return the values of a distribution that has only some; None for one with a density."""
+    """Return the values of a discrete distribution; None for a continuous one."""
     match distribution:
         case Empirical():
             return distribution.values

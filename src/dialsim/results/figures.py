@@ -547,7 +547,7 @@ def _own_figure(packed: bytes) -> OwnFigure:
 
 
 def _plain(value: object) -> str:
-    """Return a text of a value that is the same in all processes."""
+    """Return a text of a value for a digest; equal values give equal texts in all processes."""
     if isinstance(value, frozenset):  # in an order that differs from process to process
         return _plain(sorted(map(_plain, value)))
     if isinstance(value, tuple | list):

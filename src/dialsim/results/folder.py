@@ -433,7 +433,7 @@ class ExperimentFolder:
         self._write_manifest(place, finished=False)
 
     def _write_other(self, scenario: Scenario, folder: Path) -> None:
-        """Write the files that `read_source` needs to load a further scenario."""
+        """Write the text and lists of a further scenario, for `read_source`."""
         import orjson
 
         folder.mkdir(exist_ok=True)

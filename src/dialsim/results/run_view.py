@@ -571,7 +571,9 @@ class RunPart:
 
 
 def _last(own: CampaignResult, instant: int | None) -> float:
-    """Return an instant so that the maximum of several campaigns is the last one."""
+    """Return the instant as a number: infinite for a scheduled campaign without one, -infinite for
+    an unscheduled campaign.
+    """
     if instant is not None:
         return instant
     return -inf if own.life.request is None else inf

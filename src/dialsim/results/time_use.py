@@ -404,7 +404,7 @@ def _edges(start: int, end: int, parts: Iterable[StepFunction]) -> NDArray[np.in
 def _waited_at_closing(
     at: NDArray[np.int64], open_spans: Spans, waits: StepFunction
 ) -> NDArray[np.bool_]:
-    """Return True where calls waited when the window last closed before each instant."""
+    """Return, for each instant, True if calls waited at the last closing before it."""
     closings = open_spans[:, 1]
     last = np.searchsorted(closings, at, side="right") - 1
     # Index -1, for no closing so far, selects the False at the end.

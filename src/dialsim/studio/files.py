@@ -188,7 +188,7 @@ class OpenedList(NamedTuple):
 
 
 def open_list(name: str, content: bytes) -> OpenedList:
-    """Look at a list as exported; the value of a person is the first amount by its head.
+    """Describe an exported list, and propose the value of a person: the first column of amounts.
 
     Raises DialsimError for a list that cannot be used.
     """

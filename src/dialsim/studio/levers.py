@@ -280,7 +280,7 @@ def complete(scenario: Scenario, prefix: str = "") -> list[str]:
 
 
 def _step(value: object, parts: Sequence[str], at: int) -> tuple[object, int] | None:
-    """Descend by one name, which may contain dots; None if there is none."""
+    """Return the value below one name of a path, which may contain dots; None if there is none."""
     names = _below(value)
     for end in range(len(parts), at, -1):
         name = ".".join(parts[at:end])
@@ -292,7 +292,7 @@ def _step(value: object, parts: Sequence[str], at: int) -> tuple[object, int] | 
 
 
 def _below(value: object) -> dict[str, object]:
-    """Return what is below a value, by the names in paths."""
+    """Return the parts of a value by the names that paths use."""
     if isinstance(value, BaseModel):
         fields = type(value).model_fields
         return {given.alias or name: getattr(value, name) for name, given in fields.items()}

@@ -145,7 +145,7 @@ def _on_slider(lever: Lever, value: float) -> float:
 
 
 def _given(lever: Lever) -> dict[str, Any]:
-    """Return how a lever is presented, apart from its value."""
+    """Return the presentation of a lever without its value: label, unit, range and choices."""
     unit = lever.unit
     if lever.kind in _SHARES:
         unit = f"% {unit.removeprefix('share ')}"
@@ -263,7 +263,7 @@ class Studio:
             self._begin_with(listed)
 
     def close(self) -> None:
-        """Stop everything that runs for this session."""
+        """Cancel all estimates and questions of this session."""
         self._estimator.close()
         if self._inquiry is not None:
             self._inquiry.stop()

@@ -123,7 +123,8 @@ class StudioState:
 
     @classmethod
     def begin(cls, asked: NewScenario, content: bytes | None = None) -> StudioState:
-        """Begin with a few answers, and with `content`, the bytes of a list of people as exported.
+        """Create a state from answers to the first questions and `content`, the bytes of an
+        exported list.
 
         Raises StudioError for answers that cannot be read, ScenarioError for a list with problems.
         """

@@ -190,7 +190,7 @@ def conformance(scheduler: Callable[[], Scheduler], *sketches: Sketch, examples:
             except DialsimError:
                 raise
             except Exception as error:
-                # Kept as a finding: a rule broken in another scenario is the better explanation
+                # Recorded as a finding: a rule broken in another scenario is the better explanation
                 failures[sketch.text] = error
                 judged[sketch.text] = Breach(_FAILED, 0, 0, repr(error), sketch)
         return judged[sketch.text]
