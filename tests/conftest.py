@@ -102,8 +102,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled_engine_is_at_hand() -> Iterator[None]:
-    """Where the faster engine is chosen, loading the compiled one counts nothing.
+def compiled_engine_counts_as_loaded() -> Iterator[None]:
+    """Choose the faster engine without regard to the time of loading the compiled one.
 
     Every process of the suite loads it sooner or later. A program with so few calls would not.
     """

@@ -6,5 +6,5 @@ import pytest
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled_engine_is_at_hand() -> None:
+def compiled_engine_counts_as_loaded() -> None:
     """Replace the fixture of the other rooms: here loading the compiled engine counts."""
