@@ -30,11 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dialsim.experiments.facts import facts
-from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.known_bounds import known_bounds_of
+from dialsim.experiments.named_figures import FigureName, facts
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.search import Effort, Search, doubtful, preferred

@@ -22,7 +22,7 @@ import pytest
 import dialsim
 import dialsim.testing.plugin
 from dialsim import testing
-from dialsim.experiments.runner import RunSettings
+from dialsim.experiments.replications import RunSettings
 from dialsim.testing import Sketch
 
 # -- right values ----------------------------------------------------------------------------------

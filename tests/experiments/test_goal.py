@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.facts import chance_after
-from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.goal import Goal, GoalEstimate, Statistic, judge, read_goal
 from dialsim.experiments.known_bounds import KnownBounds, known_bounds_of
+from dialsim.experiments.named_figures import FigureName, chance_after
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import parse_instant

@@ -10,7 +10,7 @@ import pytest
 
 from cli.program import dialsim
 from dialsim.experiments.experiment_text import amount_text
-from dialsim.experiments.figure_names import COST
+from dialsim.experiments.named_figures import COST
 from dialsim.experiments.plan import plan
 from dialsim.experiments.plan_text import plan_sentences
 from dialsim.experiments.replications import replicate

@@ -18,7 +18,7 @@ from dialsim.engine import Engine
 from dialsim.engine.compiled import source_digest
 from dialsim.engine.world import World
 from dialsim.errors import DialsimError, ExperimentError, ReplicationFailed, WorkersLost
-from dialsim.experiments import runner
+from dialsim.experiments import replications as runner
 from dialsim.experiments.experiment_text import (
     lost_sentences,
     replications_headline,
@@ -26,8 +26,8 @@ from dialsim.experiments.experiment_text import (
     when_text,
 )
 from dialsim.experiments.expression import read_expression
-from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import mean_interval, quantile_interval
+from dialsim.experiments.named_figures import FigureName
 from dialsim.experiments.pool import Workers
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_spec import RunSpec, Task, run_tasks
@@ -310,7 +310,7 @@ def test_only_the_same_scenario_seed_and_version_is_taken_from_a_store(
     assert runs(3, seed=8) == 3
     assert runs(3, scenario=crowd(21, 4, **CHANCY)) == 3
     assert runs(6) == 0
-    for part in ("runner", "run_spec", "pool"):
+    for part in ("replications", "run_spec", "pool"):
         monkeypatch.setattr(f"dialsim.experiments.{part}.__version__", "99")
     assert runs(6) == 6
 

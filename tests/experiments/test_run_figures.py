@@ -7,7 +7,7 @@ import random
 import pytest
 
 from dialsim.engine.simulation import Simulation
-from dialsim.experiments.figure_names import FigureName
+from dialsim.experiments.named_figures import FigureName
 from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.report.what_if import FurtherRuns

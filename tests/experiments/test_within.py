@@ -10,7 +10,7 @@ import pytest
 import dialsim
 from cli.program import dialsim as program
 from dialsim.errors import ExperimentError
-from dialsim.experiments import runner
+from dialsim.experiments import replications as runner
 from dialsim.experiments.plan_text import optimum_headline, plan_headline
 from experiments.test_optimum import ATTEMPTS, CHANCY, LINES
 

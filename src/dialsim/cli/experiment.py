@@ -26,7 +26,7 @@ from dialsim.cli.program import (
 
 if TYPE_CHECKING:
     from dialsim.experiments.plan import Objective
-    from dialsim.experiments.runner import RunSettings
+    from dialsim.experiments.replications import RunSettings
     from dialsim.experiments.sweep import Adjustment
     from dialsim.experiments.variants import Variant
     from dialsim.report.writing import Outcome

@@ -21,8 +21,6 @@ import numpy as np
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.expression import Expression, figure_of
-from dialsim.experiments.facts import facts
-from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import (
     BY_SHARES,
     CONFIDENCE,
@@ -38,6 +36,7 @@ from dialsim.experiments.intervals import (
     rank,
 )
 from dialsim.experiments.known_bounds import KnownBounds, Place
+from dialsim.experiments.named_figures import FigureName, facts
 from dialsim.experiments.run_figures import (
     Days,
     DoneBy,

@@ -28,9 +28,14 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.facts import facts, follows_answers, range_of
-from dialsim.experiments.figure_names import FigureName, FigureNames
 from dialsim.experiments.intervals import Jump, Known
+from dialsim.experiments.named_figures import (
+    FigureName,
+    FigureNames,
+    facts,
+    follows_answers,
+    range_of,
+)
 from dialsim.results.figures import OWN_FIGURES, OwnFigure, Unit, declared
 from dialsim.scenario.units import parse_duration
 

@@ -36,9 +36,9 @@ from dialsim.results.figures import REACH
 
 if TYPE_CHECKING:
     from dialsim.engine.world import CampaignBlock
-    from dialsim.experiments.figure_names import FigureName
     from dialsim.experiments.goal import Goal
     from dialsim.experiments.known_bounds import CampaignCalendar
+    from dialsim.experiments.named_figures import FigureName
     from dialsim.scenario.distribution import Distribution
     from dialsim.scenario.organization import Organization
     from dialsim.scenario.scenario import Scenario

@@ -20,10 +20,9 @@ from dialsim.engine.rules import Windows
 from dialsim.errors import ExperimentError
 from dialsim.experiments import experiment_text
 from dialsim.experiments.estimates import instant_text
-from dialsim.experiments.replications import Replications, replicate
+from dialsim.experiments.replications import Replications, RunSettings, replicate, runner
 from dialsim.experiments.run_figures import run_values
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.runner import RunSettings, runner
 from dialsim.experiments.variants import Variant
 from dialsim.interface.arguments import checked
 from dialsim.interface.instants import (

@@ -21,8 +21,6 @@ import numpy as np
 from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import RuleBreach, finite, instant_text
 from dialsim.experiments.expression import Expression, pointed, read_expression
-from dialsim.experiments.facts import chance_after, expected_mean
-from dialsim.experiments.figure_names import COST, FigureName
 from dialsim.experiments.intervals import (
     Interval,
     Known,
@@ -32,6 +30,7 @@ from dialsim.experiments.intervals import (
     share_interval,
 )
 from dialsim.experiments.known_bounds import UNKNOWN, WHOLE, KnownBounds, Place
+from dialsim.experiments.named_figures import COST, FigureName, chance_after, expected_mean
 from dialsim.experiments.run_figures import earliest_start
 from dialsim.experiments.sequential import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.variants import Amount, AmountKind, read_amount

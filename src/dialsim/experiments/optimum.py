@@ -36,8 +36,6 @@ from dialsim.experiments.expression import (
     read_expression,
     read_figures,
 )
-from dialsim.experiments.facts import expected_mean
-from dialsim.experiments.figure_names import COST
 from dialsim.experiments.fluid import (
     first_estimate,
     has_figures,
@@ -55,7 +53,8 @@ from dialsim.experiments.goal import (
     read_goal,
 )
 from dialsim.experiments.intervals import Known, paired_difference
-from dialsim.experiments.runner import OutOfTime, RunSettings, runner
+from dialsim.experiments.named_figures import COST, expected_mean
+from dialsim.experiments.replications import OutOfTime, RunSettings, runner
 from dialsim.experiments.search import Effort, Trials
 from dialsim.experiments.sequential import LEAST_TO_BE_SURE
 from dialsim.experiments.variants import (
@@ -81,8 +80,8 @@ if TYPE_CHECKING:
     from dialsim.experiments.estimates import SettingRuns
     from dialsim.experiments.known_bounds import KnownBounds
     from dialsim.experiments.plots import OptimumPlots
+    from dialsim.experiments.replications import ExperimentRunner
     from dialsim.experiments.run_figures import RunFigures
-    from dialsim.experiments.runner import ExperimentRunner
     from dialsim.results.summary_text import FigureTable
     from dialsim.scenario.scenario import Scenario
 

@@ -24,7 +24,7 @@ from dialsim.experiments.goal import (
     estimates_frame,
     read_goal,
 )
-from dialsim.experiments.runner import OutOfTime, RunSettings, runner
+from dialsim.experiments.replications import OutOfTime, RunSettings, runner
 from dialsim.experiments.search import (
     Effort,
     Search,

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import breach_figures, breaches_of, check_confidence
-from dialsim.experiments.facts import facts, facts_needed
-from dialsim.experiments.figure_names import COST
 from dialsim.experiments.fluid import first_estimate, no_estimate, seems_met, sought_text
 from dialsim.experiments.goal import (
     ClauseFinding,
@@ -34,6 +32,7 @@ from dialsim.experiments.goal import (
 )
 from dialsim.experiments.intervals import CONFIDENCE, paired_difference
 from dialsim.experiments.known_bounds import known_bounds_of
+from dialsim.experiments.named_figures import COST, facts, facts_needed
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.experiments.sequential import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.variants import Amount, SettingChange, SettingValue, Variant, setting_text
@@ -41,8 +40,8 @@ from dialsim.experiments.variants import Amount, SettingChange, SettingValue, Va
 if TYPE_CHECKING:
     from dialsim.experiments.estimates import RuleBreach
     from dialsim.experiments.expression import Expression
+    from dialsim.experiments.replications import ExperimentRunner
     from dialsim.experiments.run_figures import RunFigures
-    from dialsim.experiments.runner import ExperimentRunner
     from dialsim.scenario.scenario import Scenario
 
 Key = TypeVar("Key")

@@ -35,8 +35,8 @@ from dialsim.experiments.run_figures import earliest_start
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.replications import ExperimentRunner
     from dialsim.experiments.run_spec import RunSpec
-    from dialsim.experiments.runner import ExperimentRunner
     from dialsim.scenario.scenario import Scenario
 
 LEAST_TO_BE_SURE = 20

@@ -36,6 +36,7 @@ from dialsim.experiments.estimates import (
 )
 from dialsim.experiments.expression import Expression, ShownFigures, read_figures
 from dialsim.experiments.intervals import CONFIDENCE
+from dialsim.experiments.replications import RunSettings, runner
 from dialsim.experiments.run_figures import (
     RunFigures,
     RunTables,
@@ -43,7 +44,6 @@ from dialsim.experiments.run_figures import (
     replication_rows,
 )
 from dialsim.experiments.run_spec import RunSpec
-from dialsim.experiments.runner import RunSettings, runner
 from dialsim.experiments.sequential import INDIFFERENCE, Decided, Deciding
 from dialsim.experiments.variants import (
     SettingValue,

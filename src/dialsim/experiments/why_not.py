@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.experiments.experiment_text import amount_text
-from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.goal import Goal
 from dialsim.experiments.known_bounds import CampaignCalendar, known_bounds_of
+from dialsim.experiments.named_figures import FigureName
 from dialsim.experiments.plan_text import finding_text
 from dialsim.experiments.search import Search, closest, preferred
 from dialsim.experiments.variants import Amount, AmountKind, SettingChange, setting_text

@@ -39,7 +39,7 @@ from dialsim.experiments.forecast import (
     open_between,
     windows_of,
 )
-from dialsim.experiments.runner import RunSettings
+from dialsim.experiments.replications import RunSettings
 from dialsim.interface import CallStatus
 from dialsim.interface.instants import at_text, format_instant, short_text
 from dialsim.logs.behaviour_text import behaviours_of

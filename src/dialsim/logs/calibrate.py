@@ -50,7 +50,7 @@ from dialsim.scenario.loading import document_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dialsim.experiments.runner import RunSettings
+    from dialsim.experiments.replications import RunSettings
     from dialsim.logs.answering import Level
     from dialsim.scenario.scenario import Scenario
 

@@ -21,12 +21,11 @@ from dialsim import __version__
 from dialsim.errors import DialsimError, ExperimentError
 from dialsim.experiments.estimates import SettingRuns
 from dialsim.experiments.experiment_text import amount_text
-from dialsim.experiments.facts import expected_mean
-from dialsim.experiments.figure_names import COST
 from dialsim.experiments.forecast import Forecast
 from dialsim.experiments.goal import GoalEstimate, Statistic
 from dialsim.experiments.intervals import CONFIDENCE, Interval, Values, quantile_interval
 from dialsim.experiments.known_bounds import known_bounds_of
+from dialsim.experiments.named_figures import COST, expected_mean
 from dialsim.experiments.optimum import Optimum
 from dialsim.experiments.plan import Plan
 from dialsim.experiments.replications import Replications, replicate
