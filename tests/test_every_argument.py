@@ -45,6 +45,10 @@ class _Lines:
         return []
 
 
+SERVED = {
+    "Sandbox": cache(lambda: dialsim.Sandbox(SCENARIO).start()),
+    "Receiver": cache(testing.Receiver),
+}
 ANSWERS: Mapping[str, Callable[[], Any]] = {
     "Calibration": cache(lambda: dialsim.calibrate(_log())),
     "Comparison": cache(lambda: dialsim.compare({"a": SCENARIO, "b": SCENARIO}, 2, jobs=1)),
@@ -81,11 +85,11 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "Sketch": lambda: SKETCH,
     "Violation": lambda: testing.Violation("Q1", "Acme", "A", 0, 1, 0, "text"),
     "Breach": lambda: testing.Breach("Q1", 0, 0, "text", SKETCH),
-    "Sandbox": cache(lambda: dialsim.Sandbox(SCENARIO).start()),
+    "Sandbox": SERVED["Sandbox"],
     "RemoteClock": lambda: ANSWERS["Sandbox"]().clock,
     "RemoteFaults": lambda: ANSWERS["Sandbox"]().faults,
     "RemoteRequests": lambda: ANSWERS["Sandbox"]().requests,
-    "Receiver": cache(testing.Receiver),
+    "Receiver": SERVED["Receiver"],
     "GoldenTraces": lambda: testing.GoldenTraces(Path(), "test", False, lambda _: None),
 }
 """Value of each class whose methods are called, or whose constructor is given its own parts."""
@@ -319,6 +323,15 @@ def _of_class(public: type) -> Iterator[Target]:
 
 
 TARGETS = [*_targets()]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _served() -> Iterator[None]:
+    """Stop the sandbox and the receiver behind the last test."""
+    yield
+    for name in ("Sandbox", "Receiver"):
+        if SERVED[name].cache_info().currsize:
+            SERVED[name]().stop()
 
 
 @pytest.fixture(autouse=True)

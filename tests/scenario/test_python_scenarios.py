@@ -251,7 +251,10 @@ def test_rates_that_no_product_of_odds_has_warn() -> None:
     ("rates", "says"),
     [
         (1.5, "a share of answered attempts such as 0.35, or a DataFrame of answer rates, not 1.5"),
-        (pd.DataFrame({"rate": [0.3]}), "has a column answered, and segment, .* there are rate"),
+        (
+            pd.DataFrame({"rate": [0.3]}),
+            "rates must have a column answered, and segment, .* there are rate",
+        ),
         (RATES.assign(answered=35), "answered must be shares from 0 to 1"),
         (pd.concat([RATES, RATES]), "two rows of the same segment and attempt"),
         (RATES.assign(attempt=RATES.attempt + 1), "attempt must count from 1 without a gap"),

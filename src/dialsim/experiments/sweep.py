@@ -473,7 +473,7 @@ class Comparison(Sweep):
         return f"<dialsim.Comparison {', '.join(self.names)}, replications: {self.replications:,}>"
 
 
-ScenarioOrFile = Scenario | str | os.PathLike[str]
+ScenarioOrFile = str | os.PathLike[str] | Scenario
 
 
 @checked(ExperimentError)
