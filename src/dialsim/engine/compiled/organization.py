@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 _SCRIPT_ROWS: WeakKeyDictionary[People, tuple[NDArray[np.int64], NDArray[np.int64]]]
 _SCRIPT_ROWS = WeakKeyDictionary()
 _CHANGES_AT_ONCE = 4  # more than a campaign makes between two commands
+_OF_CHANCES = ("week_odds", "attempt_odds", "slots", "entry_of", "entries", "values")
 _STOPS = 16  # stops for draws, some ms each, between two reports of progress
 
 S = CampaignStatus
@@ -584,10 +585,11 @@ class CompiledOrganization:
         self._take_chances()
 
     def _take_chances(self) -> None:
-        s, chances = self.state, self._chances
-        s.week_odds, s.attempt_odds = chances.week_odds, chances.attempt_odds
-        s.slots, s.entry_of, s.entries = chances.slots, chances.entry_of, chances.entries
-        s.values = chances.values
+        for name in _OF_CHANCES:
+            column = getattr(self._chances, name)
+            # Few draws need longer columns, and to pass an address on takes as long as some draws.
+            if getattr(self.state, name, None) is not column:
+                setattr(self.state, name, column)
 
     # -- the rest ---------------------------------------------------------------------------------
 
