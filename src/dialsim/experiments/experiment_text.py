@@ -356,7 +356,7 @@ _MOST_SHIFTS = 5
 
 def more_probable_sentences(found: Sweep) -> list[str]:
     """Return how much more or less probable allowed variants make it to be done by a day's end."""
-    rows, said = found.differences().query("scope == 'run'"), []
+    rows, said = found.run_differences, []
     for row in rows[rows["figure"].isin(undecided_days(rows))].to_dict("records"):
         if row["variant"] not in found.breaches and abs(row["difference"]) >= _LEAST_SHIFT:
             way = "more" if row["difference"] > 0 else "less"
@@ -480,7 +480,7 @@ def changed_tables(found: Comparison) -> list[FigureTable]:
 
 def comparison_headline(found: Comparison) -> str:
     """Describe how every other file differs from the baseline."""
-    known = by_variant(found.differences().query("scope == 'run'"))
+    known = by_variant(found.run_differences)
     said = [
         f"{name}: median finish {difference_text(known[name, 'finish_seconds'])}; people reached "
         f"{difference_text(known[name, 'people_reached'])}"

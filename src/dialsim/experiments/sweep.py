@@ -243,6 +243,12 @@ class Sweep(RunTables):
     def _compared(self) -> dict[tuple[str, float, Adjustment | None], pd.DataFrame]:
         return {}
 
+    @property
+    def run_differences(self) -> pd.DataFrame:
+        """Differences of whole runs from the sweep's own baseline."""
+        table = self.differences()
+        return table[table["scope"] == "run"]
+
     def _shown(self) -> dict[str, Measured]:
         """Return the expressions, with their values in the runs of each variant."""
         return {

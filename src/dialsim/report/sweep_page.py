@@ -275,7 +275,8 @@ _SMALL = 0.01
 
 def _lost(found: Sweep) -> dict[str, float]:
     """Return how many fewer people variants reach than the baseline, if really fewer."""
-    rows = found.differences().query("scope == 'run' and figure == 'people_reached'")
+    rows = found.run_differences
+    rows = rows[rows["figure"] == "people_reached"]
     return {
         row["variant"]: -row["difference"]
         for row in rows.to_dict("records")
@@ -345,7 +346,7 @@ def _choice_parts(choice: Frontier) -> Iterator[Part]:
 def _facts(choice: Frontier) -> Iterator[Fact]:
     """Yield the best variant by each figure, and its difference from the baseline."""
     found = choice.found
-    rows = experiment_text.by_variant(found.differences().query("scope == 'run'"))
+    rows = experiment_text.by_variant(found.run_differences)
     for aim in _AIMS if found.scenario.costs is not None else (FINISH, REACHED):
         value, name = choice.best_by(aim)
         if not isfinite(value):
@@ -390,7 +391,7 @@ def _said(found: Sweep, aim: Aim, value: float) -> str:
 
 
 def _sure(found: Sweep) -> Fact:
-    whole = found.differences().query("scope == 'run'")
+    whole = found.run_differences
     shown = whole[whole["figure"].isin([aim.column for aim in _AIMS])]
     real = int(shown["real"].sum())
     runs, equal = experiment_text.runs_text(found), found.together
