@@ -69,7 +69,7 @@ def test_the_summary_and_the_manifest_say_what_the_result_says(tmp_path: Path) -
 def test_an_existing_folder_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     place = hand_result().write(tmp_path / "run")
     before = {path: path.stat().st_mtime_ns for path in place.iterdir()}
-    with pytest.raises(ExistingOutput, match="exists already; choose another folder, or use --f"):
+    with pytest.raises(ExistingOutput, match="choose another folder, or use force=True"):
         hand_result().write(place)
     assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
 
