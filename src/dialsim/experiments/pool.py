@@ -47,6 +47,7 @@ _MALLOC = {
     "MALLOC_TRIM_THRESHOLD_": _MOST_KEPT,
     "MALLOC_MMAP_THRESHOLD_": _MOST_KEPT,
     "MALLOC_ARENA_MAX": "1",
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
 
 
@@ -84,8 +85,9 @@ def start_process(
     ours, theirs = context.Pipe()
     # The default of glibc returns large columns to the system and requests them again in every run,
     # page by page, which takes a tenth of a worker's time (mallopt(3)). It does so for the arena of
-    # a second thread whatever the thresholds are, so the threads share one arena. Other systems
-    # ignore these variables.
+    # a second thread whatever the thresholds are, so the threads share one arena. Huge
+    # pages spare the engine, which reads people in any order, lookups of page addresses. Other
+    # systems ignore these variables.
     kept = {name: value for name, value in _MALLOC.items() if name not in os.environ}
     given = (theirs, os.getpid(), nice, target, *arguments)
     with interrupts_held():
