@@ -173,10 +173,11 @@ def caller_ids_of_dials(table: CheckedCalls) -> Iterator[Violation]:
     again, wrong = np.zeros(len(call), dtype=bool), np.zeros(len(call), dtype=bool)
     again[two] = (table.person[call[one]] == table.person[call[two]]) & (shown[one] == shown[two])
     for campaign, rows in table.by_campaign(call):
-        texts, known = pd.Series(shown[rows]), campaign.caller_ids
+        known = campaign.caller_ids
         if known is not None:
-            wrong[rows] = is_known[rows] & ~texts.isin(known)
-        again[rows] &= (texts.nunique() if known is None else len(known)) > 1
+            wrong[rows] = [text not in known for text in shown[rows]]
+        again[rows] &= (pd.Series(shown[rows]).nunique() if known is None else len(known)) > 1
+    wrong &= is_known
     text = "dialled from {caller_id}, which is none of the campaign's caller IDs"
     yield from table.of_calls("P3", wrong, at, text, call, caller_id=shown)
     text = "{caller_id} was the caller ID of the call before as well"
