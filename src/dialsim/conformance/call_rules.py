@@ -200,7 +200,7 @@ def voices_of_dials(table: CheckedCalls) -> Iterator[Violation]:
     wrong = np.zeros(len(call), dtype=bool)
     for one, rows in table.by_campaign(call):
         if one.voices is not None:
-            wrong[rows] = ~pd.Series(voice[rows]).isin(one.voices)
+            wrong[rows] = [key not in one.voices for key in voice[rows]]
     # A log may not know the voice.
     wrong &= pd.notna(voice) | ("changes" not in table.missing)
     yield from table.of_calls("P4", wrong, at, "the voice is none of the campaign's", call)

@@ -280,7 +280,9 @@ class CheckedCalls:
 
     def has_status(self, *statuses: CallStatus) -> Mask:
         """Return True for calls with one of these statuses."""
-        return np.isin(self.status, [STATUSES.index(one) for one in statuses])
+        has = np.zeros(len(STATUSES) + 1, dtype=bool)  # the last entry answers -1
+        has[[STATUSES.index(one) for one in statuses]] = True
+        return has[self.status]
 
     @cached_property
     def sequence(self) -> Indices:

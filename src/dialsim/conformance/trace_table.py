@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -42,9 +42,12 @@ NOTHING = len(CHANGES)
 TO_STATUS = np.array([*(STATUSES.index(change.to_status) for change in CHANGES), -1])
 
 
+@cache
 def kinds(*causes: str) -> Mask:
     """Return a table by kind of change, `NOTHING` included: True for these causes."""
-    return np.array([*(change.cause in causes for change in CHANGES), "nothing" in causes])
+    table = np.array([*(change.cause in causes for change in CHANGES), "nothing" in causes])
+    table.flags.writeable = False
+    return table
 
 
 # A dial that is followed by any other change was withdrawn, and counts as no attempt (P5).

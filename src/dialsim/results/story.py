@@ -65,6 +65,15 @@ def sequences(reading: RunView) -> pd.Series[str]:
     return series if kept.all() else series[kept]
 
 
+def sequence_of(own: CampaignResult, recipient: int) -> str:
+    """Return the sequence of one recipient (position from 0), as in `sequences`.
+
+    Raises DialsimError for an unknown recipient.
+    """
+    check_recipient(own.life, recipient)
+    return str(_texts(own.calls)[recipient])
+
+
 def _texts(calls: Calls) -> pa.Array:
     """Return the sequences of one campaign as texts; each distinct sequence is formatted once."""
     import pyarrow as pa

@@ -25,7 +25,7 @@ from dialsim.interface.phrases import counted
 from dialsim.results.campaigns import Position
 from dialsim.results.result import Result
 from dialsim.results.run_view import RunView
-from dialsim.results.story import check_recipient, sequences, story_of
+from dialsim.results.story import sequence_of, story_of
 from dialsim.testing.sketch import at, stamp
 
 MAX_PRINTED = 20
@@ -98,12 +98,10 @@ def assert_sequence(
         statuses = ", ".join(CallStatus)
         raise DialsimError(f"{' and '.join(unknown)}: no status of a call; there are: {statuses}")
     reading = RunView(trace_of(run))
-    life = reading.find(campaign).life
-    # Before the lookup below, whose KeyError would not name the recipients that exist.
-    check_recipient(life, recipient)
-    found = sequences(reading)[life.organization, life.name, recipient].split()
+    own = reading.find(campaign)
+    found = sequence_of(own, recipient).split()
     if found != wanted:
-        subject = f"{life.full_name} recipient {recipient}"
+        subject = f"{own.life.full_name} recipient {recipient}"
         # A story takes as long as the run of a small scenario, so it is made for failures alone.
         story = story_of(reading, recipient, campaign)
         raise AssertionError(_sequence_difference(wanted, found, subject, story))
