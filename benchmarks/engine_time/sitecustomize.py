@@ -52,7 +52,7 @@ def _watch(module: Any) -> None:
 
     module.work_off = _timed(module.work_off, "rules")
     module.carry_out = _timed(module.carry_out, "rules")
-    module.Organization._draw = _timed(module.Organization._draw, "draws")
+    module.CompiledOrganization._draw = _timed(module.CompiledOrganization._draw, "draws")
 
 
 class _Finder(MetaPathFinder):
