@@ -176,7 +176,7 @@ class WaitingList:
     def take(self) -> Waiting:
         """Remove and return the call to release next."""
         waiting = self.first()
-        # By identity: `first` has compared the two already.
+        # Compared by identity: `first` has compared the values.
         if self._heap and self._heap[0] is waiting:
             return heappop(self._heap)
         self._next += 1

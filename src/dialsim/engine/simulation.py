@@ -101,7 +101,7 @@ class Simulation:
     @classmethod
     def of_world(cls, world: World) -> Self:
         """Create a simulation of a world in which nothing has happened yet."""
-        # __init__ would make a world of its own.
+        # Without __init__, which creates another world.
         simulation = cls.__new__(cls)
         simulation._begin(world)
         return simulation

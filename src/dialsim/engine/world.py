@@ -157,7 +157,7 @@ class World:
 
     @property
     def has_added_campaigns(self) -> bool:
-        """True if campaigns were added to those of the scenario."""
+        """True if campaigns were added after loading the scenario."""
         return any(
             len(owner.campaigns) > len(owner.settings.campaigns) for owner in self.organizations
         )

@@ -345,7 +345,7 @@ class Expression:
     def facts(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
         """Return what is known of its values in some runs, besides the values.
 
-        What jumps do to it is worked out in each run.
+        The effect of jumps is computed in each run.
         """
         if self.figure is not None and self.is_figure:
             return facts(self.figure, runs, bounds)

@@ -131,7 +131,7 @@ class Objective:
         return Known(certain=True, least=0.0, most=0.0).minus(known) if self.greatest else known
 
     def loss(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> float:
-        """Return the mean loss, charges that are known exactly being expected ones."""
+        """Return the mean loss, with expected charges where these are known exactly."""
         losses = self.losses(runs)
         if not np.isfinite(losses).all():
             return float(losses.sum())

@@ -134,7 +134,7 @@ def figure(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Made:
-    """Figures computed from a part."""
+    """Base of figures that are computed from a part of a run."""
 
     part: InitVar[RunPart]
 

@@ -248,7 +248,7 @@ class SortedIds:
         self._octets = octets[self._recipients]
 
     def find(self, identifier: str) -> int | None:
-        """Return the recipient of an id, ignoring case; None if nobody has it."""
+        """Return the recipient of an id, ignoring case; None for an unknown id."""
         if not is_uuid(identifier):
             return None
         octets = np.array(UUID(identifier).bytes, dtype="S16")

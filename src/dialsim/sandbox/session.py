@@ -407,7 +407,7 @@ class RemoteRequests(Sequence[RequestRow]):
         """Raise AssertionError, with the logged requests, unless the number of matching requests
         fits.
         """
-        file_value({"body": body})  # raises an error for what no JSON has
+        file_value({"body": body})  # raises DialsimError for values without a JSON form
         wanted = {"method": method.upper(), "path": path, **filters}
         asked = self._read({name: value for name, value in wanted.items() if value is not None})
         misses = {one.n: [] if body is None else [*differences(body, one.body)] for one in asked}

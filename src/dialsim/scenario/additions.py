@@ -45,7 +45,7 @@ _NO_HOURS = "can't come with a campaign that is added: give schedule.timeWindows
 
 
 class PresentCampaign(Protocol):
-    """Campaign that is there already."""
+    """Existing campaign of an organization."""
 
     name: str
     id: str

@@ -273,7 +273,7 @@ _SWITCHES = ("setCallingAllowed",)
 
 
 class TimelineAction(Model):
-    """Action of somebody at an instant; each action has its own fields."""
+    """Action of a client or operator at an instant; the action determines the fields."""
 
     at: Instant = Field(description="When it is done.", examples=["2026-01-05T05:00:00Z"])
     action: Action = Field(description="What is done.", examples=["pause"])

@@ -280,7 +280,7 @@ def start_of(root: Cursor, problems: Problems) -> int:
         return _read(written, parse_offset_instant) or 0
     read = [_read(at, parse_offset_instant) for at in _each(root, *_INSTANTS)]
     read += [_read(at, _parse_start) for at in _each(root, *_STARTS)]
-    # A schedule without a sound startDateTime has an error of its own.
+    # A schedule without a valid startDateTime is reported elsewhere.
     requests = _each(root, "campaigns.*.schedule", "timeline.*.body")
     if not read and not any(requests) and any(root.each("organizations.*.campaigns.*")):
         message = "is required: there is no scheduledAt, startDateTime or timeline instant instead"
