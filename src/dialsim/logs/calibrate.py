@@ -607,7 +607,8 @@ def _calibrated(
     answers = answering(attempts)
     if (why := answers.contradicted(attempts)) is not None:
         raise DialsimError(
-            f"{log.source}: no behaviour {name} is written, as it is not the log's: {why}"
+            f"{log.source}: no behaviour {name} is written, because its estimates do not reproduce "
+            f"the log: {why}"
         )
     answered = calls[calls["outcome"] == ANSWERED]
     talk = _fitted(answered["call_duration_ms"].dropna().to_numpy(np.int64))

@@ -381,7 +381,7 @@ class Behaviour(Model):
     @classmethod
     def _takes_time(cls, setup_time: Any) -> Any:
         if isinstance(setup_time, Constant) and setup_time.value == 0:
-            raise broken("must not be a constant 0: a line takes 1ms at least")
+            raise broken("must not be a constant 0: setting up a line takes at least 1ms")
         return setup_time
 
     @field_validator("people")

@@ -222,7 +222,7 @@ def _check_value(
         # Nesting the keys is the obvious mistake in YAML.
         if isinstance(amount.value, dict) and what in ("funnel", "field"):
             example = known[1] if len(known) > 1 else "funnel.STEP"
-            hint = f"must be one key with what follows, such as {example}: 80"
+            hint = f"must not be nested: write one key, such as {example}: 80"
         elif near:
             hint = f"is nothing that {whose} brings; did you mean {near[0]}?"
         elif what not in ("funnel", "field") or not rest:

@@ -150,10 +150,11 @@ class Exponential(Clipped):
 
 class _Spread(Clipped):
     mean: PositiveDuration = Field(
-        description="The mean, before min and max; more than 0.", examples=["75s"]
+        description="The mean before min and max clip durations; more than 0.", examples=["75s"]
     )
     sd: Duration = Field(
-        description="The standard deviation, before min and max; at most 100 times the mean.",
+        description="The standard deviation before min and max clip durations; at most 100 times "
+        "the mean.",
         examples=["60s"],
     )
 

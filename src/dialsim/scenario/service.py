@@ -114,11 +114,11 @@ class StandingFault(Combined, Model):
     )
     api: ApiFault | None = Field(
         default=None,
-        description="What happens to answers under /api, the key being right.",
+        description="What happens to answers under /api if the API key is right.",
         examples=["error"],
     )
     next: Annotated[Whole, Field(ge=1, le=MOST_STRIKES)] | None = Field(
-        default=None, description="How many it strikes.", examples=[3]
+        default=None, description="How many POSTs or answers it strikes.", examples=[3]
     )
     at: Instant | None = Field(
         default=None,

@@ -78,19 +78,23 @@ class MoveJson(Combined):
     by: Duration | None = Field(default=None, examples=["2h"])
     until: Literal["nextEvent", "idle", "status", "webhooks"] | None = Field(
         default=None,
-        description="What it is to wait for: a status of a campaign or a call, or a count of "
-        "webhooks, or as the words say.",
+        description="What to wait for: the next event, an idle sandbox, a status of a campaign or "
+        "a call, or a number of webhooks.",
     )
     campaign: UuidText | None = Field(
-        default=None, description="Whose status, or whose webhooks; its id."
+        default=None, description="Id of the campaign whose status or webhooks are waited for."
     )
-    call: UuidText | None = Field(default=None, description="Whose status; its id.")
+    call: UuidText | None = Field(
+        default=None, description="Id of the call whose status is waited for."
+    )
     status: Annotated[Text, WithJsonSchema({"enum": _STATUSES})] | None = Field(
-        default=None, description="Of the campaign or the call.", examples=["COMPLETED"]
+        default=None,
+        description="Status of the campaign or the call to wait for.",
+        examples=["COMPLETED"],
     )
     count: Annotated[Whole, Field(ge=1)] | None = Field(
         default=None,
-        description="How many more webhooks, POSTs and kept payloads, there are to be.",
+        description="Number of further webhooks to wait for; POSTs and kept payloads both count.",
         examples=[3],
     )
     within: PositiveDuration | None = Field(
