@@ -381,8 +381,9 @@ def _nodes() -> tuple[Floats, Floats, Floats]:
 
 
 def _table(value: Floats, slope: Floats, bend: Floats) -> Floats:
-    """Return coefficients of quintic polynomials by power and cell, from values and two
-    derivatives.
+    """Return the quintic polynomials with given values and first two derivatives at the nodes.
+
+    The table has a row per power and a column per cell between two nodes.
     """
     begin, end = value[:-1], value[1:]
     rise = end - begin

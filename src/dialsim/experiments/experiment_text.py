@@ -448,9 +448,11 @@ def _difference_table(
 
 
 def undecided_days(table: pd.DataFrame) -> list[str]:
-    """Return the days at whose end not all variants are surely done, or surely not; else the last.
+    """Return the figures of the undecided days; of the last day if all are decided.
 
-    `table` has estimates or differences of one place, whose column `mean` is a probability.
+    A day is decided if all variants are certainly done at its end, or all are certainly not.
+    `table` has estimates or differences of one campaign, organization or run, whose column `mean`
+    is a probability.
     """
     days = table[[is_done_by(name) and name.startswith("finish") for name in table["figure"]]]
     sides = [name for name in _SIDES if name in days]

@@ -106,7 +106,7 @@ class Widening(NamedTuple):
     reach: float = 1.0
 
     def of_reach(self, span: Span, people: int) -> Span:
-        """Return a wider interval of the people reached."""
+        """Return a forecast's interval of the people reached, widened by the factor `reach`."""
         low, half, high = span.low, span.half, span.high
         return Span(
             max(half - self.reach * (half - low), 0.0), half,
@@ -114,7 +114,10 @@ class Widening(NamedTuple):
         )  # fmt: skip
 
     def of_finish(self, span: Span, start: int, windows: Windows) -> Span:
-        """Return a wider interval of the finish, measured in time of open windows."""
+        """Return a forecast's interval of the finish, widened by the factor `finish`.
+
+        Its length is measured in time of open windows.
+        """
         if self.finish == 1.0 or not all(map(isfinite, (span.low, span.half, span.high))):
             return span
         at = span.in_open_time(windows, start)

@@ -192,7 +192,10 @@ class Known:
         return self.up + self.down
 
     def scaled(self, factor: float) -> Known:
-        """Return the facts in another unit; of instants, whose bounds and surplus have none."""
+        """Return facts about instants in another unit.
+
+        Only levels and jumps are scaled: instants have no bounds and no surplus.
+        """
         levels = None if self.levels is None else factor * self.levels
         up, down = (
             tuple(replace(jump, size=factor * jump.size) for jump in jumps)

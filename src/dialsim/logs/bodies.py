@@ -515,7 +515,7 @@ def _shape(params: object) -> bytes:
 
 
 def _agent(payload: _Payload) -> tuple[bytes, int]:
-    """Return the agent's id and name as JSON, and a mark if its names differ."""
+    """Return the agent's id and name as JSON, and a mark if the body gives it two names."""
     identifier, name = _agent_in(bytes(payload.agent))
     other = payload.agent_name
     if name is UNSET:

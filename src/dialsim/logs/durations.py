@@ -211,7 +211,10 @@ def _made(
 
 
 def _bounds(values: Floats) -> tuple[float | None, float | None]:
-    """Return bounds where durations were clipped: many are equal to them, and few are close."""
+    """Return the bounds at which durations were clipped; None where they were not.
+
+    At a bound, more durations are equal to the extreme value than are close to it.
+    """
     low, high = values[0], values[-1]
     at_low, at_high = (values == low).sum(), (values == high).sum()
     width = max(0.05 * low, 1.0), 0.05 * high

@@ -489,7 +489,7 @@ def _texts(codes: NDArray[Any], values: Any) -> Any:
 
 
 def _recipients(campaign: NDArray[np.int32], person: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number per person and campaign, by values; -1 where they are masked."""
+    """Return the index of each row's pair of person and campaign; -1 for a masked person."""
     # Factorized in two steps: a MultiIndex would make a tuple per row
     people = pd.factorize(person)[0]
     codes = pd.factorize(people * (campaign.max(initial=0) + 1) + campaign)[0]

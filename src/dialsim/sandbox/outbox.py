@@ -107,7 +107,7 @@ class CampaignOutbox:
         return [*map(orjson.dumps, self._bodies.of(messages, calls, shown))]
 
     def _statuses(self, calls: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Return the statuses of calls at instants (ms), without the later changes already read."""
+        """Return the statuses of calls at instants (ms), even if later changes have been read."""
         known = self.view.calls
         status = self.view.analyses.standing(calls, at).status
         later = np.flatnonzero(known.changed_at[calls] > at)
@@ -119,8 +119,8 @@ class CampaignOutbox:
 STRIDE = 300_000
 """Greatest lead (ms of virtual time) of the engine over results that have not left.
 
-Bodies are made for a stretch at a time: of one minute a result takes half as much again. It is
-longer where more POSTs than the default may be under way at once.
+Bodies are made for a stretch of time at once: with stretches of one minute, a result takes half as
+much time again. The lead is longer where more POSTs than the default may be under way at once.
 """
 IN_ORDER_AT_ONCE = 5
 """Most POSTs under way at once without retries being overtaken by later results.

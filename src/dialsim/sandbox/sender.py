@@ -95,7 +95,7 @@ class Sender:
             raise self._fault
 
     async def settled(self) -> None:
-        """Wait until no POST is under way, also none that has left meanwhile."""
+        """Wait until no POST is under way, including POSTs that leave during the wait."""
         while self.busy:
             await self.progress()
 

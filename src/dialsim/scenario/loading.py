@@ -313,7 +313,9 @@ def understood(scenario: Scenario) -> list[Understood]:
 
 
 def _document(scenario: Scenario) -> tuple[Document, list[Understood]]:
-    """Return a scenario's document with overrides applied, and the readings of the overrides."""
+    """Return a scenario's document with its overrides applied, and how each override was read
+    that needed interpretation.
+    """
     origin = scenario.origin
     if origin is None:
         raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")

@@ -132,7 +132,7 @@ def _in_outage(receiver: ReceiverSettings, mode: str, at: NDArray[np.int64]) -> 
 
 
 def _in_order(rounds: list[Posts]) -> Posts:
-    """Return all rounds together, by (message, number)."""
+    """Return the POSTs of all rounds, sorted by (message, number)."""
     together = Posts.joined(rounds)
     if len(together) == max(map(len, rounds)):
         # With one row per message all rows are in order already, which is the usual case.
@@ -285,7 +285,7 @@ _CHUNK = 16_384
 
 
 class Stream:
-    """POSTs by (sequence, organization, campaign, recipient, call, result, number).
+    """POSTs sorted by (sequence, organization, campaign, recipient, call, result, number).
 
     `posts` has all of them. `part_index` is the index of each POST's campaign among `parts`,
     `message` an index into that campaign's messages.

@@ -385,8 +385,8 @@ class TrafficOperations(Operations):
     def list_requests(self, query: RequestQuery) -> dict[str, Any]:
         """List the requests of clients.
 
-        All but those to /_dialsim, the page and the description: the latest 2,000, the oldest
-        first, 100 a page.
+        Requests to /_dialsim, the page and the description are left out. The latest 2,000 are
+        listed, the oldest first, 100 a page.
         """
         core, owner = self.core, None
         if query.organization is not None:
