@@ -26,7 +26,7 @@ from dialsim.interface import CallStatus
 
 @rule("T3", "dials", "settings")
 def moves_outside_windows(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that calls are released and dialled in a window."""
+    """Check that calls are released and dialled only while a window is open."""
     for verb, (call, since, until, *_) in table.moves:
         wrong = np.zeros(len(call), dtype=bool)
         for one, rows in table.by_campaign(call):
@@ -38,7 +38,7 @@ def moves_outside_windows(table: CheckedCalls) -> Iterator[Violation]:
 
 @rule("C1", "dials", "settings")
 def moves_before_the_start(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that calls are released and dialled from the campaign's start on."""
+    """Check that no call is released or dialled before its campaign starts."""
     start = table.of_campaigns(lambda one: one.start_at, -FAR)
     for verb, (call, _, until, *_) in table.moves:
         text = f"{verb} by {{until_at}}, but the campaign starts at {{start_at}}"
@@ -63,7 +63,7 @@ def calls_after_the_end(table: CheckedCalls) -> Iterator[Violation]:
 
 @rule("Q1", "dials", "ended", "lines")
 def calls_without_a_line(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that no more calls than lines are under way."""
+    """Check that no more calls hold a line at once than there are lines."""
     call, _, begins, ends, *_ = table.dials
     for lines in table.shared_lines:
         rows = np.flatnonzero(np.isin(table.campaign[call], lines.campaigns) & (ends > begins))
@@ -71,7 +71,7 @@ def calls_without_a_line(table: CheckedCalls) -> Iterator[Violation]:
             continue
         at = np.concatenate([begins[rows], ends[rows]])
         change = np.repeat([1, -1], len(rows))
-        # Calls that end on an instant free their line on it.
+        # A call that ends frees its line for a dial in the same instant.
         order = np.lexsort((change, at))
         busy, limits = np.cumsum(change[order]), lines.limits(at[order])
         over = np.where(change[order] == 1, busy - limits, 0)
@@ -84,13 +84,13 @@ def calls_without_a_line(table: CheckedCalls) -> Iterator[Violation]:
 
 @rule("Q4", "initiated", "engine")
 def dials_too_close_together(table: CheckedCalls) -> Iterator[Violation]:
-    """Check the pace of each organization's dials."""
+    """Check the minimum time between two dials of an organization."""
     call, at, *_ = table.dials
     for lines in table.shared_lines if table.dial_gap else ():
         rows = np.flatnonzero(np.isin(table.campaign[call], lines.campaigns))
         rows = rows[np.argsort(at[rows], kind="stable")]
         near = rows[1:][np.diff(at[rows]) < table.dial_gap]
-        text = f"dialled less than {table.dial_gap} ms after the dial before"
+        text = f"dialled less than {table.dial_gap} ms after the previous dial"
         yield from table.of_calls("Q4", near, at, text, call)
 
 
@@ -110,7 +110,7 @@ def stays_of_another_length(table: CheckedCalls) -> Iterator[Violation]:
     """Check that a call is lost exactly when it has waited for the queue timeout."""
     call, since, until, left, way = table.stays
     waited, timeout = left - since, table.queue_timeout
-    # A window that closes, or a pause, in the instant of the timeout comes first (T4).
+    # A pause or the end of a window comes before a timeout of the same instant (T4).
     due = (waited == timeout) & ~np.isin(way, (WITHDRAWN, WINDOW_CLOSED))
     wrong = (((way == LOST) != due) | (waited > timeout)) & (since == until)
     text = f"{{way}} after {{waited}} ms in the queue; the queue timeout is {timeout} ms"
@@ -123,7 +123,7 @@ _WAYS = np.array(["lost", "dialled", "taken back", "taken back", "still there"])
 
 @rule("Q6", "ended", "status", "settings")
 def stays_outside_windows(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that calls leave the queue when the window closes, and not for that reason earlier."""
+    """Check that calls leave the queue when the window closes, and not before with that reason."""
     call, _, until, left, way = table.stays
     closes = np.full(len(call), FAR)
     for one, rows in table.by_campaign(call):
@@ -131,7 +131,7 @@ def stays_outside_windows(table: CheckedCalls) -> Iterator[Violation]:
             closes[rows] = one.hours.next_close(until[rows])
     late = (left > closes) | ((left == closes) & ~np.isin(way, (WITHDRAWN, WINDOW_CLOSED)))
     early = (way == WINDOW_CLOSED) & (left < closes) & (closes != FAR)
-    text = "{way} in the queue at {left_at}, but the window closes at {closes_at}"
+    text = "queued call {way} at {left_at}, but the window closes at {closes_at}"
     values = {"way": _WAYS[way], "left_at": left, "closes_at": closes}
     yield from table.of_calls("Q6", late | early, left, text, call, **values)
 
@@ -139,7 +139,8 @@ def stays_outside_windows(table: CheckedCalls) -> Iterator[Violation]:
 @rule("P1", "initiated")
 def instants_out_of_order(table: CheckedCalls) -> Iterator[Violation]:
     """Check that the instants of a call are in order, and that setup takes time."""
-    # Setup takes at least 1 ms, and ringing of 0 ms has no instant; another dialler may differ.
+    # Setup takes at least 1 ms, and a run has no instant of ringing that lasts 0 ms (P1). Another
+    # dialler may record such ringing.
     strict = ("dialled", "ringing") if table.is_complete else ("dialled",)
     steps = {"created": table.created, "queued": table.queued, "dialled": table.initiated,
              "ringing": table.ringing, "answered": table.started, "ended": table.ended}  # fmt: skip
@@ -152,7 +153,7 @@ def instants_out_of_order(table: CheckedCalls) -> Iterator[Violation]:
 
 @rule("P2", "status", "started")
 def starts_against_the_status(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that only answered calls have the start of a conversation."""
+    """Check that answered calls, and no others, have the start of a conversation."""
     has_start = table.started != NOT_HAPPENED
     unanswered = table.is_unanswered | table.has_status(CallStatus.CANCELLED, CallStatus.EXPIRED)
     lacks = table.has_status(CallStatus.COMPLETED) & ~has_start & table.is_complete
@@ -163,11 +164,11 @@ def starts_against_the_status(table: CheckedCalls) -> Iterator[Violation]:
 
 @rule("P3", "initiated", "caller_id")
 def caller_ids_of_dials(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that a dial shows a caller ID of its campaign, and a retry another one than before."""
+    """Check that a dial shows a caller ID of its campaign, and a retry not the previous one."""
     call, at, _, _, shown, _, stands = table.dials
     is_known = pd.notna(shown)
     order = np.lexsort((table.call_no[call], table.person[call]))
-    # A withdrawn dial is not the call before.
+    # A withdrawn dial does not count as the previous call (P5).
     order = order[stands[order] & is_known[order]]
     one, two = order[:-1], order[1:]
     again, wrong = np.zeros(len(call), dtype=bool), np.zeros(len(call), dtype=bool)
@@ -180,7 +181,7 @@ def caller_ids_of_dials(table: CheckedCalls) -> Iterator[Violation]:
     wrong &= is_known
     text = "dialled from {caller_id}, which is none of the campaign's caller IDs"
     yield from table.of_calls("P3", wrong, at, text, call, caller_id=shown)
-    text = "{caller_id} was the caller ID of the call before as well"
+    text = "{caller_id} was the caller ID of the previous call as well"
     yield from table.of_calls("P3", again, at, text, call, caller_id=shown)
 
 
@@ -201,20 +202,20 @@ def voices_of_dials(table: CheckedCalls) -> Iterator[Violation]:
     for one, rows in table.by_campaign(call):
         if one.voices is not None:
             wrong[rows] = [key not in one.voices for key in voice[rows]]
-    # A log may not know the voice.
+    # A log may lack voices; a trace has all of them.
     wrong &= pd.notna(voice) | ("changes" not in table.missing)
-    yield from table.of_calls("P4", wrong, at, "the voice is none of the campaign's", call)
+    yield from table.of_calls("P4", wrong, at, "the voice is none of the campaign's voices", call)
 
 
 @rule("P5", "ended", "status")
 def queue_timeouts_counted_as_attempts(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that calls lost in the queue have no number of an attempt."""
+    """Check that calls lost in the queue have no attempt number."""
     wrong = table.is_lost & (table.attempt > 0)
     yield from table.of_calls("P5", wrong, table.ended, "a queue timeout is counted as an attempt")
 
 
 def _begins(table: CheckedCalls) -> Instants:
-    """Return the first instant that shows each call: its creation, dial or end."""
+    """Return the first known instant of each call: its creation, else its dial, else its end."""
     dialled = np.full(len(table.person), NOT_HAPPENED)
     dialled[table.dials.call] = table.dials.until
     begins = np.where(dialled != NOT_HAPPENED, dialled, table.ended)
@@ -233,7 +234,7 @@ def calls_after_an_answer(table: CheckedCalls) -> Iterator[Violation]:
 
 @rule("R1", "outcomes", "ended", "settings")
 def calls_after_the_last_attempt(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that no call follows the last attempt, or a call that was dropped."""
+    """Check that no call follows the last attempt, or a call that allows no retry."""
     before = table.attempts - table.is_counted
     most = table.of_campaigns(lambda one: one.max_attempts or None, FAR)
     wrong = table.sequence[(before >= most)[table.sequence]]
@@ -249,7 +250,7 @@ def calls_after_the_last_attempt(table: CheckedCalls) -> Iterator[Violation]:
 
 
 def _at_another_instant(table: CheckedCalls, at: Instants, *, early: bool) -> Iterator[Violation]:
-    """Yield calls that were made, at `at`, before or after their retry was due (R2)."""
+    """Yield violations by retries whose `at` is before (`early`) or after the due instant (R2)."""
     one, two = table.follows
     interval = table.of_campaigns(lambda each: each.retry_interval, -1)[one]
     passed, due = at[two] - table.ended[one], table.retry_due(one) - table.ended[one]
@@ -261,7 +262,7 @@ def _at_another_instant(table: CheckedCalls, at: Instants, *, early: bool) -> It
 
 @rule("R2", "outcomes", "ended", "settings")
 def early_retries(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that no call is made, dialled or lost before its retry is due."""
+    """Check that no retry is made, dialled or lost in the queue before it is due."""
     yield from _at_another_instant(table, _begins(table), early=True)
 
 
@@ -273,7 +274,7 @@ def late_retries(table: CheckedCalls) -> Iterator[Violation]:
 
 @rule("R1", "created", "ended", "status", "settings")
 def retries_owed(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that a call that was not answered is followed by another one in time."""
+    """Check that a call that was not answered is followed by its retry, if attempts are left."""
     order = table.sequence
     newest = order[np.append(np.diff(table.person[order]) != 0, True)[: len(order)]]
     attempts = np.maximum(table.attempts, table.attempt)

@@ -1,6 +1,4 @@
-"""Table of calls and of facts about their campaigns, with opening hours for many instants at once;
-rules on the table, and violations.
-"""
+"""Table of calls on which rules are checked, settings of campaigns, and violations of rules."""
 
 from __future__ import annotations
 
@@ -40,9 +38,9 @@ class OpeningHours:
     """Time windows of a week. Arguments and results are instants in ms UTC, int64."""
 
     def __init__(self, windows: Iterable[tuple[int, int, int]]) -> None:
-        """`windows` are days of the week (1 to 7) with the minutes from and to which they last."""
-        # A table of minutes is independent of the engine's interval arithmetic; its last entry
-        # closes Sunday.
+        """Each window is a day of the week (1 to 7), and a start and an end in minutes of it."""
+        # A table of minutes shares no arithmetic with the engine's intervals, which it checks. The
+        # extra entry at its end closes Sunday.
         open_minutes = np.zeros(WEEK // MINUTE + 1, dtype=np.int8)
         for day, start, end in windows:
             midnight = (day - 1) * DAY // MINUTE
@@ -58,16 +56,16 @@ class OpeningHours:
         return after > np.searchsorted(self._ends, position, side="right")
 
     def next_close(self, at: Instants) -> Instants:
-        """Return the first closed instant from each instant on."""
+        """Return the first closed instant at or after each instant."""
         position = _week_position(at)
-        # The end of the week is only looked up for instants after the last window, which are closed
-        # anyway.
+        # Instants after the last window get the end of the week, which is not used: they are
+        # closed.
         ends = np.append(self._ends, WEEK)
         closes = at + ends[np.searchsorted(self._ends, position, side="right")] - position
         return np.where(self.are_open(at), closes, at)
 
     def next_open(self, at: Instants) -> Instants:
-        """Return the first open instant from each instant on; the largest int64 if none follows."""
+        """Return the first open instant at or after each instant; the largest int64 without one."""
         if not len(self._starts):
             return np.full(len(at), np.iinfo(np.int64).max)
         position = _week_position(at)
@@ -77,9 +75,8 @@ class OpeningHours:
         return np.where(self.are_open(at), at, opens)
 
     def next_release(self, at: Instants, until: Instants, origin: int, interval: int) -> Instants:
-        """Return the first open instant from each of `at` on among origin + k × interval (Q2).
-
-        If there is none before `until`, an instant from `until` on is returned.
+        """Return the first open release instant, origin + k × interval, at or after each of `at`
+        (Q2). Where none comes before `until`, the result is some instant at or after `until`.
         """
         found = _on_grid(at, origin, interval)
         searched = np.flatnonzero((found < until) & ~self.are_open(found))
@@ -96,7 +93,7 @@ def _week_position(at: Instants) -> Instants:
 
 
 def _on_grid(at: Instants, origin: int, interval: int) -> Instants:
-    """Return the first instant from each of `at` on that is origin + k × interval, k ≥ 0."""
+    """Return the first instant at or after each of `at` that is origin + k × interval, k ≥ 0."""
     steps = -((origin - at) // interval)
     return origin + np.maximum(steps, 0) * interval
 
@@ -110,7 +107,7 @@ NOT_HAPPENED = np.iinfo(np.int64).min
 """Instant of an event that has not happened or is unknown; its bits equal pandas' NaT."""
 # Not the largest int64: intervals are added to it, which must not overflow.
 FAR = 2**62
-"""Later than all instants: an instant that never comes."""
+"""Instant later than all others, for events that never come."""
 
 
 @checked(DialsimError)
@@ -120,7 +117,8 @@ class Violation:
 
     `campaign`, `recipient` (position from 0) and `call` (from 1) are None where they are unknown,
     or where all calls of an organization, a campaign or a person violate the rule together. `at` is
-    in ms, UTC. In a log `call_id` is the call's id, and `line` the line of its body, 0 in a table.
+    in ms, UTC. In a log `call_id` is the call's id, and `line` the line of its body; 0 in a table
+    of calls.
     """
 
     rule: str
@@ -151,8 +149,8 @@ class CampaignFacts:
     """Settings of a campaign that rules need; None if a setting is unknown.
 
     `first_due` is the instant at which first calls are due (C1), from which release instants are
-    counted. `ends` are instants from which on no call is made, released or dialled, with the rule
-    that says so. A retry that falls due before `horizon` is in the table.
+    counted. `ends` has instants from which on no call is made, released or dialled, each with the
+    number of its rule. A retry that falls due before `horizon` must be in the table.
     """
 
     organization: str | None
@@ -170,9 +168,10 @@ class CampaignFacts:
 
 @dataclass
 class SharedLines:
-    """Lines that some campaigns share, as indices: the most that there were in each instant (Q1).
+    """Lines that several campaigns share (Q1).
 
-    `limits` is None if their number is unknown; `source` introduces the number in texts.
+    `campaigns` are indices. `limits` returns the number of lines in each instant, and is None if
+    the number is unknown. `source` introduces the number in texts of violations.
     """
 
     campaigns: Sequence[int]
@@ -181,10 +180,11 @@ class SharedLines:
 
 
 class DialRows(NamedTuple):
-    """Dials, withdrawn ones included: each lies between two instants, both included.
+    """Dials, including withdrawn ones.
 
-    The line is free again at `over`. `caller_id` and `voice` are texts, None if unknown. `stands`
-    is False for a dial that was withdrawn.
+    Each took place at an instant from `since` to `until`, both included. Its line is free again at
+    `over`. `caller_id` and `voice` are texts, None if unknown. `stands` is False for a dial that
+    was withdrawn.
     """
 
     call: Indices
@@ -197,13 +197,14 @@ class DialRows(NamedTuple):
 
 
 LOST, DIALLED, WITHDRAWN, WINDOW_CLOSED, WAITS = range(5)
-"""Ways in which a call leaves the queue; it still waits there at the end of a run."""
+"""Ways in which a call leaves the queue. `WAITS`: it is still in the queue at the end of a run."""
 
 
 class QueueStays(NamedTuple):
-    """Stays of calls in the queue: released between two instants (both included), left at `left`.
+    """Stays of calls in the queue.
 
-    `way` is how the call left.
+    Each began at an instant from `since` to `until`, both included, and ended at `left`. `way` is
+    how the call left the queue (`LOST`, `DIALLED`, …).
     """
 
     call: Indices
@@ -218,9 +219,9 @@ class CheckedCalls:
 
     `person` numbers people over all campaigns, -1 if unknown; `recipient` is the position in the
     list of the campaign, -1 if unknown. Statuses are indices into `STATUSES`, -1 if unknown.
-    `past_attempts` and `past_reached` are those of a history, for the calls of its person.
+    `past_attempts` and `past_reached` are taken from the history of the call's person.
 
-    `missing` maps the needs of rules to the reason why the table does not meet them.
+    `missing` has the needs of rules that the table does not meet, each with the reason.
     """
 
     campaigns: Sequence[CampaignFacts]
@@ -249,7 +250,7 @@ class CheckedCalls:
     is_complete: bool = True
     """True if every call and every instant is in the table, as in a trace."""
     most_listed: int | None = None
-    """Violations of a kind that are listed; further ones are only counted, in `omitted`."""
+    """Number of violations of a kind that are listed, None for all; `omitted` counts the others."""
 
     def __init__(self) -> None:
         self.omitted: Counter[str] = Counter()
@@ -280,26 +281,26 @@ class CheckedCalls:
 
     def has_status(self, *statuses: CallStatus) -> Mask:
         """Return True for calls with one of these statuses."""
-        has = np.zeros(len(STATUSES) + 1, dtype=bool)  # the last entry answers -1
+        has = np.zeros(len(STATUSES) + 1, dtype=bool)  # the last entry is for status -1
         has[[STATUSES.index(one) for one in statuses]] = True
         return has[self.status]
 
     @cached_property
     def sequence(self) -> Indices:
-        """Calls in the order of each person's calls; without people who are not known."""
+        """Calls sorted by person and number of the call; without calls of unknown people."""
         order = np.lexsort((self.call_no, self.person))
         return order[self.person[order] >= 0]
 
     @cached_property
     def follows(self) -> tuple[Indices, Indices]:
-        """Pairs of consecutive calls of a person."""
+        """Pairs of consecutive calls of a person: the earlier calls, and the later ones."""
         one, two = self.sequence[:-1], self.sequence[1:]
         same = self.person[one] == self.person[two]
         return one[same], two[same]
 
     @cached_property
     def attempts(self) -> Instants:
-        """Counted attempts of the person up to each call (P5), including the person's history."""
+        """Number of the person's attempts up to and with each call, including the history (P5)."""
         order, total = self.sequence, np.zeros(len(self.person), dtype=np.int64)
         counted = np.concatenate([[0], np.cumsum(self.is_counted[order], dtype=np.int64)])
         person = self.person[order]
@@ -308,16 +309,16 @@ class CheckedCalls:
 
     @property
     def moves(self) -> tuple[tuple[str, DialRows | QueueStays], ...]:
-        """Side tables of the instants at which calls move towards a line, with the participle."""
+        """Dials and releases, each with its participle for texts of violations."""
         return ("dialled", self.dials), ("released", self.stays)
 
     def retry_due(self, call: Indices) -> Instants:
-        """Return the instants at which the calls after some calls are due (R2)."""
+        """Return the instant at which the retry after each of these calls is due (R2)."""
         interval = self.of_campaigns(lambda one: one.retry_interval, 0)[call]
         return retry_due(self.ended[call], interval, self.status[call])
 
     def of_campaigns(self, read: Callable[[Any], int | None], otherwise: int) -> Instants:
-        """Return a number of its campaign for each call; `otherwise` where it is unknown."""
+        """Return the value of `read` for the campaign of each call; `otherwise` for None."""
         values = [otherwise if (value := read(one)) is None else value for one in self.campaigns]
         return np.array(values, dtype=np.int64)[self.campaign]
 
@@ -340,10 +341,11 @@ class CheckedCalls:
         call: Indices | None = None,
         **values: NDArray[Any],
     ) -> Iterator[Violation]:
-        """Yield violations by calls.
+        """Yield a violation for each wrong row.
 
-        `wrong` are rows of the calls, or of a side table whose column `call` has their calls; `at`
-        and the `values` that the text names in braces belong to the same rows.
+        `wrong` selects rows of the calls or, if `call` is given, of the side table that has `call`
+        as its column of call indices. `at` and `values` are columns of the same table; the text
+        names `values` in braces.
         """
         for row in self.listed(rule, wrong):
             index = row if call is None else int(call[row])
@@ -360,11 +362,11 @@ class CheckedCalls:
             )
 
     def location(self, call: int) -> dict[str, Any]:  # noqa: ARG002 (only a log has one)
-        """Return the fields of a violation that say where a log has a call."""
+        """Return the fields of a violation that locate a call in a log; none for a run."""
         return {}
 
     def listed(self, rule: str, wrong: Rows) -> list[int]:
-        """Return the first rows up to `most_listed`, and count the others."""
+        """Return the first `most_listed` of the wrong rows, and count the others in `omitted`."""
         given = np.asarray(wrong)
         rows = (np.flatnonzero(given) if given.dtype == np.bool_ else np.sort(given)).tolist()
         if self.most_listed is not None:
@@ -377,7 +379,7 @@ def retry_due(
     retry_interval: Instants | int,
     status: Indices,  # noqa: ARG001 (an interval by status is a common wish)
 ) -> Instants:
-    """Return the instant at which the call after each call is due (R2)."""
+    """Return the instant at which the retry after each call is due (R2)."""
     return ended_at + retry_interval
 
 
@@ -412,9 +414,9 @@ def names_of(status: Indices) -> NDArray[Any]:
 
 
 class ShownRow(dict[str, str]):
-    """Values of a row, by the names of columns, as texts of violations show them.
+    """Values of one row by name of the column, formatted for texts of violations.
 
-    The name of an instant ends with `_at`.
+    Columns whose names end with `_at` are formatted as instants.
     """
 
     def __init__(self, row: int, read: Callable[[str], NDArray[Any]]) -> None:
@@ -428,7 +430,8 @@ class ShownRow(dict[str, str]):
 class Rule(NamedTuple):
     """Check of one or several rules of the rule book, as far as they can be seen in a table.
 
-    `needs` are columns and side tables, by their names in `CheckedCalls.missing`.
+    `needs` are the columns and side tables that the check reads, named as in
+    `CheckedCalls.missing`.
     """
 
     numbers: tuple[str, ...]
@@ -437,21 +440,22 @@ class Rule(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Name of the check, which distinguishes several checks of one number."""
+        """Name of the check, which distinguishes it from other checks of the same rule."""
         return str(self.find.__name__).replace("_", " ")
 
 
 def rule(numbers: str, *needs: str) -> Callable[[Callable[[Any], Iterator[Violation]]], Rule]:
-    """Declare a check; `numbers` of rules are separated by blanks."""
+    """Declare a check of the rules with these numbers, which are separated by blanks."""
     return lambda find: Rule(tuple(numbers.split()), needs, find)
 
 
 def judge(
     table: CheckedCalls, *modules: ModuleType
 ) -> tuple[list[Violation], tuple[str, ...], list[tuple[str, str]]]:
-    """Check all rules that are declared in some modules.
+    """Check a table against all rules that are declared in some modules.
 
-    Returns the violations, the numbers of the rules checked, and the others with the reason.
+    Returns the violations, the numbers of the rules checked, and the rules not checked with
+    reasons.
     """
     found: list[Violation] = []
     checked: set[str] = set()
@@ -470,10 +474,11 @@ def judge(
     for reason, rules in lacking.items():
         names = set[str]()
         for need, one in rules:
-            # A number is listed with the first reason.
+            # A rule that several reasons concern is listed with the first one.
             names |= {*one.numbers} - listed
             listed |= {*one.numbers}
-            # A rule that is checked in part is listed again only if the table lacks a column.
+            # A rule of which some checks were made is listed only if a column is missing, and then
+            # with the titles of the checks not made.
             if need not in _NO_COLUMNS:
                 names |= {f"{number} ({one.title})" for number in checked & {*one.numbers}}
         if names:

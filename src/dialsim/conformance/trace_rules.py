@@ -1,6 +1,6 @@
-"""Rules that only a run shows: statuses of campaigns, changes of calls, people's fates, the queue.
+"""Rules that only a run shows: on statuses of campaigns, changes of calls, people, and the queue.
 
-Rules on the queue check the lines of an organization, and who goes first (Q).
+Rules on the queue (Q) check an organization's lines and the order of release.
 """
 
 from __future__ import annotations
@@ -39,23 +39,25 @@ _STEPS = {
     "end_date_time": ("C7", {(status, S.EXPIRED) for status in _NOT_FINAL[1:]}),
     "delete": ("C8", {(status, status if status.final else S.CANCELLED) for status in S}),
 }
-"""Rule of each cause, and the legal steps that it makes."""
+"""Rule number and legal steps (from, to) of each cause of a change of a campaign's status."""
 
 
 @rule("C1 C2 C3 C4 C5 C6 C7 C8 T5", "changes")
 def steps_of_campaigns(table: TraceTable) -> Iterator[Violation]:
-    """Check that steps are legal, and start from the status before."""
+    """Check that each change of a campaign's status is legal and starts from the current status."""
     for campaign in table.campaigns:
         status, last = S.DRAFT, table.trace.world.scenario.clock.start
         for change in campaign.changes:
             step = f"{change.cause} from {change.from_status} to {change.to_status}"
             number, legal = _STEPS.get(change.cause, ("C1", set()))
             if change.from_status is not status:
-                yield of_campaign(number, campaign, change.at, f"{step}, but it was {status}")
+                yield of_campaign(
+                    number, campaign, change.at, f"{step}, but the campaign was {status}"
+                )
             if (change.from_status, change.to_status) not in legal:
                 yield of_campaign(number, campaign, change.at, f"{step} is no legal step")
             if not last <= change.at <= table.trace.end:
-                yield of_campaign("T5", campaign, change.at, f"{step} out of the run's time")
+                yield of_campaign("T5", campaign, change.at, f"{step} outside the run's time")
             status, last = change.to_status, change.at
 
 
@@ -67,9 +69,9 @@ def starts_of_campaigns(table: TraceTable) -> Iterator[Violation]:
         for change in campaign.changes:
             may_run = _may_start(campaign, change.at) == change.at
             if change.to_status is S.RUNNING and not ran and not may_run:
-                yield of_campaign("C2", campaign, change.at, "RUNNING before it may be")
+                yield of_campaign("C2", campaign, change.at, "RUNNING before C2 allows it")
             if change.cause == "resume" and change.to_status is S.SCHEDULED and (ran or may_run):
-                text = "SCHEDULED by a resume, but it may run"
+                text = "SCHEDULED by a resume, although it may run"
                 yield of_campaign("C5", campaign, change.at, text)
             if waits_since is not None:
                 earliest = _may_start(campaign, waits_since)
@@ -105,7 +107,7 @@ def completions_of_campaigns(table: TraceTable) -> Iterator[Violation]:
 
 @rule("C7 T5", "changes")
 def ends_of_campaigns(table: TraceTable) -> Iterator[Violation]:
-    """Check expiry at the end date, and that a campaign is final, stalled or cut at the end."""
+    """Check expiry at the end date, and that each campaign ends a run final, stalled or cut."""
     end = table.trace.end
     for campaign in table.campaigns:
         if campaign.end_at is not None and campaign.end_at <= end:
@@ -123,7 +125,7 @@ def ends_of_campaigns(table: TraceTable) -> Iterator[Violation]:
 
 @rule("C4 C6 C7 C8", "changes")
 def calls_that_wait_on(table: TraceTable) -> Iterator[Violation]:
-    """Check that a pause takes calls back (C4), and that none waits after the campaign's end."""
+    """Check that a pause takes calls back (C4), and that no call waits after its campaign's end."""
     rows = table.changes
     for campaign, part in zip(table.campaigns, rows.parts, strict=True):
         at = rows.at[part]
@@ -144,7 +146,7 @@ def calls_that_wait_on(table: TraceTable) -> Iterator[Violation]:
 
 
 def _of_rows(table: TraceTable, number: str, wrong: Rows, text: str) -> Iterator[Violation]:
-    """Yield violations by the calls of rows, at the instants of these."""
+    """Yield a violation for each wrong row of the changes, at its instant."""
     yield from table.of_calls(number, wrong, table.changes.at, text, table.changes.call)
 
 
@@ -165,7 +167,8 @@ _CHANGES: dict[str, tuple[str, set[str]]] = {
     "deleted": ("C8", _OPEN),
     "expired": ("C7", _OPEN),
 }
-"""Rule of each cause of a change, and the causes of the changes that it may follow."""
+"""Rule number of each cause of a call's change, and the causes of the changes that it may follow.
+"""
 _RULES = [_CHANGES.get(change.cause, ("A4", set[str]())) for change in CHANGES]
 _CAUSES = (*(change.cause for change in CHANGES), "nothing")
 _FOLLOWS = np.array([[before in may for _, may in _RULES] for before in _CAUSES])
@@ -174,19 +177,21 @@ _FROM = np.array([STATUSES.index(c.from_status) if c.from_status else -1 for c i
 
 @rule("T5 C1 C4 C6 C7 C8 P1 P2 Q2 Q4 Q5 Q6 R2", "changes")
 def changes_of_calls(table: TraceTable) -> Iterator[Violation]:
-    """Check that changes are inside the run and legal, and start from the status before."""
+    """Check that changes of calls are in the run and legal, and start from the current status."""
     rows, trace = table.changes, table.trace
     out = (rows.at < trace.world.scenario.clock.start) | (rows.at > trace.end)
-    yield from _of_rows(table, "T5", out, "a change out of the run's time")
-    # The status after a call's last change must be the one before its next.
+    yield from _of_rows(table, "T5", out, "a change outside the run's time")
+    # A change must start from the status that the call's previous change led to.
     wrong = _FROM[rows.kind] != TO_STATUS[rows.before]
     wrong |= ~rows.first & ~_FOLLOWS[rows.before, rows.kind]
     wrong |= ~rows.first & (rows.at < np.roll(rows.at, 1))
     for row in np.flatnonzero(wrong).tolist():
         change, before = CHANGES[rows.kind[row]], rows.before[row]
-        was = "no call" if before == NOTHING else CHANGES[before].to_status
+        was = "not made yet" if before == NOTHING else CHANGES[before].to_status
         after = "" if before == NOTHING else f", after {CHANGES[before].cause}"
-        text = f"{change.cause} from {change.from_status or 'nothing'}, but it was {was}{after}"
+        text = (
+            f"{change.cause} from {change.from_status or 'nothing'}, but the call was {was}{after}"
+        )
         yield from _of_rows(table, _RULES[rows.kind[row]][0], [row], text)
 
 
@@ -196,12 +201,12 @@ def calls_without_an_end(table: TraceTable) -> Iterator[Violation]:
     rows = table.changes
     if not table.is_cut:
         endless = rows.last & rows.of_kind("dialled", "ringing", "answered")
-        yield from _of_rows(table, "P2", endless, "under way without an end")
+        yield from _of_rows(table, "P2", endless, "dialled, but never ended")
 
 
 @rule("Q2", "changes")
 def moves_while_not_running(table: TraceTable) -> Iterator[Violation]:
-    """Check that calls are released and dialled while their campaign is RUNNING."""
+    """Check that calls are released and dialled only while their campaign is RUNNING."""
     for verb, (call, at, *_) in table.moves:
         for campaign, rows in table.by_campaign(call):
             runs = campaign.runs_after(at[rows])  # type: ignore[attr-defined]
@@ -220,7 +225,7 @@ def _of_people(
 
 @rule("C1 D3 R1 R2", "changes")
 def first_calls(table: TraceTable) -> Iterator[Violation]:
-    """Check that each person has a call since the request, and that histories are continued."""
+    """Check that each person has a first call by the request, or one that continues the history."""
     rows = table.changes
     asked_at = np.array([c.scheduled.at if c.scheduled else FAR for c in table.campaigns])
     most = np.array([campaign.max_attempts for campaign in table.campaigns])
@@ -266,7 +271,7 @@ def people_left_behind(table: TraceTable) -> Iterator[Violation]:
     is_closed = np.array([one.closing is not None for one in table.campaigns])
     most = np.array([one.max_attempts for one in table.campaigns])[table.campaign_of]
     has_calls = table.newest >= 0
-    # Without any calls the arrays would have no last entry to look up.
+    # An entry is appended, so that index -1 (no call) is valid even if there are no calls at all.
     attempts = np.where(has_calls, np.append(table.attempts, 0)[table.newest], 0)
     attempts = np.maximum(attempts, table.attempts_before)
     reached = np.append(table.is_reached, False)[table.newest] & has_calls
@@ -279,7 +284,7 @@ def people_left_behind(table: TraceTable) -> Iterator[Violation]:
 
 
 def _of_owner(load: Load, number: str, at: int, text: str) -> Violation:
-    """Return a violation by an organization's calls together."""
+    """Return a violation by all calls of an organization together."""
     return Violation(number, load.owner.name, None, None, None, at, text)
 
 
@@ -296,7 +301,7 @@ def releases_into_a_full_queue(table: TraceTable) -> Iterator[Violation]:
 
 @rule("Q10 Q11", "changes")
 def lines_of_other_campaigns(table: TraceTable) -> Iterator[Violation]:
-    """Check that no campaign takes more lines than allowed, or a kept line."""
+    """Check that no campaign uses more lines than `atMost`, or a line kept for another campaign."""
     for load in table.loads:
         every = np.arange(len(load.at))
         held, taken = load.held(every, load.at), load.taken(every, load.at)
@@ -306,9 +311,9 @@ def lines_of_other_campaigns(table: TraceTable) -> Iterator[Violation]:
             for number, wrong, text in (
                 ("Q10", used > campaign.block.share.at_most, "more lines than atMost"),
                 ("Q10", released & (load.busy + load.queued > load.limits),
-                 "released where no line is free"),
+                 "released although no line is free"),
                 ("Q11", released & (used > held[part]) & (taken > load.limits),
-                 "released on a line that is held"),
+                 "released on a line that is kept for another campaign"),
             ):  # fmt: skip
                 for at in load.at[wrong]:
                     yield of_campaign(number, campaign, at, text)
@@ -316,7 +321,7 @@ def lines_of_other_campaigns(table: TraceTable) -> Iterator[Violation]:
 
 @rule("Q7 Q8 Q9", "changes")
 def releases_out_of_turn_between_campaigns(table: TraceTable) -> Iterator[Violation]:
-    """Check that no call is released while a campaign that goes first has one waiting."""
+    """Check that no call is released while a call of a campaign that goes first waits."""
     numbers = {"priority": "Q7", "weighted": "Q8", "deadline": "Q9"}
     sharing = table.trace.world.scenario.engine.sharing
     if sharing not in numbers:
@@ -329,7 +334,7 @@ def releases_out_of_turn_between_campaigns(table: TraceTable) -> Iterator[Violat
         beyond = (used > load.held(every, at)) | (load.counted_since == FAR)
         for theirs, other in enumerate(load.campaigns):
             waits = (load.waiting[theirs] > 0) & other.runs_after(at) & other.is_open(at)
-            # Only a campaign whose release instant this is could have gone first.
+            # A campaign can go first only at one of its own release instants.
             waits &= (at - (other.first_due or 0)) % (table.release_interval or 1) == 0
             waits &= (at >= (other.start_at or 0)) & (used[theirs] < other.block.share.at_most)
             for mine, campaign in enumerate(load.campaigns):
@@ -382,7 +387,7 @@ def calls_not_released(table: TraceTable) -> Iterator[Violation]:
             at, then, origin = load.at[index], load.then[index], campaign.first_due or 0
             may = campaign.hours.next_release(at, then, origin, interval)
             soon = may < then
-            # Lines are looked up only where a release was possible at all.
+            # Lines are looked up only where nothing else prevented a release.
             soon[soon] = load.has_line(part, index[soon], may[soon])
             for moment in may[soon]:
                 text = "the queue has room and a call waits, but it is not released"
@@ -391,10 +396,10 @@ def calls_not_released(table: TraceTable) -> Iterator[Violation]:
 
 @rule("Q3", "changes")
 def releases_out_of_turn(table: TraceTable) -> Iterator[Violation]:
-    """Check that no call is released while another one of its campaign, which goes first, waits."""
+    """Check that no call is released while a call of its campaign that goes first waits."""
     rows = table.changes
     begins = rows.of_kind("scheduled", "retry", "window_closed", "paused")
-    ends = np.roll(begins, 1) & ~rows.first & ~begins  # next row of the same call
+    ends = np.roll(begins, 1) & ~rows.first & ~begins  # the call's row after its wait began
     waits = np.flatnonzero(begins)
     in_turn = waits[_turns(table, rows.call[waits])]
     rank = np.empty(len(begins), dtype=np.int64)
@@ -412,7 +417,7 @@ def releases_out_of_turn(table: TraceTable) -> Iterator[Violation]:
 
 
 def _turns(table: TraceTable, call: Indices) -> Indices:
-    """Return the order of calls that wait: by the order's class, due instant and upload order."""
+    """Return the order of release of waiting calls (Q3): by class, due instant and upload order."""
     rows = table.changes
     first_due = table.of_campaigns(lambda one: one.first_due, NOT_HAPPENED)
     due = np.where(kinds("scheduled")[rows.kind[rows.first]], first_due, table.created)

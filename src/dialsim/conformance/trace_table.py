@@ -1,4 +1,4 @@
-"""Table of a run's calls, made from the raw rows of its trace, with side tables of a trace."""
+"""Table of a run's calls, made from the raw rows of its trace, with tables that only a run has."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.schedule import ScheduleRequest
 
 NOTHING = len(CHANGES)
-"""Kind that follows a call's last row, for a missing change."""
+"""Kind of change that stands for none: before a call's first row, and after its last one."""
 TO_STATUS = np.array([*(STATUSES.index(change.to_status) for change in CHANGES), -1])
 
 
 @cache
 def kinds(*causes: str) -> Mask:
-    """Return a table by kind of change, `NOTHING` included: True for these causes."""
+    """Return a table by kind of change: True for these causes; `nothing` stands for `NOTHING`."""
     table = np.array([*(change.cause in causes for change in CHANGES), "nothing" in causes])
     table.flags.writeable = False
     return table
 
 
-# A dial that is followed by any other change was withdrawn, and counts as no attempt (P5).
+# A dial was withdrawn, and is no attempt (P5), if a change of any other cause follows it.
 _STANDS = kinds("ringing", "answered", "ended", "nothing")
 _WAY = np.full(len(CHANGES) + 1, WITHDRAWN)
 _WAY[kinds("dialled")] = DIALLED
@@ -76,7 +76,8 @@ class CampaignRun(CampaignFacts):
         self.end_at: int | None = None
         if self.scheduled and request and request.end_date_time is not None:
             self.end_at = max(self.scheduled.at, request.end_date_time)
-        # Campaigns of the file share one beginning; campaigns added during a run start later (C1).
+        # A history in one campaign of the file moves release instants in all of them, but not in a
+        # campaign that was added later (C1).
         of_file = owner.campaigns[: len(owner.settings.campaigns)]
         together = of_file if block.position < len(of_file) else [block]
         start_at = self.scheduled.start_at if self.scheduled else 0
@@ -108,7 +109,7 @@ class CampaignRun(CampaignFacts):
 
     @cached_property
     def closing(self) -> tuple[int, str] | None:
-        """Instant of cancellation, deletion or end date, and its rule."""
+        """Instant and rule of the first cancellation, deletion or end date; None without one."""
         rules = {"cancel": "C6", "delete": "C8"}
         stops = [(row.at, rules[row.cause]) for row in self.changes if row.cause in rules]
         if self.end_at is not None and self.end_at <= self._end:
@@ -118,19 +119,19 @@ class CampaignRun(CampaignFacts):
         return min(stops, default=None)
 
     def status_after(self, instant: int) -> CampaignStatus:
-        """Return the status after all work of an instant."""
+        """Return the campaign's status after all work of an instant."""
         passed = [change.to_status for change in self.changes if change.at <= instant]
         return passed[-1] if passed else CampaignStatus.DRAFT
 
     def runs_after(self, at: Instants) -> Mask:
-        """Return True where it is RUNNING after all work of an instant."""
+        """Return True for instants after whose work the campaign is RUNNING."""
         runs = np.array([False, *(c.to_status is CampaignStatus.RUNNING for c in self.changes)])
         changed_at = np.array([change.at for change in self.changes], dtype=np.int64)
         after: Mask = runs[np.searchsorted(changed_at, at, side="right")]
         return after
 
     def is_open(self, at: Instants) -> Mask:
-        """Return True for instants in a window; False before there is a request."""
+        """Return True for instants in a window; False for all without a schedule request."""
         return np.zeros(len(at), dtype=bool) if self.hours is None else self.hours.are_open(at)
 
 
@@ -146,13 +147,13 @@ def _caller_ids(
 
 
 class CallChanges:
-    """Rows of all calls, by campaign, recipient, call and occurrence, with their neighbours.
+    """Changes of all calls as rows, sorted by campaign, recipient, call and occurrence.
 
     `call` is the index of the row's call. `first` and `last` mark a call's first and last row.
     `before` and `then` are the kinds of the neighbouring rows of the same call (`NOTHING` if none);
-    `then_at` is the instant of the next row or the run's end. `order` is the order of occurrence in
-    a campaign, whose rows are at `parts`. `campaign`, `recipient` and `call_no` have an entry per
-    call.
+    `then_at` is the instant of the next row or the run's end. `order` is each row's position before
+    sorting, in order of occurrence; `parts` are the slices of each campaign's rows. `campaign`,
+    `recipient` and `call_no` have an entry per call.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -183,11 +184,11 @@ class CallChanges:
         )
 
     def of_kind(self, *causes: str) -> Mask:
-        """Return True for rows of these kinds."""
+        """Return True for rows whose change has one of these causes."""
         return kinds(*causes)[self.kind]
 
     def latest(self, rows: Mask) -> Instants:
-        """Return the instant of each call's last one of these rows."""
+        """Return the instant of each call's last row among `rows`; NOT_HAPPENED without one."""
         at = np.full(len(self.recipient), NOT_HAPPENED)
         # Of several values for one index numpy keeps the last one.
         at[self.call[rows]] = self.at[rows]
@@ -195,17 +196,18 @@ class CallChanges:
 
 
 def joined(parts: Sequence[Any]) -> NDArray[np.int64]:
-    """Return arrays as one; an empty one if there are none."""
+    """Concatenate arrays; return an empty one if there are none."""
     return np.concatenate([np.empty(0, dtype=np.int64), *parts], dtype=np.int64)
 
 
 class TraceTable(CheckedCalls):
     """Calls of a run, its changes of calls and campaigns, and its people.
 
-    People are numbered over all campaigns. Of each: `campaign_of`, `newest` call (-1 without one),
-    `removed` as a duplicate (D3), and of a history `attempts_before`, `reached_before`,
-    `due_again`, and `resumes_at`, when the call that goes on is made; the last two are `FAR`
-    without a history.
+    People are numbered over all campaigns. Columns with an entry per person are `campaign_of`,
+    `recipient_of`, `newest` (index of the last call, -1 without one) and `removed` (as a duplicate,
+    D3). Four more are taken from histories: `attempts_before`, `reached_before`, `due_again`
+    (instant at which the next call is due) and `resumes_at` (instant at which it is made); the last
+    two are `FAR` without a history.
     """
 
     campaigns: list[CampaignRun]
@@ -291,7 +293,7 @@ class TraceTable(CheckedCalls):
         over = np.where(self.ended[call] == NOT_HAPPENED, FAR, self.ended[call])
         over = np.where(stands, over, rows.then_at[dialled])
         world = self.trace.world
-        # A voice that the world does not know is -1, the last entry.
+        # Index -1, of an unknown voice, selects the None at the end.
         caller_id = np.array([*world.numbers, None], dtype=object)[rows.caller_id[dialled]]
         voice = np.array([*world.voice_keys, None], dtype=object)[rows.voice[dialled]]
         self.dials = DialRows(call, at, at, over, caller_id, voice, stands)
@@ -309,14 +311,14 @@ class TraceTable(CheckedCalls):
         return after
 
     def limits_in(self, organization: int, at: Instants) -> Instants:
-        """Return the upper limit of lines in each instant; `FAR` where a command excuses it."""
+        """Return the number of lines in each instant; `FAR` (no limit) at instants of commands."""
         return np.where(self.is_excused(at), FAR, self.limits_after(organization, at))
 
     def is_excused(self, at: Instants) -> Mask:
         """Return True for instants at which a client sent a command.
 
-        A command comes after all other work of its instant (T4), so the state after the instant
-        does not show the state that the work had met.
+        A command comes after all other work of its instant (T4), so the state after the instant may
+        differ from the state in which the work was done.
         """
         return np.isin(at, np.array(self.trace.turns, dtype=np.int64))
 
@@ -329,11 +331,11 @@ class TraceTable(CheckedCalls):
 class Load:
     """Calls and lines of an organization after the work of each instant with a change.
 
-    The columns belong to the instants `at`; `then` is the next one, at last the run's end plus 1
-    ms. `limits` are the lines, `queued` and `busy` the calls that are in the queue and that hold
-    lines. `waiting`, `used` (queued or busy) and `released` (True if a call was released in the
-    instant) have a row per campaign. Lines are counted (Q10, Q11) from `counted_since` on, `FAR` if
-    never.
+    The columns have an entry per instant `at`. `then` is the next instant, the last one being the
+    run's end plus 1 ms. `limits` is the number of lines, `queued` the number of calls in the queue,
+    and `busy` the number of calls that hold a line. `waiting`, `used` (queued or busy) and
+    `released` (True if a call was released in the instant) have a row per campaign. From
+    `counted_since` on, a call is released only if a line is free for it (Q10, Q11); `FAR` if never.
     """
 
     def __init__(self, table: TraceTable, owner: OrganizationBlock) -> None:
@@ -380,7 +382,9 @@ class Load:
         )  # fmt: skip
 
     def _people_left(self, code: int) -> NDArray[np.int64]:
-        """Return the number of unsettled people (C3), as long as none is dropped."""
+        """Return the number of unsettled people (C3) after each instant, while no call is
+        cancelled.
+        """
         table, most = self.table, self.table.campaigns[code].max_attempts or 0
         over = table.removed | table.reached_before | (table.attempts_before >= most)
         settled = table.is_counted & (table.is_reached | (table.attempts >= most))
@@ -389,17 +393,18 @@ class Load:
         return left - np.searchsorted(ended, self.at, side="right")
 
     def queue_room(self, limits: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the most calls that the queue takes at some limits of lines (Q2)."""
+        """Return the capacity of the queue at each of these numbers of lines (Q2)."""
         given = self.table.trace.world.scenario.engine.queue_limit
         if given is None:
             return limits
         return np.full(len(limits), FAR if given == "unlimited" else given)
 
     def held(self, index: Indices, at: Instants) -> NDArray[np.int64]:
-        """Return the lines kept for each campaign (Q11) at `at`, after the instants at `index`.
+        """Return the number of lines kept for each campaign (Q11) at the instants `at`.
 
-        A campaign that can't call now does not keep its reserved lines from others. Nor does it
-        keep more lines than it has people left.
+        `index` selects the instants of the latest changes before `at`. A campaign that can't call
+        at the time keeps no lines from others, and no campaign keeps more lines than it has people
+        left.
         """
         held = np.zeros((len(self.campaigns), len(index)), dtype=np.int64)
         for part, one in enumerate(self.campaigns):
@@ -410,16 +415,16 @@ class Load:
         return held
 
     def taken(self, index: Indices, at: Instants) -> NDArray[np.int64]:
-        """Return the number of lines in use, needed by queued calls, or kept."""
+        """Return the number of lines in use, needed by queued calls, or kept (see `held`)."""
         taken: NDArray[np.int64] = np.maximum(self.used[:, index], self.held(index, at)).sum(axis=0)
         return taken
 
     def has_line(self, part: int, index: Indices, at: Instants) -> Mask:
-        """Return True if a line is available for one more call of a campaign."""
+        """Return True where a line is available for one more call of a campaign."""
         used, limits = self.used[part, index], self.limits[index]
         free = (self.busy + self.queued)[index] < limits
         free &= used < self.campaigns[part].block.share.at_most
         own = (used < self.held(index, at)[part]) | (self.taken(index, at) < limits)
-        # Lines are counted from the first request on that asks for shares.
+        # Before the first request with shares, calls are released without a free line (Q10).
         there: Mask = (free & own) | (at < self.counted_since)
         return there
