@@ -61,7 +61,7 @@ def plan_page(
 
 
 def setting_text(answer: Plan) -> str:
-    """Return the setting with the value found or closest: `34 lines`."""
+    """Return the value found, or else the closest one, with its setting: `34 lines`."""
     return variants.setting_text(answer.path, answer.estimate.value)
 
 
@@ -106,7 +106,7 @@ def _cost_fact(cost: float, part: GoalEstimate, example: Result) -> Fact:
 
 
 def _said(part: GoalEstimate) -> str:
-    """Return what the runs of a value show for each clause."""
+    """Return, for each clause of the goal, what the runs with the value show."""
     found = (
         f"{finding.clause.asked} is {plan_text.finding_text(finding, finding.estimate)}, "
         f"wanted: {plan_text.bound_text(finding)}"

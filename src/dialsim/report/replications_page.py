@@ -241,7 +241,7 @@ def forecast_page(found: Forecast, first: Result, measured: Help) -> ReportPage:
 
 
 def forecast_facts(found: Forecast, facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts of a forecast: when and whom replace the corresponding facts of its runs.
+    """Return the facts of a forecast. Its finish, certainty and reach replace those of its runs.
 
     `facts` come from `replications_facts`; something must be scheduled.
     """

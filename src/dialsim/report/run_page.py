@@ -106,7 +106,7 @@ def _finish(summary: Summary) -> Fact:
 
 def _sure(summary: Summary, measured: Help) -> Fact:
     question = "How sure is that?"
-    # Runs without a lever were made only to measure levers; without them one run is all there is.
+    # Further runs were made only to measure levers. If none were measured, there is one run.
     if not isinstance(measured, WhatIf):
         return Fact(
             question,
@@ -233,7 +233,7 @@ HOW_COMPARED = (
 
 
 def too_few(pairs: int) -> str:
-    """Return how many pairs would be significant."""
+    """Return the sentence on how many pairs of runs could be significant."""
     return (
         f"{pairs} pairs that agree may do so by chance, {MOST_PAIRS} may not: dialsim report DIR "
         f"--what-if {MOST_PAIRS} makes as many, DIR being the folder of this page."

@@ -418,7 +418,7 @@ class _Setting:
     def _lines_within(self, spans: Sequence[tuple[int, int, str]]) -> tuple[int, int]:
         """Return the least and the greatest number of lines in spans of a day."""
         limits = self._limits
-        # The sum of lines changes nowhere else than where a span begins or a limit is set.
+        # The sum of lines changes only where a span begins or a limit is set.
         at = {a for a, *_ in spans}
         at |= {change for a, b, who in spans for change, _ in limits[who] if a < change < b}
         totals = []
@@ -718,7 +718,7 @@ def _is_deadline(clause: Clause) -> bool:
 def _goal_text(
     say: _Sentences, part: GoalEstimate, scenario: Scenario, objective: str | None = None
 ) -> str:
-    """Return the goal and the objective; clauses that have no words are as written."""
+    """Return the goal and the objective in words; a clause without a wording is quoted."""
     texts, said = say.texts, list[str]()
     for finding in part.findings:
         clause, figure = finding.clause, finding.clause.figure
@@ -746,7 +746,7 @@ def _goal_text(
 
 
 def _goal_risk(say: _Sentences, met: bool, part: GoalEstimate) -> str:
-    """Return the risk of missing the goal; empty if it is surely met."""
+    """Return the risk of missing the goal as a sentence; empty if the goal is certainly met."""
     if met and part.sure:
         return ""
     return say("risk, doubtful") if met else say("risk, missed")

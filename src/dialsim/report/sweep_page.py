@@ -140,8 +140,7 @@ class Frontier:
     def best_by(self, aim: Aim) -> tuple[float, str]:
         """Return the best value of a figure, and its variant.
 
-        Variants that lose people have no part in it: those that call fewer people always finish
-        sooner.
+        Variants that lose people are left out: who calls fewer people always finishes sooner.
         """
         middles = self._middles[aim]
         # If all variants lose people, the question has an answer nevertheless.
@@ -166,7 +165,7 @@ class Frontier:
 
     @cached_property
     def _middles(self) -> dict[Aim, dict[str, float]]:
-        """Location of each variant: the median of the finishes, the mean of other figures."""
+        """Typical values by variant: the median of the finishes, the mean of other figures."""
         settings = self.found.together.by_name
         return {
             aim: {name: _middle(_aim_values(settings[name].runs, aim), aim) for name in self._names}
@@ -205,7 +204,7 @@ class Frontier:
         for aim in self.aims:
             amounts = self._middles[aim]
             if aim is FINISH:
-                # From the start on: relative to 1970 all finishes would be equal.
+                # Finishes are counted from the start: counted from 1970 they would be nearly equal.
                 amounts = {key: at - start for key, at in amounts.items()}
             # Per person reached: total cost would favour variants that call fewer people
             elif aim is COST:
@@ -274,7 +273,7 @@ _SMALL = 0.01
 
 
 def _lost(found: Sweep) -> dict[str, float]:
-    """Return how many fewer people variants reach than the baseline, if really fewer."""
+    """Return the variants that really reach fewer people than the baseline, and how many fewer."""
     rows = found.run_differences
     rows = rows[rows["figure"] == "people_reached"]
     return {

@@ -176,7 +176,7 @@ def _lines(bound: _Bound) -> Iterator[_Lever]:
 
 
 def _windows(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
-    """Lever: an hour more a day behind the windows, or else before them, as the rules allow."""
+    """Lever: one more hour a day after the windows, or else before them, as the rules allow."""
     for later in (True, False):
         changes, hours = list[SettingChange](), dict[str, None]()
 
@@ -217,7 +217,7 @@ _DAYS_OF = {"weekday": (1,), "saturday": (6,), "sunday": (7,), "holiday": (1, 6,
 def _hour(
     spans: Sequence[Range], scenario: Scenario, days: Sequence[int], later: bool
 ) -> Range | None:
-    """Return the hour behind or before the ranges of a day; None if the rules forbid it."""
+    """Return the hour before a day's calling hours, or after them if `later`; None if forbidden."""
     if not spans:
         return None
     first, last = min(spans)[0], max(spans)[1]
@@ -238,7 +238,7 @@ def _plain_day(day: DayWindows, spans: Sequence[Range]) -> dict[str, object]:
 
 
 def first_interval(scenario: Scenario) -> int:
-    """Return the retry interval of a second attempt where there was one only (ms)."""
+    """Return the retry interval (ms) to set when a single attempt gets a second one."""
     return DAY if scenario.compliance else HOUR
 
 
@@ -297,11 +297,11 @@ def _end(bound: _Bound) -> Iterator[_Lever]:
 
 # 2 × 0.5⁶ < 0.05 in the sign test; a literal, as computing it would import scipy
 MOST_PAIRS = 6
-"""Pairs if only one run is known: the fewest whose agreement is significant."""
+"""Pairs of runs per lever if one run is known: the fewest whose agreement is significant."""
 MOST_PAIRS_OF_MANY = 25
-"""Pairs, at most, if as many runs are known."""
+"""Most pairs of runs per lever, if as many runs are known."""
 BUDGET = 300_000
-"""People called in all runs together, at most, unless the user sets the number of pairs."""
+"""Most people called in all further runs together, unless the user sets the number of pairs."""
 _IN_THIS_PROCESS = 150_000
 
 
@@ -397,7 +397,7 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class NotMeasured:
-    """Why it was not measured what would help, and the `command` that measures it, if any."""
+    """Reason why no levers were measured, and the `command` that measures them, if any."""
 
     why: str
     command: str = ""
@@ -414,7 +414,7 @@ _COMMAND = f"dialsim report DIR --what-if {MOST_PAIRS}"
 _NOT_ASKED = NotMeasured("It was left out, as asked", _COMMAND)
 
 Help = WhatIf | NotMeasured | None
-"""None if nothing could help."""
+"""Levers measured, or the reason why they were not; None if there is no lever to measure."""
 
 
 def what_would_help(
@@ -660,7 +660,7 @@ class GoalWhatIf:
 
 
 def asked_of(answer: Plan) -> tuple[str | None, str | None]:
-    """Return the organization and campaign of a goal; None if not named or not unique."""
+    """Return the organization and the campaign of a goal; None where it names none or several."""
     studied = {finding.clause.figure.place for finding in answer.estimate.findings}
     if len(studied) == 1:
         return studied.pop()

@@ -247,7 +247,7 @@ def rebuild(
     if not said["finished"]:
         raise DialsimError(f"{folder} is not finished; the command that made it goes on with it")
     scenario, seed = read_source(folder), int(said["seed"])
-    # Without a seed of its own an experiment lets a variant have another.
+    # An experiment that was not given a seed lets each variant use its own.
     given = None if seed == scenario.seed else seed
     arguments = dict(said["arguments"])
     # The number of pairs belongs to the page; the experiment itself does not take it.

@@ -240,7 +240,7 @@ class Estimate:
         return telling_days(self.cost_and_finish[1] / 1000, self.replications.bounds)
 
     def done_by(self, day: DoneBy) -> float:
-        """Estimate the probability of being done by the end of a day, also of other estimates."""
+        """Return the probability of being done by the end of a day of this or another estimate."""
         seconds, bounds = self._columns[day.source], self.replications.bounds
         return self._own(day).estimate(seconds, bounds, CONFIDENCE).estimate
 
@@ -368,7 +368,8 @@ def _of_run(specs: Sequence[RunSpec], run: int) -> tuple[RunSpec, int]:
 def _tasks(
     specs: Sequence[RunSpec], limit: int, finished: Container[int], pool: Pool
 ) -> Iterator[list[Task]]:
-    # No method: an answer would be garbage only a full collection finds, with all its runs.
+    # A function, not a method: an iterator that refers to its answer is a cycle, which only a full
+    # garbage collection frees, with all runs of the answer.
     for run in range(limit):
         if run not in finished:
             spec, replication = _of_run(specs, run)
@@ -392,8 +393,9 @@ class EstimateAnswer(Batch):
         behind: int = 0,
         draws: Sequence[RunSpec] = (),
     ) -> None:
-        """Others with up to `behind` more runs go first; `draws` share the runs, if there are
-        any.
+        """Answers with up to `behind` more runs than this one go first.
+
+        The runs are divided among the scenarios `draws`, if there are any.
         """
         self._specs = [*draws] or [spec]
         self.finished: dict[int, tuple[RunFigures, LineMeans]] = {}

@@ -202,7 +202,7 @@ def open_list(name: str, content: bytes) -> OpenedList:
 def begun(
     answers: Mapping[str, str], ordinary: Sequence[str], listed: OpenedList | None
 ) -> StudioState:
-    """Start a studio from answers without `faults_of`, and a list of people if there is one.
+    """Start a studio from answers without faults (`faults_of`) and, if given, a list of people.
 
     `ordinary` are dates of holidays that are ordinary days.
     """

@@ -43,9 +43,9 @@ class Lever:
     `kind` is number, lines, share, duration, instant, windows, hours, list or text. `value` is a
     number (a duration in ms, an instant in ms since 1970), a week `{day: ((first, last minute),
     …)}` with days from 1, a tuple of texts, or a text; None if unset. `text` is the same as for
-    `--set`; a number without text is unset, and `value` is the one in force. `low`, `high` and
-    `step` are the range of a slider, beyond which other values are possible. `choices` are
-    proposed values.
+    `--set`; if it is empty, the setting is unset, and a number has the value in force as `value`.
+    `low`, `high` and `step` are the range of a slider, beyond which other values are possible.
+    `choices` are proposed values.
     """
 
     path: str
@@ -77,7 +77,8 @@ def campaigns(scenario: Scenario) -> Iterator[tuple[Position, str, int]]:
 def levers(scenario: Scenario, campaign: Position = (0, 0)) -> list[Lever]:
     """Return the levers of a campaign, of its organization, and of its people's behaviour.
 
-    Only those that the scenario has: without a campaign those of the organization.
+    Settings that the scenario lacks have no lever; without a campaign only those of its
+    organization do.
     """
     o, c = campaign
     if o >= len(scenario.organizations):

@@ -26,7 +26,7 @@ _COOKIE_DAYS = 7
 
 
 class Access(AuthProvider):
-    """Admit whoever has the token; without one, requests of this machine to its own name.
+    """Admit requests with the token; if there is none, requests from this machine to its own name.
 
     A foreign page can reach a local server under a name of its choice (DNS rebinding); the header
     Host has that name, and Origin the page that sends the request.
@@ -130,7 +130,7 @@ def server(
         page.add_panel("studio", studio.page)
         return page
 
-    # It warns of websocket_origin="*"
+    # Panel warns of websocket_origin="*"
     logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)
     try:
         made: Server = get_server(

@@ -232,7 +232,7 @@ class StudioState:
         return replace(self, differences=differences, scenario=scenario, past=past, future=())
 
     def _others(self, full: str, differences: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the differences about other paths than a full one."""
+        """Return the differences whose path is not the given one, which is a full path."""
         return tuple(old for old in differences if self._full(old.partition("=")[0]) != full)
 
     def _full(self, path: str) -> str:
@@ -240,7 +240,7 @@ class StudioState:
         try:
             return named_path(long_path(self.scenario, path), self.scenario)
         except DialsimError:
-            # The scenario refuses this path, or a removed difference had added what it leads to
+            # The scenario refuses the path, or a removed difference had added its target
             return path
 
     # -- particular changes -----------------------------------------------------------------------
@@ -260,7 +260,7 @@ class StudioState:
         written = document_of(self.scenario).get("behaviours") or {}
         lines = []
         if name not in written:
-            # A written behaviour lacks the people of the built-in one, so they are written with it
+            # A behaviour in the file lacks the `people` of the built-in one: they are added
             people = BUILT_IN.model_dump(mode="json", by_alias=True)["people"]
             shown = {key: people[key] for key in ("deadNumbers", "concentration")}
             lines.append(f"behaviours.{name}={json.dumps({'people': shown})}")
@@ -335,7 +335,7 @@ class StudioState:
             raise StudioError(f"there is no pin {name}")
         return self._changed(pin.differences)
 
-    # -- telling it on ----------------------------------------------------------------------------
+    # -- saving and sharing ------------------------------------------------------------------------
 
     def set_lines(self) -> list[str]:
         """Return the differences as options to paste after a command."""
