@@ -166,7 +166,7 @@ def test_a_longer_stay_in_the_queue_and_a_strange_voice_are_found() -> None:
     (pd.DataFrame({"recipient": [811111111], "call": [1], "status": ["BUSY"]}),
      "row 1: recipient 811111111 is no position in a list; phone numbers are texts"),
     (pd.DataFrame({"recipient": [0, 0], "call": [1, 1], "status": ["BUSY", "BUSY"]}),
-     "call 1 of 0 stands there twice"),
+     "call 1 of 0 is in the table twice"),
     (pd.DataFrame({"recipient": ["x", None], "call": [1, 1], "status": ["BUSY", "BUSY"]}),
      "row 2: recipient is missing"),
     (pd.DataFrame({"recipient": [0], "call": ["one"], "status": ["BUSY"]}),

@@ -101,7 +101,7 @@ def test_a_row_that_fails_late_ends_the_reading(
         ({"table": "a", "query": "select 1"}, "not both"),
         ({"query": "select body from webhooks", "column": "body"}, "--column is for tables"),
         ({"query": "select absent"}, r"can't be read \(no such column: absent\)"),
-        ({"query": "begin"}, "the query gives no rows"),
+        ({"query": "begin"}, "the query returns no rows"),
         ({"query": "delete from webhooks"}, r"can't be read \(attempt to write a readonly"),
     ],
 )  # fmt: skip

@@ -335,7 +335,7 @@ def test_unknown_fields_are_counted(good: list[Entry], tmp_path: Path) -> None:
         (b"\n\n", "no body of a CALL_RESULT webhook in it"),
         (b"{}\n", "line 1: has no payload"),
         (b"[]", "no body of a CALL_RESULT webhook in it"),
-        (b"PAR1 and more", "is no whole Parquet file"),
+        (b"PAR1 and more", "is no complete Parquet file"),
         (b"\x1f\x8b broken", "can't be read"),
     ],
 )

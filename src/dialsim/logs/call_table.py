@@ -1,4 +1,4 @@
-"""Plain tables of calls or of events, as a test or another dialler has them, in a log's columns."""
+"""Reader of plain tables of calls or events, as tests and other diallers have them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def table_in(path: Path) -> pa.Table | None:
         table = csv.read_csv(path, convert_options=texts)
     except (pa.ArrowException, OSError) as error:
         kind = "Parquet" if start.startswith(b"PAR1") else "CSV"
-        raise LogError(f"{path}: is no whole {kind} file ({error})") from None
+        raise LogError(f"{path}: is no complete {kind} file ({error})") from None
     recipients = table["recipient"]
     if compute.all(compute.match_substring_regex(recipients, r"^(0|[1-9]\d{0,7})$")).as_py():
         table = table.set_column(names.index("recipient"), "recipient", recipients.cast(pa.int64()))
@@ -59,12 +59,13 @@ def _is_table(names: list[str]) -> bool:
 
 
 def call_table(frame: Any, source: str) -> pd.DataFrame:
-    """Return a frame as the columns of a run's table of calls; unknown columns are null.
+    """Convert a frame to the columns of a run's table of calls; columns that it lacks are null.
 
     Raises LogError with column and row for a value that can't be read.
     """
     try:
-        # Every frame with Arrow's C stream interface is accepted, so of pandas, Polars and others
+        # Every frame with Arrow's C stream interface is accepted, such as those of pandas and
+        # Polars
         table = frame if isinstance(frame, pa.Table) else pa.table(frame)
         names = table.column_names
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
@@ -94,7 +95,9 @@ def call_table(frame: Any, source: str) -> pd.DataFrame:
     if not given.has_positions and "tel" not in names:
         calls["tel"] = calls["recipient"]
     if calls["call"].isna().any():
-        raise LogError(f"{source}: row {int(calls['call'].isna().argmax()) + 1}: no number of call")
+        raise LogError(
+            f"{source}: row {int(calls['call'].isna().argmax()) + 1}: no number of the call"
+        )
     if is_events:
         calls = _of_events(calls.assign(at=given.instants("at")), given)
     else:
@@ -118,7 +121,7 @@ class _Columns:
             return pa.chunked_array([pa.nulls(len(self._table), pa.string())])
         column = self._table[name]
         if pa.types.is_dictionary(column.type):
-            # Arrow has no kernels for string views, of which the dictionaries of Polars are made
+            # Arrow has no kernels for string views, which the dictionaries of Polars contain
             kind = column.type.value_type
             kind = pa.string() if kind == pa.string_view() else kind
             chunks = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in column.chunks]
@@ -188,7 +191,7 @@ _WITHDRAWN = ("cancelled", "deleted", "expired")
 
 
 def _of_events(events: pd.DataFrame, given: _Columns) -> pd.DataFrame:
-    """Return the calls of a table with a row per change of a call."""
+    """Convert a table of events, with a row per change of a call, to a table of calls."""
     events["status"] = given.texts("to_status" if "to_status" in given else "status")
     cause, phase = given.texts("cause"), given.texts("phase")
     kind = events["status"].map(_COLUMN_OF).fillna("call_ended_at")
@@ -211,11 +214,11 @@ def _of_events(events: pd.DataFrame, given: _Columns) -> pd.DataFrame:
 
 
 def _completed(calls: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return a table with the columns that follow from others: ids and numbers of attempts."""
+    """Fill the columns that follow from others: ids of calls and numbers of attempts."""
     twice = calls.duplicated([*KEYS]).to_numpy()
     if twice.any():
         row = calls.iloc[int(twice.argmax())]
-        raise LogError(f"{source}: call {row['call']} of {row['recipient']} stands there twice")
+        raise LogError(f"{source}: call {row['call']} of {row['recipient']} is in the table twice")
     if calls["call_id"].isna().any():
         campaign = calls["campaign"].fillna("").astype(str)
         calls["call_id"] = (

@@ -1,8 +1,9 @@
 """Readers of logs: iterators over the entries of files in several formats and of databases.
 
 Every source yields its entries in chunks. An entry is its number in the log (line, row or array
-element, from 1) and the bytes of a body, or the reason why it could not be read. Only plain lines
-are read by the processes that parse them; all other forms have to be read from their beginning.
+element, from 1) and the bytes of a body, or the reason why it could not be read. Plain lines are
+read by the worker processes that parse them. All other forms are read in one process, because they
+must be read from their beginning.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class LineRange:
-    """Byte range of whole lines in a file, for the process that parses them to read."""
+    """Byte range of whole lines in a file, to be read by the process that parses the lines."""
 
     path: Path
     start: int
@@ -53,8 +54,8 @@ class LineRange:
 
     def read(self) -> tuple[Iterator[Entry], int]:
         """Return the lines that are not empty, numbered from 1, and the number of line ends."""
-        # The last line starts within PIECE: if the range holds more than this, that line is too
-        # long
+        # The last line starts within the first PIECE bytes. A range of more than `size` bytes ends
+        # with a line that is too long
         size = min(self.stop - self.start, PIECE + LONGEST_LINE + 1)
         try:
             with self.path.open("rb") as file:
@@ -140,9 +141,7 @@ def first_bytes(path: Path) -> bytes:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
-    """Open a file, decompressing if it is gzip; also yield the raw file, whose position is
-    progress.
-    """
+    """Open a file, decompressing gzip; also yield the raw file, whose position is progress."""
     with path.open("rb") as raw:
         yield (gzip.GzipFile(fileobj=raw) if _is_packed(path) else raw), raw
 
@@ -153,7 +152,7 @@ def _is_packed(path: Path) -> bool:
 
 
 def _line_ranges(path: Path, size: int, progress: Progress | None) -> Iterator[Chunk]:
-    # Only byte ranges are sent: sending the lines to a process costs a tenth of parsing them
+    # Processes get byte ranges, not lines: sending lines takes a tenth of the time of parsing them
     with path.open("rb") as raw:
         stop = len(_MARK) if raw.read(len(_MARK)) == _MARK else 0
         while stop < size:
@@ -164,10 +163,10 @@ def _line_ranges(path: Path, size: int, progress: Progress | None) -> Iterator[C
 
 
 def _line_end(raw: BinaryIO, offset: int, size: int) -> int:
-    """Return the position after the line that the byte at `offset` is part of."""
-    # One byte back: if it is a line end already, the range ends here.
+    """Return the position after the line that contains the byte before `offset`."""
+    # Start one byte back: if that byte is a line end, the range ends at `offset`.
     raw.seek(offset - 1)
-    # In bounded blocks: a file without any line end would be read as one line.
+    # In bounded blocks: a file without any line end would otherwise be read whole.
     while offset < size and (block := raw.readline(2**16)):
         offset = raw.tell()
         if block.endswith(b"\n"):
@@ -176,16 +175,16 @@ def _line_end(raw: BinaryIO, offset: int, size: int) -> int:
 
 
 def _packed_lines(file: Any) -> Iterator[Entry]:
-    """Yield the lines of a compressed file; a line too long and a truncated file are damage."""
+    """Yield the lines of a compressed file; too long lines and a truncated end are damage."""
     rest = file.read(len(_MARK)).removeprefix(_MARK)
     for number in count(1):
         try:
-            # The limit bounds the memory for a line that never ends. Its beginning stands for it.
+            # The limit bounds the memory: of a line that is too long only its beginning is kept.
             line = end = rest + file.readline(LONGEST_LINE + 1)
             while end and not end.endswith(b"\n"):
                 end = file.readline(2**16)
         except (EOFError, OSError) as error:
-            yield number, Damaged(f"the packed file breaks off ({error})")
+            yield number, Damaged(f"the compressed file breaks off ({error})")
             return
         if not line:
             return
@@ -197,7 +196,7 @@ def _array_entries(file: Any) -> Iterator[Entry]:
     """Yield the elements of a JSON array, which is read as a whole."""
     text, decoder, number = _all_of(file).decode("utf-8-sig", "replace"), json.JSONDecoder(), 0
     at = text.index("[") + 1
-    # Element by element: of an array that breaks off, the elements before are read.
+    # Element by element, so that an array that breaks off is read up to that point.
     while True:
         between = _BETWEEN.match(text, at)
         assert between is not None
@@ -215,7 +214,7 @@ def _array_entries(file: Any) -> Iterator[Entry]:
 
 
 def _all_of(file: Any) -> bytes:
-    """Return the content of a file; of a truncated gzip file what can be decompressed."""
+    """Return the content of a file; of a truncated gzip file, the part that can be decompressed."""
     pieces: list[bytes] = []
     with suppress(EOFError, OSError):
         pieces.extend(iter(lambda: file.read1(PIECE), b""))
@@ -249,7 +248,7 @@ def _parquet_chunks(path: Path, column: str | None, progress: Progress | None) -
     try:
         file = parquet.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
-        raise LogError(f"{path}: is no whole Parquet file ({error})") from None
+        raise LogError(f"{path}: is no complete Parquet file ({error})") from None
     names = _columns(str(path), file.schema_arrow.names, column)
     size, rows, done = path.stat().st_size, max(file.metadata.num_rows, 1), 0
     for batch in file.iter_batches(CHUNK, columns=names):
@@ -297,10 +296,11 @@ def database_source(
     query: str | None,
     progress: Progress | None,
 ) -> Source:
-    """Open the rows of a table or a query, streamed; nothing is ever written.
+    """Open the rows of a table or a query as a stream; nothing is ever written.
 
-    Raises LogError if SQLAlchemy is missing or the URL is invalid. Reading the chunks raises it if
-    a driver is missing, the database can't be reached, or there is no such table or column.
+    Raises LogError if SQLAlchemy is missing or the URL is invalid. Reading the chunks raises
+    LogError if a driver is missing, the database can't be reached, or there is no such table or
+    column.
     """
     try:
         from sqlalchemy import make_url
@@ -323,7 +323,7 @@ def database_source(
     if table is not None and query is not None:
         raise LogError(f"{name}: name a table (--table) or a query (--query), not both")
     if query is not None and column is not None:
-        raise LogError(f"{name}: the query says which columns there are; --column is for tables")
+        raise LogError(f"{name}: --column is for tables; a query names its columns itself")
     return Source(name, "database", _database_chunks(url, name, table, column, query, progress))
 
 
@@ -346,7 +346,7 @@ def _database_chunks(
             else:
                 result = connection.execution_options(no_parameters=True).exec_driver_sql(query)
             if not result.returns_rows:
-                raise LogError(f"{name}: the query gives no rows")
+                raise LogError(f"{name}: the query returns no rows")
             for part in result.partitions(CHUNK):
                 yield [(number, _body_in(row)) for number, row in enumerate(part, done + 1)]
                 done += len(part)

@@ -52,7 +52,7 @@ from dialsim.logs.entries import (
 FIRST = 4
 """Chunks parsed in this process; those after them are parsed by several processes."""
 TOGETHER = 64
-"""Chunks of a column that are concatenated at once: small arrays fragment the heap for good."""
+"""Number of chunks of a column that are concatenated: many small arrays fragment the heap."""
 KEPT_DAMAGES = 1_000
 """Damaged lines kept with their reasons; further ones are only counted."""
 _FOLDER_FILE = "calls.parquet"
@@ -74,7 +74,7 @@ class CampaignOfLog:
     agent_id: str | None
     agent: str | None
     organization: str | None = None
-    """Known only in folders of runs."""
+    """Known only in folders of runs and in tables of calls."""
 
 
 @checked(LogError)
@@ -88,24 +88,26 @@ class Log:
 
     `calls` has a row per call:
 
-    - `campaign`: index into `campaigns`; `setting`: index into `settings` as the first body of the
-      call
-      shows them, -1 if unknown;
-    - `call_id`; `line`: line of its first body (0 in a folder without webhooks);
-    - `recipient`: number of the person within the campaign, null if it can't be told; people listed
-      twice with equal values share one. `tel`: as first shown;
+    - `campaign`: index into `campaigns`;
+    - `setting`: index into `settings`, of the settings in the call's first body; -1 if unknown;
+    - `call_id`;
+    - `line`: line of the call's first body, 0 without a body;
+    - `recipient`: number of the person within the campaign, null if unknown; people who are listed
+      twice with equal values share one number;
+    - `tel`: phone number in the first body that shows the person;
     - `attempt`: number of the attempt; null if the call did not count (P5) or the number is
       unknown;
     - `status`, `started_at`, `ended_at`, `call_duration_ms` (as written, else computed);
-    - `analysis`: analyzed, no_conversation or unavailable, the best of its results; in folders also
-      not_analyzed, failed or pending; `funnel`; `fields`: the custom fields as JSON;
-    - `bodies`: how many there are; `re_analyses`: how many differ and are marked as re-analysis;
-    - `sent_at`: first POST (or receipt), if the log has it; `received`: whether any of its bodies
-      was
-      accepted; `masked`: whether no body shows the person;
-    - `position` of the person in the campaign's list, from 0; `call_no` among the person's calls,
-      from 1; `created_at`, `queued_at`, `initiated_at`, `ringing_at`, `caller_id`, `voice_key`,
-      `segment`: in folders of runs and in tables of calls that have them, else null.
+    - `analysis`: analyzed, no_conversation or unavailable, the best of the call's results; in
+      folders also not_analyzed, failed or pending;
+    - `funnel`; `fields`: the custom fields as JSON;
+    - `bodies`: number of bodies; `re_analyses`: number of different ones marked as re-analysis;
+    - `sent_at`: instant of the first POST (or receipt), if the log has it;
+    - `received`: True if a body was accepted; `masked`: True if no body shows the person;
+    - `position`: position of the person in the campaign's list, from 0; `call_no`: number of the
+      call among the person's calls, from 1; `created_at`, `queued_at`, `initiated_at`,
+      `ringing_at`, `caller_id`, `voice_key`, `segment`: only in folders of runs and in tables of
+      calls that have them, else null.
     """
 
     source: str
@@ -120,7 +122,7 @@ class Log:
     damaged: int = 0
     unknown_fields: Counter[str] = field(default_factory=Counter)
     columns: frozenset[str] = frozenset()
-    """Columns of `calls` that a table of calls has; empty for bodies, which are no such table."""
+    """Columns of `calls` that the source has as a table of calls; empty for a log of bodies."""
 
     def __repr__(self) -> str:
         rows = f"calls: {len(self.calls):,}, bodies: {len(self.bodies):,}"
@@ -152,15 +154,13 @@ def read_log(
 
     - a folder of `dialsim run`, or its `webhooks.jsonl`;
     - a file with bodies of the webhook as JSON lines or as one JSON array; each element is a body
-      or an
-      object whose `body` is one;
-    - a CSV or Parquet file with a column of bodies: `column`, else the first that has some;
+      or an object whose `body` is one;
+    - a CSV or Parquet file with a column of bodies: `column`, else the first that has any;
     - a table of calls or of events: a frame of pandas or Polars, a table of Arrow, or a CSV or
       Parquet file. `recipient` and `call` are required; the other columns have the names of
       `Result.calls` or `Result.transitions`, as far as they are known;
-    - the URL of a database in SQLAlchemy's form, with a `table` that has such a column (text, JSON
-      or
-      bytes), or with a `query` for such rows.
+    - the URL of a database in SQLAlchemy's form, with a `table` that has a column of bodies
+      (text, JSON or bytes), or with a `query` that returns such rows.
 
     Text files may be compressed with gzip. Raises LogError if the source is none of these, or with
     the message of the database if that can't be read.
@@ -173,13 +173,13 @@ def read_log(
     unused = next((name for name, value in asked.items() if value is not None), None)
     is_named = isinstance(source, str | Path)
     if unused is not None and (not is_named or Path(str(source)).is_dir()):
-        raise LogError(f"{unused} is for a file or a database, which source is not")
+        raise LogError(f"{unused} is for a file or a database, but source is neither")
     if not isinstance(source, str | Path):
         return _of_table(call_table(source, "the table"), _log_of(iter(()), "the table", "table"))
     if is_database(source):
         return _read(database_source(str(source), table, column, query, progress))
     if table is not None or query is not None:
-        raise LogError(f"{source}: is no URL of a database, which table and query are for")
+        raise LogError(f"{source}: is no URL of a database; table and query are for databases")
     path = Path(source)
     if path.is_dir():
         return _read_folder(path, progress)
@@ -204,12 +204,13 @@ class _Part(NamedTuple):
     unknown_fields: Counter[str]
     damages: list[Damage]
     lines: int
-    """Lines before the next chunk begins; 0 if the entries carry their own numbers."""
+    """Number of lines in the chunk; 0 if its entries are numbered from the log's beginning.
+    """
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Switch the garbage collector off: looking for cycles in the rows is a tenth of the time."""
+    """Disable the garbage collector: its search for cycles in rows takes a tenth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -230,7 +231,7 @@ def _part(chunk: Chunk) -> _Part:
         try:
             if isinstance(entry, Damaged):
                 raise entry
-            # A RecursionError comes from JSON nested thousands of levels deep, an input like any
+            # JSON nested thousands of levels deep raises RecursionError; it is damage like any
             # other.
             rows.append(row(line, entry, unknown))
         except (Damaged, RecursionError) as error:
@@ -270,7 +271,7 @@ def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
     def rest() -> Iterator[Chunk]:
         try:
             yield from chain([following], chunks)
-        # joblib consumes this generator in another thread, where an exception would hang it
+        # joblib consumes this generator in another thread; an exception there would hang joblib
         except Exception as error:
             failures.append(error)
 
@@ -336,7 +337,7 @@ def _memory() -> pa.MemoryPool:
 
 
 def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
-    """Encode a column of texts: codes, -1 for null, and the distinct texts."""
+    """Encode a column of texts: return the code of each text, -1 for null, and the codes' texts."""
     if not column.num_chunks:
         return np.empty(0, np.int32), pa.array([], pa.large_string())
     if pa.types.is_dictionary(column.type):
@@ -502,10 +503,11 @@ def _attempts(
     ended_at: NDArray[np.int64],
     shown: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """Return the number of each attempt, 0 where it is none.
+    """Return the attempt number of each call, 0 for calls that are no attempt.
 
-    A body shows how many attempts had ended when it was sent: its own and perhaps later ones
-    (section 6.4). So, from a person's last call backwards, each number must be below the next one.
+    A body shows how many attempts had ended when it was sent, perhaps including attempts after its
+    own (section 6.4). So the numbers are lowered, from a person's last call backwards, until each
+    is below the next one.
     """
     counted = np.isin(status, [STATUSES.index(one) for one in OUTCOMES])
     attempt = np.where(counted, np.maximum(shown, 0), 0).astype(np.int32)
@@ -520,7 +522,7 @@ def _attempts(
 
 
 def _read_folder(folder: Path, progress: Progress | None) -> Log:
-    """Read a folder of `dialsim run`: its table of calls; settings and bodies from its webhooks."""
+    """Read a folder of `dialsim run`: the table of calls, with the data of its webhooks."""
     table_path = folder / _FOLDER_FILE
     files = [folder / "webhooks.jsonl", folder / "webhooks.jsonl.gz"]
     webhooks = next((path for path in files if path.exists()), None)
@@ -566,7 +568,7 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
     has_body = of_call >= 0
     pairs = pd.MultiIndex.from_frame(table[["organization", "campaign"]].astype("str").fillna(""))
     codes, kinds = pairs.factorize()
-    # Row -1 is none: calls without a body get nulls
+    # Index -1 matches no row, so calls without a body get nulls
     shown = log.calls.reindex(of_call).reset_index(drop=True)
     campaigns = []
     for code, (organization, name) in enumerate(kinds):

@@ -37,7 +37,7 @@ from dialsim.scenario.week import range_text
 CLOCKS_MS = 1_000
 """Maximum difference between the clocks of service and receiver, in ms."""
 LATE_MS = DAY
-"""A result may be posted, or stored, so long after it was made."""
+"""Maximum time from the making of a result to its POST or storage, in ms."""
 _COMPLETED = STATUSES.index(CallStatus.COMPLETED)
 
 
@@ -53,7 +53,7 @@ _WAITING = _codes(CallStatus.SCHEDULED, CallStatus.QUEUED, CallStatus.INITIATED)
 
 @rule("P2", "log")
 def unreadable_lines(table: LogTable) -> Iterator[Violation]:
-    """Report lines whose values the interface does not have; others are only damaged."""
+    """Report damaged lines with a value unknown to the interface; other damage breaks no rule."""
     rules = {"payload.call.callStatus": "P2", "status": "P2", "payload.call": "F1",
              "payload.campaign": "F3", "payload.callResult": "A3"}  # fmt: skip
     for damage in table.log.damages:
@@ -65,7 +65,7 @@ def unreadable_lines(table: LogTable) -> Iterator[Violation]:
 
 @rule("F1 F2 F3 P5 W1 W4 A3 A5", "bodies")
 def single_bodies(table: LogTable) -> Iterator[Violation]:
-    """Check that the fields of a body agree."""
+    """Check that the fields of each body agree with one another."""
     status, result, shown = table.body("status"), table.body("result"), table.body("shown_status")
     started, ended, duration = (
         table.body(name) for name in ("started_at", "ended_at", "duration_ms")
@@ -100,7 +100,7 @@ def single_bodies(table: LogTable) -> Iterator[Violation]:
         ("W4", files & unanswered, "{status}, but a recording or transcript is there"),
         ("A3", table.marked(Mark.FUNNEL_OUTSIDE), "funnel.value is none of funnelFlow"),
         ("A3", table.marked(Mark.FORM_DISAGREES),
-         "the result's version is not the one of the name of its fields"),
+         "the result's version does not fit the name of its fields"),
         ("A3", table.marked(Mark.UNKNOWN_VERSION), "callResult.version is neither v1 nor v2"),
         ("A3", fallback & table.marked(Mark.OLD_FORM), "a fallback result that is not v2"),
         ("P5", counted & (attempts == 0), "the call ended {status}, but callAttempt is 0"),
@@ -117,10 +117,10 @@ def single_bodies(table: LogTable) -> Iterator[Violation]:
         yield from table.of_bodies(number, wrong, text)
     agents = np.array([identifier or "" for identifier, _ in table.log.agents], dtype=object)
     agent = pd.Series(agents[table.body("agent")])
-    # The most frequent one is taken as right: one wrong body must not accuse all others.
+    # The most frequent id is taken as right: one wrong body must not accuse all others.
     usual = agent.groupby(table.body("campaign")).transform(lambda each: each.mode().iloc[0])
     wrong = ((agent != usual) & (agent != "") & (usual != "")).to_numpy()
-    text = "agent.id is {one}, in other bodies of the campaign {usual}"
+    text = "agent.id is {one}, but {usual} in other bodies of the campaign"
     yield from table.of_bodies("F2", wrong, text, one=agent.to_numpy(), usual=usual.to_numpy())
 
 
@@ -156,7 +156,7 @@ def masks(table: LogTable) -> Iterator[Violation]:
 
 
 def _setting(table: LogTable, name: str) -> NDArray[np.int64]:
-    """Return a number of the settings of each body, -1 if it is not there."""
+    """Return a number from the settings of each body, -1 where it is missing."""
     values = [getattr(one, name) for one in table.log.settings]
     filled = np.array([-1 if value is None else value for value in values], dtype=np.int64)
     of_body: NDArray[np.int64] = filled[table.body("setting")]
@@ -202,7 +202,7 @@ def _of_texts(table: LogTable, number: str, texts: list[tuple[int, str]]) -> Ite
     """Yield a violation per body and text, up to the limit per rule."""
     for index in table.listed(number, range(len(texts))):
         row, content = texts[index]
-        # As a value, not as the template: names in it may contain braces.
+        # Passed as a value and not as the template: names in the text may contain braces.
         yield from table.of_bodies(number, [row], "{content}", content={row: content})
 
 
@@ -220,7 +220,7 @@ def _week(windows: tuple[WeekdayRange, ...]) -> str:
 
 
 def _refused(one: Settings) -> Iterator[str]:
-    """Yield what no schedule request can have."""
+    """Yield a text for each setting that no schedule request can have (C9)."""
     attempts, interval = one.max_attempts, one.retry_interval
     if attempts is not None and attempts < 1:
         yield f"maxAttempts is {attempts}"
@@ -242,7 +242,7 @@ def _refused(one: Settings) -> Iterator[str]:
 
 @rule("A5 W1 F1 F2 W4", "bodies")
 def bodies_of_a_call(table: LogTable) -> Iterator[Violation]:
-    """Check that the bodies of a call agree."""
+    """Check that the bodies of each call agree with one another."""
     call, result, line = table.body("call"), table.body("result"), table.body("line")
     order = np.lexsort((line, call))
     first = pd.Series(order, index=order).groupby(call[order]).transform("first")
@@ -252,13 +252,13 @@ def bodies_of_a_call(table: LogTable) -> Iterator[Violation]:
                                ("ended_at", "callEndedAt", "F1"),
                                ("campaign", "the campaign", "W1")):  # fmt: skip
         values = table.body(name)
-        text = f"{what} is another one than in line {{first}} of the same call"
+        text = f"{what} is not the same as in line {{first}} of the same call"
         yield from table.of_bodies(number, values != values[first_of], text, first=line[first_of])
-    # 0 is a masked person, who may be any.
+    # Person 0 is masked, and may be anyone.
     person = pd.Series(table.body("person")).where(table.body("person") != 0)
     yield from table.of_bodies(
         "W4", (person.notna() & (person != person.groupby(call).transform("first"))).to_numpy(),
-        "the recipient is another one than in an earlier body of the call",
+        "the recipient is not the same as in an earlier body of the call",
     )  # fmt: skip
     session = table.body("session")
     owner = pd.Series(call).groupby(session).transform("first").to_numpy()
@@ -298,14 +298,14 @@ def instants_of_posts(table: LogTable) -> Iterator[Violation]:
                        (Mark.OUTPUT_EXPIRED, "output")):  # fmt: skip
         expired = table.marked(mark)
         gone = _earliest(table, expired & timed)
-        # A first result may have been posted late; a re-analysis is made when it is sent
+        # Only a re-analysis is made when it is sent; a first result may have been posted late
         wrong = again & timed & ~expired & (sent > gone + CLOCKS_MS)
         text = f"dataExpired.{name} is false, but was true at {{gone_at}}"
         yield from table.of_bodies("D2", wrong, text, "sent_at", gone_at=gone)
 
 
 def _earliest(table: LogTable, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the first POST of each body's call among the chosen bodies; `FAR` without one."""
+    """Return the instant of the first POST of each body's call among chosen bodies, or `FAR`."""
     sent = pd.Series(np.where(chosen, table.body("sent_at"), FAR))
     earliest: NDArray[np.int64] = sent.groupby(table.body("call")).transform("min").to_numpy()
     return earliest
@@ -315,7 +315,7 @@ def _earliest(table: LogTable, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
 def posts_of_a_result(table: LogTable) -> Iterator[Violation]:
     """Check the POSTs of one result: none after a success, waits, and equal bodies."""
     post, again = table.body("post"), table.marked(Mark.RE_ANALYSIS)
-    # Further numbers are requests to send again, which have their own rules.
+    # POSTs above number 3 were requested by a client; other rules hold for them.
     rows = np.flatnonzero((post >= 1) & (post <= 3))
     call, sent = table.body("call"), table.body("sent_at")
     order = rows[np.lexsort((post[rows], sent[rows], again[rows], call[rows]))]
@@ -328,12 +328,12 @@ def posts_of_a_result(table: LogTable) -> Iterator[Violation]:
     text = "a POST after one that was answered with 2xx"
     yield from table.of_bodies("W2", two[answered], text, "sent_at")
     soon = apart < np.array([0, *WAITS_MS])[np.clip(post[one], 0, 2)]
-    text = "a POST too soon after the one before"
+    text = "a POST too soon after the previous one"
     yield from table.of_bodies("W2", two[soon], text, "sent_at")
     for name, what in (("setting", "campaign"), ("shown_attempts", "callAttempt"),
                        ("shown_status", "latestCallStatus"), ("digest", "callResult")):  # fmt: skip
         values = table.body(name)
-        text = f"{what} is another one than in the POST before of the same result"
+        text = f"{what} is not the same as in the previous POST of the same result"
         yield from table.of_bodies("W4", two[values[one] != values[two]], text, "sent_at")
 
 
@@ -342,7 +342,7 @@ def posts_of_a_result(table: LogTable) -> Iterator[Violation]:
 
 @rule("C3", "bodies", "posts")
 def campaigns_that_go_on(table: LogTable) -> Iterator[Violation]:
-    """Check that a campaign stays final."""
+    """Check that a campaign that a body has shown as final stays final."""
     over = table.over[table.body("campaign")]
     # A body may be posted, or stored, long after it was made, but never before its call ended
     wrong = (table.body("ended_at") > over) & ~table.is_shown_final
@@ -373,7 +373,7 @@ def attempts_shown(table: LogTable) -> Iterator[Violation]:
 
 @rule("W1 W4 F1", "bodies")
 def bodies_and_table(table: LogTable) -> Iterator[Violation]:
-    """Check that the ends of a table have webhooks where they must, with equal values."""
+    """Check that calls of a table have webhooks exactly where they must, with equal values."""
     if not table.is_table:
         return
     call, sent, ended = table.body("call"), table.body("sent_at"), table.ended
@@ -381,13 +381,13 @@ def bodies_and_table(table: LogTable) -> Iterator[Violation]:
     yield from table.of_bodies("W1", call < 0, "a webhook of a call that the table lacks")
     for name, column, number in (("status", table.status, "W4"), ("ended_at", ended, "F1"),
                                  ("started_at", table.started, "F1")):  # fmt: skip
-        text = f"{name} is another one than in the table of calls"
+        text = f"{name} is not the same as in the table of calls"
         differs = (call >= 0) & (table.body(name) != column[safe])
         yield from table.of_bodies(number, differs, text)
 
     has_body = np.isin(np.arange(len(ended)), call)
     delay = (sent[known] - ended[call[known]]).max(initial=0)
-    # The log may end before a webhook is due; the longest delay seen bounds what can be demanded.
+    # A webhook is demanded only if the log goes on for the longest delay seen after the call's end.
     soon = (ended != NOT_HAPPENED) & (ended + delay < sent[known].max(initial=0))
     analysis = table.log.calls["analysis"].astype("str")
     has_result = analysis.isin(["analyzed", "no_conversation", "unavailable"]).to_numpy()
@@ -396,7 +396,7 @@ def bodies_and_table(table: LogTable) -> Iterator[Violation]:
     yield from table.of_calls("W1", owed & soon & ~has_body, ended, text, **values)
     dropped = table.has_status(CallStatus.CANCELLED) & ~table.is_lost
     none = analysis.isin(["not_analyzed", "failed"]).to_numpy() | dropped
-    text = "never dialled, not analyzed or not yet, but there is a webhook"
+    text = "a webhook of a call that was never dialled, or has no result of an analysis"
     yield from table.of_calls("W1", none & has_body, ended, text)
 
 
@@ -438,7 +438,7 @@ def settings_of_the_scenario(table: LogTable) -> Iterator[Violation]:
             continue
         if one.max_concurrent_calls not in {None, *expected.lines(owner)}:
             lines = ", ".join(map(str, sorted(expected.lines(owner))))
-            text = f"maxConcurrentCalls is {one.max_concurrent_calls}, in the scenario {lines}"
+            text = f"maxConcurrentCalls is {one.max_concurrent_calls}, but {lines} in the scenario"
             wrong.append((row, text))
         request = expected.request(code)
         if request is None:
@@ -452,12 +452,12 @@ def settings_of_the_scenario(table: LogTable) -> Iterator[Violation]:
              _week(request.weekday_ranges)),
         ):  # fmt: skip
             if shown is not None and shown != asked:
-                wrong.append((row, f"{field} is {shown}, in the scenario {asked}"))
+                wrong.append((row, f"{field} is {shown}, but {asked} in the scenario"))
     yield from _of_texts(table, "F3", wrong)
 
 
-FROM_THE_START_MS = MINUTE  # a log that begins so soon after its campaign has the campaign's start
-SILENT_SHARE = 0.05  # answered calls that send no webhook (A2, A4), at most, without a finding
+FROM_THE_START_MS = MINUTE  # from a campaign's start to the first end of a call in a whole log
+SILENT_SHARE = 0.05  # largest share of answered calls without a webhook (A2, A4) that is no finding
 
 
 @rule("C1", "scenario")
@@ -498,7 +498,7 @@ def earlier_calls(table: LogTable) -> Iterator[Violation]:
     groups = people.groupby("person")
     last = groups.tail(1)["call"].to_numpy()
     first = groups["number"].transform("first")
-    # Attempts of a log that begins later, or of a history, are not missing.
+    # Attempts before the beginning of the log, or in a history, are not missing.
     begins = np.array([table.is_table or _has_the_start(table, code)
                        for code in range(len(table.campaigns))])  # fmt: skip
     before = np.where(begins[table.campaign[order]], 0, first - 1)
@@ -515,7 +515,7 @@ def _has_the_start(table: LogTable, code: int) -> bool:
     """Return True if the log has its campaign from the start, and no person a history.
 
     A log cut at an instant lacks the attempts before it, and `callAttempt` counts a history. Only a
-    scenario shows that there is none.
+    scenario shows that there is no history.
     """
     block = table.blocks[code]
     facts = table.campaigns[code]
@@ -579,7 +579,7 @@ def _never_seen(table: LogTable, code: int) -> int:
     here = table.campaign == code
     if block is None or block.schedule is None or block.schedule.remove_duplicates:
         return 0
-    masked = int(table.log.calls["masked"].to_numpy()[here].sum())  # each may be one of them
+    masked = int(table.log.calls["masked"].to_numpy()[here].sum())  # each may be a person not seen
     if "position" in table.log.columns:
         return int(block.people.count - len(np.unique(table.recipient[here])))
     seen = set(pd.unique(table.log.calls["tel"].astype("str")[here]))
@@ -587,7 +587,7 @@ def _never_seen(table: LogTable, code: int) -> int:
 
 
 def _silent(expected: Expected, code: int) -> float:
-    """Return the share of answered calls that send no webhook under a behaviour (A2, A4)."""
+    """Return the share of a campaign's answered calls that send no webhook (A2, A4)."""
     block = expected.blocks[code]
     behaviours = expected.world.scenario.behaviours
     if block is None or block.agent.behaviour not in behaviours:

@@ -1,7 +1,7 @@
 """Table of a log's calls for rules (`dialsim.conformance`), with its bodies and their settings.
 
 `Expected` has the campaigns of the scenario that the log should follow, and `Contents` sums up what
-is in a log: campaigns, calls by status and attempt, doubts, and possible estimates.
+is in a log: campaigns, calls by status and attempt, damage, and what can be estimated.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LONGEST_RING_MS = 600_000
 No telephone network lets a call ring for ten minutes.
 """
 MOST_LISTED = 100  # violations of a kind that are listed
-_FEW_UNSURE = 3  # people of a campaign who may be wrong by a value, without the list having twins
+_FEW_UNSURE = 3  # people with contradictory calls whom a campaign may have and still be checked
 _UNSURE_SHARE = 0.02
 _NO_DIALS = "the log has no instants of dials"
 _NO_LIST = "without the scenario's list nothing shows whom a campaign should call"
@@ -77,7 +77,7 @@ def outcomes_of(log: Log) -> NDArray[np.int64]:
 
 
 def people_of(calls: pd.DataFrame) -> NDArray[np.int64]:
-    """Return the person of each call; each masked call counts as another person."""
+    """Return the number of each call's person; each masked call counts as a person of its own."""
     person: NDArray[np.int64] = calls["recipient"].fillna(-1).to_numpy(np.int64)
     masked = np.flatnonzero(person < 0)
     person[masked] = person.max(initial=-1) + 1 + masked
@@ -88,8 +88,9 @@ class LogTable(CheckedCalls):
     """Calls of a log, with their bodies, and what a scenario adds.
 
     A log of bodies has no dials: a call was dialled at most ten minutes before its answer or its
-    end. Its people are known by their values alone, so that some may be two people with the same
-    values: `unsure` campaigns, with the reason, and `unsure_people`.
+    end. Its people are identified by their number, name and parameters, so two people with the same
+    values look like one. `unsure_people` are people who may be several, and `unsure` has campaigns
+    that may list many people twice, with the reason.
     """
 
     most_listed = MOST_LISTED
@@ -123,7 +124,7 @@ class LogTable(CheckedCalls):
 
     @cached_property
     def missing(self) -> dict[str, str]:  # type: ignore[override]
-        """Reasons why needs of rules are not met."""
+        """Needs of rules that the log does not meet, each with the reason."""
         log, missing = self.log, {}
         if self.is_table:
             for need, column in _COLUMNS.items():
@@ -140,12 +141,12 @@ class LogTable(CheckedCalls):
         if not len(log.bodies):
             missing["bodies"] = "the log has no bodies, which show settings and results"
             if any(one.retry_interval is None for one in self.campaigns):
-                why = "the log has no bodies, and no scenario, which show settings of its campaigns"
+                why = "neither bodies nor a scenario show the settings of the log's campaigns"
                 missing["settings"] = why
         elif not (self.body("sent_at") != NOT_HAPPENED).any():
             missing["posts"] = "the log has no instants of POSTs"
         if self.expected is None:
-            missing["engine"] = "they rest on settings of the engine, which no log shows"
+            missing["engine"] = "these rules need settings of the engine, which no log shows"
             missing["scenario"] = _NO_LIST
         if all(lines.limits is None for lines in self.shared_lines):
             missing["lines"] = "no body shows one constant maxConcurrentCalls"
@@ -196,7 +197,7 @@ class LogTable(CheckedCalls):
             facts.hours = OpeningHours(windows)
         end = FAR if end_at is None else end_at
         facts.ends += ((end, "C7"),)
-        # A foreign table that does not number attempts lacks the attempts of a history, too.
+        # Another dialler's table may lack the attempts of a history; no retry is demanded then.
         if self.is_complete or not (block is not None and block.continues):
             facts.horizon = min(end, int(self.created[self.campaign == code].max(initial=-1)))
         return facts
@@ -205,7 +206,7 @@ class LogTable(CheckedCalls):
     def over(self) -> NDArray[np.int64]:
         """Instant of the first body that shows each campaign as final; `FAR` if none does.
 
-        One more entry stands for campaign -1, of bodies of unknown calls.
+        The last entry is for campaign -1, which bodies of unknown calls have.
         """
         over = np.full(len(self.log.campaigns) + 1, FAR)
         if len(self.log.bodies):
@@ -228,7 +229,7 @@ class LogTable(CheckedCalls):
 
         Their number comes from the scenario, or from bodies if all show the same one.
         """
-        # Campaigns of a table that names no organizations belong to one.
+        # If a table names no organizations, its campaigns belong to a single one.
         owners = pd.Series(
             [
                 facts.organization or one.agent_id or one.id or ""
@@ -254,7 +255,7 @@ class LogTable(CheckedCalls):
 
     @cached_property
     def dials(self) -> DialRows:  # type: ignore[override]
-        """The dial of each call; of bodies its limits."""
+        """The dial of each call: its instant from a table, or limits of its instant from bodies."""
         if self.is_table:
             call = np.flatnonzero(self.initiated != NOT_HAPPENED)
             since = until = self.initiated[call]
@@ -288,7 +289,7 @@ class LogTable(CheckedCalls):
 
     @cached_property
     def sequence(self) -> Indices:
-        """Calls in the order of each person's calls; without people who are not known for sure."""
+        """Calls in the order of each person's calls, without unknown and unsure people."""
         if self.is_table:
             return super().sequence
         ended = self.ended != NOT_HAPPENED
@@ -302,7 +303,7 @@ class LogTable(CheckedCalls):
 
     @cached_property
     def shown_attempts(self) -> NDArray[np.int64]:
-        """Attempts that the first body of each call counts, or the table; -1 if unknown."""
+        """Smallest callAttempt in bodies of each call, or its attempt in a table; -1 if unknown."""
         if self.is_table:
             return self.attempt
         shown = np.full(len(self.person), FAR)
@@ -373,7 +374,7 @@ class LogTable(CheckedCalls):
     def of_bodies(
         self, rule: str, wrong: Rows, text: str, at: str = "ended_at", **values: Any
     ) -> Iterator[Violation]:
-        """Yield violations by bodies; the text may name values, or columns of the bodies."""
+        """Yield a violation for each wrong body; `text` has `values` or body columns in braces."""
         instants, calls, campaigns = self.body(at), self.body("call"), self.body("campaign")
         for row in self.listed(rule, wrong):
             call, one = int(calls[row]), self.log.campaigns[campaigns[row]]
@@ -397,9 +398,9 @@ class LogTable(CheckedCalls):
 
 
 class Expected:
-    """Campaigns of a scenario, found for the campaigns of a log.
+    """Scenario that a log should follow, with its campaigns matched to the campaigns of the log.
 
-    `blocks` has the scenario's campaign for each one of the log, None if there is none.
+    `blocks` has the scenario's campaign for each campaign of the log, None without a match.
     """
 
     def __init__(self, scenario: Scenario, campaigns: tuple[CampaignOfLog, ...]) -> None:
@@ -487,7 +488,7 @@ _ENDS = (CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus
 class CampaignContents:
     """Contents of one campaign; `by_attempt` counts calls by attempt and status.
 
-    `people` are distinguishable people; `gaps` are attempts missing before later ones.
+    `people` is the number of distinguishable people, `gaps` of attempts missing before later ones.
     """
 
     id: str | None
@@ -556,7 +557,7 @@ def contents(log: Log) -> Contents:
 
 
 def _not_received(log: Log) -> int:
-    """Count the calls whose POSTs in the log all failed to be accepted."""
+    """Count the calls that have POSTs in the log, none of which was accepted."""
     if not len(log.bodies):
         return 0
     posted = log.bodies.loc[log.bodies["post"] > 0, "call"].unique()
@@ -588,7 +589,7 @@ def _campaign(table: LogTable, code: int) -> CampaignContents:
 
 
 def _gaps(table: LogTable, here: Any) -> int:
-    """Count the attempts before a person's last one that are not in the log."""
+    """Count the attempts that the log lacks before the last attempt of each person."""
     known = here & (table.person >= 0) & (table.attempt > 0)
     people = pd.DataFrame({"person": table.person[known], "attempt": table.attempt[known]})
     by_person = people.groupby("person")["attempt"]

@@ -17,7 +17,7 @@ from dialsim.logs.log import Log, read_log
 from dialsim.logs.log_table import Expected, LogTable
 from dialsim.scenario.scenario import Scenario
 
-_NEVER_CHECKED = ("A1, A2, A4", "the log has no delays of analyses, nor those that failed")
+_NEVER_CHECKED = ("A1, A2, A4", "the log shows neither delays of analyses nor analyses that failed")
 
 
 @checked(LogError)
@@ -88,7 +88,7 @@ def check(log: object, scenario: Scenario | None = None) -> Verified:
 
 
 def _in_part(table: LogTable) -> Iterator[tuple[str, str]]:
-    """Yield rules that could be checked of some campaigns and people alone."""
+    """Yield rules that could not be checked for some campaigns or people, with the reason."""
     campaigns = table.campaigns
     for code, why in sorted(table.unsure.items()):
         yield f"R1 to R3 in {campaigns[code].name}", why

@@ -98,8 +98,9 @@ class Conversations(ColumnTable):
 def said(
     scripted: Mapping[int, ScriptStep], recipients: NDArray[np.int32], calls: NDArray[np.int32]
 ) -> NDArray[np.int8]:
-    """Return outcomes set by scripts of numbers (`scripted` is by `call_key`); NOT_SAID without
-    one.
+    """Return each call's outcome by a script of its phone number; NOT_SAID without a script.
+
+    `scripted` has the steps of such scripts by `call_key`.
     """
     codes = np.full(len(calls), NOT_SAID, dtype=np.int8)
     if scripted:
@@ -112,9 +113,7 @@ def said(
 def outcomes(
     block: CampaignBlock, behaviours: Sequence[Behaviour], calls: Conversations
 ) -> NDArray[np.int8]:
-    """Return the outcome of each conversation: from its script, else one draw divided by
-    `rates`.
-    """
+    """Return the outcome of each conversation: from its script, else from one draw and `rates`."""
     found = np.zeros(len(calls), dtype=np.int8)
     for behaviour, rows in calls.by_behaviour(behaviours):
         bounds = _bounds(behaviour.rates)
@@ -155,7 +154,7 @@ def outcomes_again(
 
 
 def _bounds(rates: Rates) -> NDArray[np.float64]:
-    """Return the upper bounds of the outcomes' parts of the unit interval, in their order."""
+    """Return the cumulative rates of the failures, in the order of `AnalysisOutcome`."""
     shares = (
         rates.silent,
         rates.agent_error,
@@ -227,10 +226,10 @@ def agent_statuses(started_at: NDArray[np.int64], analyses: Analyses) -> NDArray
 
 
 def changes_by(analyses: Analyses, until: int | NDArray[np.int64]) -> AnalysisChanges:
-    """Return the changes by first analyses up to an instant (ms), or one per call, in order of time
-    (A4).
+    """Return the changes of calls by first analyses, in order of time (A4).
 
-    A failed analysis makes its call ANALYSIS_FAILED; a late result makes it COMPLETED again.
+    `until` (ms) is the last instant, for all analyses or for each one. A failed analysis makes its
+    call ANALYSIS_FAILED; a late result makes it COMPLETED again.
     """
     last = np.broadcast_to(until, analyses.call.shape)
     failed = np.flatnonzero((analyses.failed_at != NOT_HAPPENED) & (analyses.failed_at <= last))
@@ -250,7 +249,7 @@ def talked(calls: Calls) -> NDArray[np.int64]:
 
 
 def conversations(calls: Calls, which: NDArray[np.int64]) -> Conversations:
-    """Return the data of answered, ended calls that analyses depend on."""
+    """Return the columns that analyses need, for calls that were answered and have ended."""
     return Conversations(
         call=which,
         recipient=calls.recipient.take(which),

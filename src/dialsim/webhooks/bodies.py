@@ -57,15 +57,15 @@ DATA_EXPIRED = tuple(
     )
     for flags in range(ALL_EXPIRED + 1)
 )
-"""The three flags on the wire, by their bits."""
+"""JSON of the three flags of `dataExpired`, indexed by their bits."""
 
 
 def expired(
     retention: Retention | None, ended_at: NDArray[np.int64], at: NDArray[np.int64] | int
 ) -> NDArray[np.int8]:
-    """Return the three flags as bits; each is set its span after the end of the call (D2), in ms.
-
-    Calls without an end (`NOT_HAPPENED`), and organizations without a policy, keep everything.
+    """Return the flags of `dataExpired` at `at` (ms) as bits, for calls that ended at `ended_at`
+    (D2). A flag is set once the retention span of its data has passed since the end of the call.
+    Data of calls without an end (`NOT_HAPPENED`), or without a policy, do not expire.
     """
     flags, policy = np.zeros(len(ended_at), dtype=np.int8), retention or Retention()
     # Subtracting NOT_HAPPENED, the smallest integer, would overflow.
@@ -146,11 +146,11 @@ def visible_state(
 ) -> VisibleState:
     """Return the data shown in each message when it is sent (W4).
 
-    `statuses` looks up calls of a run that goes on; None for a finished run.
+    `statuses` looks up statuses of calls while a run goes on; it is None for a finished run.
     """
     sent = sequence(trace, messages.sent_at, messages.turn)
-    # The newest call can be taken by instant, without turns: no command creates a call of a
-    # recipient who has one, or ends one on its own instant (P1).
+    # The instant alone decides which call is a recipient's newest, and if it has ended: no command
+    # creates a second call of a recipient, or ends a call within the command's instant (P1).
     newest = calls.newest_at(calls.recipient[messages.call], messages.sent_at)
     if statuses is None:
         status = _status(trace, calls, newest, sent)
@@ -169,7 +169,7 @@ def visible_state(
 
 
 def _settings(trace: Trace, calls: Calls) -> list[Setting]:
-    """Return all states of the campaign's settings that a payload can show, by `since`."""
+    """Return all states of the campaign's settings that a payload can show, sorted by `since`."""
     part = trace.campaign(calls.organization, calls.campaign)
     statuses = [(row.at + row.turn, row.to_status) for row in part.changes]
     limits = [(row.at + row.turn, row.limit) for row in part.limits]
@@ -191,7 +191,7 @@ def _deleted(trace: Trace, calls: Calls) -> int:
 def _status(
     trace: Trace, calls: Calls, which: NDArray[np.int64], sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
-    """Return the status of calls at points of the sequence after their creation."""
+    """Return the status of each call `which` at a point of the sequence after its creation."""
     status = calls.status[which]
     earlier = np.flatnonzero(change_sequence(trace, calls)[which] > sent)
     if len(earlier):
@@ -202,7 +202,7 @@ def _status(
 def _status_then(
     trace: Trace, calls: Calls, which: NDArray[np.int64], sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
-    """Return the status of calls at points before their last change, from the rows of the log."""
+    """Return the status of each call at a point before its last change, from rows of the log."""
     changed = row_sequence(trace, calls)
     wanted = np.zeros(len(calls.call), dtype=bool)
     wanted[which] = True
@@ -271,9 +271,7 @@ class Bodies:
         )
 
     def of(self, messages: Messages, calls: Calls, state: VisibleState) -> Iterator[Body]:
-        """Yield the bodies of messages about these calls; `state` is visible to their first
-        POSTs.
-        """
+        """Yield the body of each message; `state` is the data that its first POST shows."""
         # A generator, because there may be millions of bodies. Equal parts are shared between them.
         block, seed = self._block, self._trace.world.seed
         which = messages.call

@@ -1,6 +1,4 @@
-"""Deliveries: the POSTs of each message, real or simulated, and all of them in one stream (W2,
-W5).
-"""
+"""Deliveries: POSTs of each message, real or simulated, and the stream of all POSTs (W2, W5)."""
 
 from __future__ import annotations
 
@@ -34,10 +32,10 @@ from dialsim.webhooks.analysis import Analyses
 from dialsim.webhooks.bodies import Bodies, Body, VisibleState, instants_json, visible_state
 from dialsim.webhooks.messages import MessageBuilder, Messages, horizon, sequence
 
-_RESULT_BITS = 16  # bits of a result's number, beside its call, in one key
+_RESULT_BITS = 16  # bits for the number of the result in a key of call and result
 
 
-# by number of POSTs made, from 1; none follows the last
+# wait (ms) after the first POST, after the second, …; 0 after the last, which none follows
 _WAITS = np.array([*WAITS_MS, 0], dtype=np.int64)
 
 
@@ -52,7 +50,7 @@ def next_post_at(
     `tries` is the number of POSTs so far. The last one left at `left_at` and ended with `response`
     after `latency` ms. A refused connection fails at once, a timeout after ten seconds.
     """
-    # A retry is counted from the end of the POST before it (W2).
+    # The wait begins at the end of the POST (W2).
     lasted = np.select([response == REFUSED, response == TIMED_OUT], [0, TIMEOUT_MS], latency)
     is_over = accepted(response) | (response == NOT_SENT) | (tries > len(WAITS_MS))
     due: NDArray[np.int64] = left_at + lasted + _WAITS[np.minimum(tries, len(_WAITS)) - 1]
@@ -65,7 +63,7 @@ class Posts(ColumnTable):
 
     `message` is an index into the messages. `number` counts from 1, to 3 unless the result was sent
     again on request; 0 marks the only row of a message without a URL. `turn` is the turn in which
-    it left, if later than the turn of its instant (see `sequence`). `resent` marks POSTs on
+    the POST left, if later than the turn of its instant (see `sequence`). `resent` marks POSTs on
     request. `response` is an HTTP status or a code of `interface.payload`. `received` is True if
     the receiver is known to have accepted the result, at `arrived_at` (else NOT_HAPPENED).
     """
@@ -98,14 +96,14 @@ def unfinished(messages: Messages, posts: Posts) -> tuple[NDArray[np.int64], NDA
 
 
 def has_url(trace: Trace, organization: int, sent: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return True where the organization has a URL, by points of the sequence (W6)."""
+    """Return True for points of the sequence at which the organization has a webhook URL (W6)."""
     known, newest = _urls(trace, organization, sent)
     has: NDArray[np.bool_] = np.array([url is not None for url in known])[newest]
     return has
 
 
 def urls(trace: Trace, organization: int, sent: NDArray[np.int64]) -> list[str | None]:
-    """Return the organization's URL at points of the sequence (W6)."""
+    """Return the organization's webhook URL, or None, at each point of the sequence (W6)."""
     known, newest = _urls(trace, organization, sent)
     return [known[index] for index in newest.tolist()]
 
@@ -113,7 +111,7 @@ def urls(trace: Trace, organization: int, sent: NDArray[np.int64]) -> list[str |
 def _urls(
     trace: Trace, organization: int, sent: NDArray[np.int64]
 ) -> tuple[list[str | None], NDArray[np.int64]]:
-    """Return the organization's URLs, and the index of the one in force at each point."""
+    """Return the organization's URLs over time, and the index of the URL in force at each point."""
     changes = trace.urls_of(organization)
     # Points of the sequence: instant plus turn, so that commands of one instant stay in order.
     since = [change.at + change.turn for change in changes]
@@ -135,7 +133,7 @@ def _in_order(rounds: list[Posts]) -> Posts:
     """Return the POSTs of all rounds, sorted by (message, number)."""
     together = Posts.joined(rounds)
     if len(together) == max(map(len, rounds)):
-        # With one row per message all rows are in order already, which is the usual case.
+        # If only one round has POSTs, which is the usual case, they are in order already.
         return together
     return together[np.argsort(together.message, kind="stable")]
 
@@ -167,7 +165,7 @@ class CampaignStream:
 
     @cached_property
     def posts(self) -> Posts:
-        """Return every POST that leaves by the horizon; real ones where a sandbox made them."""
+        """POSTs that leave by the horizon: real ones of a sandbox, else simulated ones."""
         sent_at = self.messages.sent_at
         points = sequence(self._trace, sent_at, self.messages.turn)
         sent = has_url(self._trace, self.calls.organization, points)
@@ -245,7 +243,7 @@ class CampaignStream:
     def _answers(
         self, due: NDArray[np.int64], number: int
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Draw the receiver's latency (ms), and True for an error, per message."""
+        """Draw the receiver's latency (ms) for each message, and True for an answer of an error."""
         receiver, draws = self._receiver, self._block.draws
         latency = durations(receiver.latency, np.zeros(len(due)))
         fails = np.zeros(len(due), dtype=bool)
@@ -303,7 +301,7 @@ class Stream:
         self.part_index = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)[order]
 
     def drop(self, rows: NDArray[np.bool_]) -> None:
-        """Remove some of the rows."""
+        """Remove the POSTs of these rows."""
         self.posts, self.part_index = self.posts[~rows], self.part_index[~rows]
 
     def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:

@@ -33,7 +33,7 @@ from dialsim.webhooks.analysis import (
 def sequence(
     trace: Trace, at: NDArray[np.int64], turn: NDArray[np.int32] | int = 0
 ) -> NDArray[np.int64]:
-    """Return the points in the sequence of events at `at` that were caused in turn `turn`.
+    """Return the point in the run's sequence of each event, at instant `at` and caused in `turn`.
 
     An event takes place with the first work of its instant, or in the turn that caused it if that
     is later.
@@ -68,9 +68,7 @@ def change_sequence(trace: Trace, calls: Calls) -> NDArray[np.int64]:
 
 
 def with_analyses(calls: Calls, analyses: Analyses, until: int) -> Calls:
-    """Return the calls with the rows of failed analyses and late results up to `until` (ms)
-    (A4).
-    """
+    """Add rows for failed analyses and late results up to `until` (ms) to the calls' log (A4)."""
     changes = changes_by(analyses, until)
     if not len(changes.at):
         return calls
@@ -119,7 +117,7 @@ class Messages(ColumnTable):
     of re-analysis number n. `verdict` is an index into `VERDICTS`, -1 without a conversation;
     `found` is as in `Analyses`. `ready_at` is the instant of the result, `sent_at` the instant of
     its first POST (W3). `turn` is the turn in which the re-analysis began (see `Trace.turn`), and 0
-    for first results: no command ends a call on its own instant (P1).
+    for first results, because no command ends a call within the command's instant (P1).
     """
 
     call: NDArray[np.int64]
@@ -181,13 +179,13 @@ class MessageBuilder:
         return owed[owed.ready_at <= horizon(self._trace)]
 
     def promised(self) -> Messages:
-        """Return every result of past events, even if it exists only later."""
+        """Return every result of the calls and re-analyses so far, even if it exists only later."""
         first = self._first()
         owed = Messages.joined([first, *self._again(first)])
         return owed[np.lexsort((owed.result, owed.call))] if owed.result.any() else owed
 
     def _first(self) -> Messages:
-        """Return one result per call that owes one (W1; interface, section 6.3)."""
+        """Return the first result of each call that owes one (W1; interface, section 6.3)."""
         calls = self._calls
         everything = np.arange(len(calls.call))
         first = first_messages(everything, calls.ended_at, self._analyses, self._delay)
@@ -202,7 +200,8 @@ class MessageBuilder:
         again = [
             self._reanalysis(first, action, number) for number, action in enumerate(actions, 1)
         ]
-        # Each call has a good result from this instant on, by its first analysis or a repeated one.
+        # Point of the sequence from which on each call has a good result, of its first analysis or
+        # a re-analysis.
         good_since = np.full(len(self._calls.call), FOREVER, dtype=np.int64)
         for part in (first, *again):
             good = part[part.verdict == _ANALYZED]
@@ -218,7 +217,7 @@ class MessageBuilder:
         return sequence(self._trace, messages.ready_at, messages.turn)
 
     def _reanalysis(self, first: Messages, action: Reanalysis, number: int) -> Messages:
-        """Return the results of one re-analysis, of calls that were delivered before it began."""
+        """Return the results of one re-analysis; its calls had their first POST before it began."""
         calls, analyses = self._calls, self._analyses
         block = self._trace.campaign(calls.organization, calls.campaign).block
         sent = np.full(len(calls.call), FOREVER, dtype=np.int64)
@@ -249,7 +248,7 @@ class Verdicts:
     """Verdict of each call of a campaign: `code` is an index into `VERDICTS`, -1 without a
     conversation.
 
-    `found` belongs to the newest result, as in `Analyses`, in the rows where `code` is analyzed.
+    `found` has the findings of each newest result, as in `Analyses`; only where `code` is analyzed.
     """
 
     code: NDArray[np.int8]
@@ -259,8 +258,8 @@ class Verdicts:
 def verdicts(analyses: Analyses, owed: Messages, calls: int, until: int) -> Verdicts:
     """Return the verdict of each call at an instant (ms); newer results replace older ones.
 
-    `owed` are the results that exist by then. They and the first `analyses` refer to calls by
-    index; `calls` is the number of calls.
+    `owed` are the results that exist at that instant, and `calls` is the number of calls. `owed`
+    and the first `analyses` refer to calls by index.
     """
     code = np.full(calls, -1, dtype=np.int8)
     found = np.zeros((calls, analyses.found.shape[1]), dtype=np.uint16)
