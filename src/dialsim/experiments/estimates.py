@@ -12,7 +12,7 @@ this respect breaks no rule more often.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -61,8 +61,6 @@ QUANTILES = (5, 25, 50, 75, 95)
 """Percentages of the estimated quantiles."""
 
 
-Measured = Sequence[tuple[Expression, Values]]
-"""Expressions with their values in each run."""
 FactsOf = Callable[[Sequence[RunFigures], KnownBounds], Known]
 """Function that finds the facts about a figure in some runs."""
 
@@ -73,9 +71,12 @@ def estimates(
     confidence: float,
     bounds: KnownBounds,
     days: Days,
-    shown: Measured = (),
+    expressions: Sequence[Expression] = (),
+    origin: int | None = None,
 ) -> pd.DataFrame:
     """Return a row per scope and figure, from the frames of `runs`, and one per expression.
+
+    Instants of expressions are in seconds from `origin` (ms), like those of the frames.
 
     Columns: scope, organization, campaign, figure, runs (that have the figure), unfinished (that
     have no end, for `finish_seconds`), mean, mean_low, mean_high, mean_enough; and for p05, p25,
@@ -107,12 +108,10 @@ def estimates(
     # Expressions name places themselves, so all of them are figures of the run.
     whole = {"scope": "run", "organization": None, "campaign": None}
     have = figure_columns(frames["run"])
-    for expression, values in shown:
-        if expression.text in have:
-            continue
-        known = expression.facts_in_tables(runs, bounds)
-        row = estimate(expression.text, values, confidence, known, expression.by_median)
-        rows.append(whole | row)
+    for e in expressions:
+        if e.text not in have:
+            values, known = e.in_tables(runs, origin), e.facts_in_tables(runs, bounds)
+            rows.append(whole | estimate(e.text, values, confidence, known, e.by_median))
     table = pd.DataFrame(rows)
     # pandas' nullable Int64: int64 has no missing values.
     return table.astype({name: "Int64" for name in table if str(name).endswith("_enough")})
@@ -232,6 +231,10 @@ class SettingRuns:
     cells: Mapping[str, object] = field(default_factory=dict)
 
 
+Pair = tuple[SettingRuns, SettingRuns]
+"""A setting and the one that it is compared with."""
+
+
 def settings_table(
     settings: Sequence[SettingRuns], expressions: Sequence[Expression] = ()
 ) -> tuple[pd.DataFrame, dict[str, Unit]]:
@@ -280,11 +283,13 @@ def differences(
     confidence: float,
     adjust: str | None,
     days: Days,
-    shown: Mapping[str, Measured],
+    expressions: Sequence[Expression] = (),
+    origin: int | None = None,
 ) -> pd.DataFrame:
     """Compare each other variant with the baseline: a row per variant, scope and figure.
 
-    `settings` has the runs of each variant, baseline included, and `shown` its expressions.
+    `settings` has the runs of each variant, baseline included; `expressions` and `origin` are as in
+    `estimates`.
 
     Columns: variant, scope, organization, campaign, figure, unit, statistic, mean, baseline_mean,
     median, baseline_median, difference, low, high, p_value, real, method, pairs, rose, fell. All
@@ -302,27 +307,27 @@ def differences(
     import pandas as pd
 
     check_confidence(confidence)
-    others = [name for name in settings if name != baseline]
+    pairs = {
+        name: _paired(own, settings[baseline]) for name, own in settings.items() if name != baseline
+    }
     # Bonferroni: with m comparisons each one gets 1/m of the admitted error.
-    level = 1 - (1 - confidence) / max(len(others), 1) if adjust else confidence
+    level = 1 - (1 - confidence) / max(len(pairs), 1) if adjust else confidence
     rows = [
         {"variant": other} | row
-        for other in others
+        for other, pair in pairs.items()
         for scope, frame in frames.items()
-        for row in _compared(frame, scope, (settings[other], settings[baseline]), level, days)
+        for row in _compared(frame, scope, pair, level, days)
     ]
     whole = {"scope": "run", "organization": None, "campaign": None}
     have = figure_columns(frames["run"])
-    for other in others:
-        for (expression, values), (_, base) in zip(shown[other], shown[baseline], strict=True):
-            if expression.text in have:
-                continue
-            find, pair = expression.facts_in_tables, (settings[other], settings[baseline])
-            statistic = MEDIAN if expression.by_median else MEAN
-            row = _difference(expression.text, statistic, (values, base), level, find, pair)
-            rows.append({"variant": other} | whole | row)
+    for other, pair in pairs.items():
+        for e in expressions:
+            if e.text not in have:
+                sides = [e.in_tables(own.runs, origin) for own in pair]
+                row = _difference(e.text, e.by_median, sides, level, e.facts_in_tables, pair)
+                rows.append({"variant": other} | whole | row)
     table = pd.DataFrame(rows, columns=["variant", *_COLUMNS])
-    named = {e.text: e.measure.label or "s" * e.is_instant for e, _ in shown[baseline]}
+    named = {e.text: e.measure.label or "s" * e.is_instant for e in expressions}
     units = {name: named[name] if name in named else unit_text(name) for name in table["figure"]}
     table["unit"] = table["figure"].map(units)
     by_p, by_interval = table["p_value"] < 1 - level, (table["low"] > 0) | (table["high"] < 0)
@@ -353,94 +358,60 @@ _COLUMNS = (
 )
 
 
+def _paired(own: SettingRuns, baseline: SettingRuns) -> Pair:
+    """Return the runs that both have: a variant that was decided early has fewer."""
+    count = min(len(own.runs), len(baseline.runs))
+    return replace(own, runs=own.runs[:count]), replace(baseline, runs=baseline.runs[:count])
+
+
 def _compared(
-    frame: pd.DataFrame,
-    scope: str,
-    settings: tuple[SettingRuns, SettingRuns],
-    level: float,
-    days: Days,
-) -> list[dict[str, Any]]:
+    frame: pd.DataFrame, scope: str, pair: Pair, level: float, days: Days
+) -> Iterator[dict[str, Any]]:
     # The columns before `replication` identify the variant and its settings: they are not figures.
     varied = [str(name) for name in frame.columns[: list(frame.columns).index("replication")]]
-    rows: list[dict[str, Any]] = []
     for place, part in parts_of(frame, scope):
-        mine, theirs = (part[part["variant"] == own.name] for own in settings)
-        if mine.empty or theirs.empty:
+        sides = [part[part["variant"] == own.name][: len(own.runs)] for own in pair]
+        if any(side.empty for side in sides):
             continue  # campaign or organization of one side only
+        whole, at = {"scope": scope, **place}, (place.get("organization"), place.get("campaign"))
         for figure in figure_columns(part):
-            if figure in varied:
-                continue
-            both = _values(mine, figure), _values(theirs, figure)
-            at = place.get("organization"), place.get("campaign")
-            statistic = MEDIAN if is_instant(figure) else MEAN
-            find = partial(known_of, figure, at)
-            row = _difference(figure, statistic, both, level, find, settings)
-            rows.append({"scope": scope, **place} | row)
-        for day in days[place.get("organization"), place.get("campaign")]:
-            both = _values(mine, day.source), _values(theirs, day.source)
-            row = _of_day(day, both, level, settings)
-            rows.append({"scope": scope, **place} | row)
-    return rows
+            if figure not in varied:
+                values = [_values(side, figure) for side in sides]
+                find = partial(known_of, figure, at)
+                yield whole | _difference(figure, is_instant(figure), values, level, find, pair)
+        for day in days[at]:
+            yield whole | _of_day(day, [_values(side, day.source) for side in sides], level, pair)
 
 
-def _of_day(
-    day: DoneBy,
-    both: tuple[Values, Values],
-    level: float,
-    settings: tuple[SettingRuns, SettingRuns],
-) -> dict[str, Any]:
+def _of_day(day: DoneBy, sides: Sequence[Values], level: float, pair: Pair) -> dict[str, Any]:
     """Compare the probabilities of being done by the end of a day."""
-    both = _pairs(both)
-    known = settings[0].bounds, settings[1].bounds
-    shares = [
-        day.estimate(side, bounds, level).estimate for side, bounds in zip(both, known, strict=True)
-    ]
-    found = compare_days((day, day), both, known, level)
-    return _row(day.column, PROBABILITY, (shares[0], shares[1]), found)
-
-
-def _pairs(sides: tuple[Values, Values]) -> tuple[Values, Values]:
-    """Return the runs that both have: a variant that was decided early has fewer."""
-    pairs = min(map(len, sides))
-    return sides[0][:pairs], sides[1][:pairs]
+    one, other = sides
+    known = pair[0].bounds, pair[1].bounds
+    shares = [day.estimate(*side, level).estimate for side in zip(sides, known, strict=True)]
+    found = compare_days((day, day), (one, other), known, level)
+    return _row(day.column, PROBABILITY, shares, found)
 
 
 def _difference(
     figure: str,
-    statistic: str,
-    sides: tuple[Values, Values],
+    by_median: bool,
+    sides: Sequence[Values],
     level: float,
     facts_of: FactsOf,
-    settings: tuple[SettingRuns, SettingRuns],
+    pair: Pair,
 ) -> dict[str, Any]:
-    sides = _pairs(sides)
-    known, others = (facts_of(own.runs[: len(sides[0])], own.bounds) for own in settings)
-    if statistic == MEDIAN:
-        certain = known.certain and others.certain
-        found = median_difference(*sides, level, certain)
-        return _row(figure, statistic, (_median(sides[0]), _median(sides[1])), found)
-    found = paired_difference(*sides, level, (known, others))
-    return _row(figure, statistic, (_mean(sides[0], known), _mean(sides[1], others)), found)
+    (one, other), (known, others) = sides, (facts_of(own.runs, own.bounds) for own in pair)
+    if by_median:
+        found = median_difference(one, other, level, known.certain and others.certain)
+        return _row(figure, MEDIAN, [_median(one), _median(other)], found)
+    found = paired_difference(one, other, level, (known, others))
+    return _row(figure, MEAN, [_mean(one, known), _mean(other, others)], found)
 
 
-def _row(
-    figure: str, statistic: str, sides: tuple[float, float], found: Difference
-) -> dict[str, Any]:
+def _row(figure: str, statistic: str, sides: Sequence[float], found: Difference) -> dict[str, Any]:
     name = "median" if statistic == MEDIAN else "mean"
-    return {
-        "figure": figure,
-        "statistic": statistic,
-        name: sides[0],
-        f"baseline_{name}": sides[1],
-        "difference": found.estimate,
-        "low": found.low,
-        "high": found.high,
-        "p_value": found.p_value,
-        "method": found.method,
-        "pairs": found.pairs,
-        "rose": found.rose,
-        "fell": found.fell,
-    }
+    named = {"figure": figure, "statistic": statistic, "difference": found.estimate}
+    return named | {name: sides[0], f"baseline_{name}": sides[1]} | asdict(found)
 
 
 def _values(frame: pd.DataFrame, figure: str) -> Values:

@@ -95,11 +95,6 @@ class Difference:
     fell: int = 0
 
     @property
-    def is_symmetric(self) -> bool:
-        """True if both limits are equally far from the estimate."""
-        return is_symmetric(self.estimate, self.low, self.high)
-
-    @property
     def real(self) -> bool:
         """True if the interval excludes 0, with 95 % confidence."""
         return self.p_value < 1 - CONFIDENCE

@@ -342,9 +342,10 @@ class Replications(RunTables):
         return len(self.figures)
 
     def _intervals(self, confidence: float) -> pd.DataFrame:
-        # Expressions of the whole run follow the figures.
-        shown = [(e, e.in_tables(self.figures, self._start)) for e in self.expressions]
-        return estimates(self._frames(), self.figures, confidence, self.bounds, self.days, shown)
+        return estimates(
+            self._frames(), self.figures, confidence, self.bounds, self.days, self.expressions,
+            self._start,
+        )  # fmt: skip
 
     def _table(self, scope: str) -> pd.DataFrame:
         return figure_frame(replication_rows(self.figures, scope, self._start), scope)

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import (
-    Measured,
     RuleBreach,
     SettingRuns,
     breaches_of,
@@ -198,13 +197,14 @@ class Sweep(RunTables):
         import pandas as pd
 
         parts = []
-        shown = self._shown()
         for variant, own in zip(self.variants, self.settings(), strict=True):
             frames = {
                 scope: frame[frame["variant"] == own.name].drop(columns=["variant", *self.paths])
                 for scope, frame in self._frames().items()
             }
-            part = estimates(frames, own.runs, confidence, own.bounds, self.days, shown[own.name])
+            part = estimates(
+                frames, own.runs, confidence, own.bounds, self.days, self.expressions, self._start
+            )
             for position, (name, value) in enumerate(self._place(variant).items()):
                 part.insert(position, name, value)
             parts.append(part)
@@ -234,7 +234,7 @@ class Sweep(RunTables):
         asked = base, confidence, adjust or self.adjust
         if asked not in self._compared:  # texts, pages and files need the same ones
             self._compared[asked] = differences(
-                self._frames(), self.by_name, *asked, self.days, self._shown()
+                self._frames(), self.by_name, *asked, self.days, self.expressions, self._start
             )
         # A copy, because a caller may change its table.
         return self._compared[asked].copy()
@@ -248,13 +248,6 @@ class Sweep(RunTables):
         """Differences of whole runs from the sweep's own baseline."""
         table = self.differences()
         return table[table["scope"] == "run"]
-
-    def _shown(self) -> dict[str, Measured]:
-        """Return the expressions, with their values in the runs of each variant."""
-        return {
-            name: [(e, e.in_tables(own.runs, self._start)) for e in self.expressions]
-            for name, own in self.by_name.items()
-        }
 
     def _place(self, variant: Variant) -> dict[str, SettingValue | None]:
         values = {change.path: change.value for change in variant.changes}
