@@ -172,7 +172,7 @@ def test_a_function_that_fails_is_named(function: Any, said: str, jobs: int) -> 
 @pytest.mark.parametrize(("figures", "said"), [
     ({"cost": gap}, "there is a figure or column cost already"),
     ({"finish_by_x": gap}, "there is a figure or column finish_by_x already"),
-    ({"a b": gap}, "'a b' is no name of a figure"),
+    ({"a b": gap}, "'a b' cannot name a figure"),
     ({"x": 3}, "figures['x'] must be a function of 1 argument or an OwnFigure, not 3"),
     ({"x": dialsim.OwnFigure(gap, unit="furlong")}, "x: there is no unit 'furlong'; there are"),
     ([3], "figures[0] must be a text or a mapping, not 3"),

@@ -152,7 +152,7 @@ def test_a_scenario_that_was_changed_is_refused(moved: Path) -> None:
     before = (moved / "report.html").read_bytes()
     (moved / "scenario.yaml").write_text(acme(people=121).text, encoding="utf-8")
     outcome = dialsim("report", moved)
-    assert "was changed since" in str(outcome.exception)
+    assert "has changed since" in str(outcome.exception)
     assert (moved / "report.html").read_bytes() == before
 
 

@@ -43,11 +43,11 @@ _OF_TIME = (
 _PAIR = (Reason.LINES, Reason.PACING)
 
 _MUCH = 0.25
-"""Least share of the time of a cause that is named beside a larger one."""
+"""Least share of the campaign's time for a cause to be named beside the main cause."""
 _USED_UP = 0.75
-"""Least use of lines and of pace for which both are named together.
+"""Least use of lines and of the allowed dial rate for which both are named together.
 
-The busier of both leaves at most a quarter of the time for the other one to save.
+With this use of both, lifting only one of the two limits saves at most a quarter of the time.
 """
 
 
@@ -56,7 +56,7 @@ class Bottleneck:
     """Cause that held a campaign back, with its sentence and share.
 
     `share` is the share of the campaign's time that the reason took (`TimeUse`); for `attempts`,
-    the share of people who were not reached in all their attempts; None without such a figure.
+    the share of people whom none of their attempts reached; None for reasons without a share.
     `also` are causes named with the reason: they took much time as well, or the reason's time could
     not be saved without them. `campaign` is `Organization/Name`.
     """
@@ -80,7 +80,7 @@ class CampaignBounds:
 
     @property
     def lines_text(self) -> str:
-        """The busy lines as the subject of a sentence, with their number or its range."""
+        """Clause on busy lines with their number or range: `all 5 to 8 lines were busy`."""
         whose = ", mostly with calls of other campaigns," if self.mostly_others else ""
         if self.least_limit == self.most_limit == 1:
             return f"the only line was busy{whose}"
@@ -96,8 +96,8 @@ def held_back(
 ) -> Bottleneck:
     """Return the cause with the largest share of a campaign's time, and the causes to name with it.
 
-    If that is the calls themselves, the cause is `attempts` if most unreached people ran out of
-    attempts, else `nothing`. For a stalled campaign it is what stalls it.
+    If the calls themselves took the most time, the cause is `attempts` if most unreached people ran
+    out of attempts, else `nothing`. A stalled campaign has the cause that stalls it.
     """
     if life.request is None:
         sentence = "Nothing was dialled: the campaign was never scheduled."
@@ -171,7 +171,7 @@ def _sentence(
 
 
 def _clause(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: CampaignBounds) -> str:
-    """Return the clause of one cause."""
+    """Return the clause that describes one cause."""
     figure = percent(use.share(reason))
     unlimited = ", which has no limit" if setting.engine.queue_limit == "unlimited" else ""
     interval = duration_text(life.request.retry_interval) if life.request else "time"
@@ -191,7 +191,7 @@ def _clause(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Campa
 
 
 def _pair(use: TimeUse, setting: CampaignBounds) -> str:
-    """Return the clause of lines and pace together, where more of one alone saves little."""
+    """Return the clause that describes lines and pace as joint limits."""
     return (
         f"while people waited, {percent(use.lines_used)} of the lines were busy and "
         f"{percent(use.pace_used)} of the {setting.engine.calls_per_second:g} dials a second that "
@@ -227,7 +227,7 @@ def _stall(life: CampaignTimeline, setting: CampaignBounds) -> tuple[Reason, str
 
 
 def _rest(people: PeopleCount, life: CampaignTimeline) -> str:
-    """Describe the people who were left; empty if they are few."""
+    """Return a clause on unreached people; empty if none was lost and few ran out of attempts."""
     left = people.stalled or people.pending
     if left:
         return f"; {counted(left, *_PEOPLE)} still to be called"

@@ -66,12 +66,13 @@ Position = tuple[int, int]
 class CampaignTimeline:
     """Timeline of one campaign; instants in ms, None for events that have not happened.
 
-    `people` counts the uploaded recipients; `removed` are the positions (from 0) of those whom the
-    request dropped (D3). `start` is the effective startAt (F3). `final_at` is the instant of the
-    first final status, `end` the same or else the last instant of the run. `open` and `paused` are
-    the spans, inside [start, end), in which windows were open and in which it was PAUSED; of the
-    open ones, `callable` leaves out the holidays and closed days of its calling hours, which are
-    compiled to pauses (T6). Its finish depends on the people as well (`CampaignResult.finish`).
+    `people` counts the uploaded recipients; `removed` are the positions (from 0) of recipients that
+    the request dropped as duplicates (D3). `start` is the effective startAt (F3). `final_at` is the
+    instant of the first final status; `end` is `final_at`, or the last instant of the run. `open`
+    and `paused` are the spans inside [start, end) in which windows were open and in which the
+    campaign was PAUSED. `callable` is `open` without the holidays and closed days of the calling
+    hours, which are compiled to pauses (T6). The finish also depends on the people
+    (`CampaignResult.finish`).
     """
 
     position: Position
@@ -218,7 +219,8 @@ def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.
         states[calls.past_reached] = _REACHED
         return states
     idle = PersonState.STALLED if life.stalled else PersonState.PENDING
-    # Nothing but an allowed retry is missing to people without a call here, or with an ended one.
+    # People with attempts left and no call under way are due for a retry or, without a call in this
+    # run, for their next call: they share one state.
     called_again = _not_retried(life, end) or idle
     by_kind = [_state_after(change, idle) or called_again for change in CHANGES]
     codes = np.array([PERSON_STATES.index(state) for state in (*by_kind, called_again)], np.int8)
@@ -231,8 +233,8 @@ def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.
 
 
 def _state_after(change: Change, idle: PersonState) -> PersonState | None:
-    """Return the state of a person with attempts left whose newest call changed last so; None if a
-    retry follows.
+    """Return the state that the newest call's last change gives to a person with attempts left;
+    None if a retry is to follow.
     """
     if change.phase is Phase.TALKING or change.to_status is CallStatus.COMPLETED:
         return PersonState.REACHED
@@ -268,8 +270,8 @@ def listed(states: NDArray[np.int8]) -> NDArray[np.bool_]:
 
 
 def _not_retried(life: CampaignTimeline, end: int) -> PersonState | None:
-    """Return the state of people whose allowed retries were not made; None if nothing prevented
-    them.
+    """Return the state of people whose retries the end of the campaign prevented; None if it
+    prevented none.
     """
     if life.status is CampaignStatus.CANCELLED:
         return PersonState.CANCELLED
@@ -279,7 +281,7 @@ def _not_retried(life: CampaignTimeline, end: int) -> PersonState | None:
 
 @dataclass(frozen=True, slots=True)
 class PeopleCount:
-    """Number of people in each state; `people` is the sum without the removed."""
+    """Number of people in each state; `people` is the sum of all states except `removed`."""
 
     people: int
     reached: int

@@ -38,9 +38,9 @@ class Compliance:
     """Compliance of one campaign with one rule.
 
     Of `dials`, `outside` were made outside the contact times, to `people_outside`. `repeated`
-    exceeded the contacts per day, to `people_repeated`; of these `repeated_answered` were answered
-    although the limit had been answered before on that day. People are phone numbers, counted over
-    all campaigns of the organization.
+    exceeded the contacts per day, to `people_repeated`; of these, `repeated_answered` were answered
+    after as many answered dials of that day as the limit allows. People are phone numbers, counted
+    over all campaigns of the organization.
     """
 
     rule: str
@@ -133,7 +133,7 @@ _DTYPES = {
     "initiated_at": "datetime64[ms, UTC]",
     **dict.fromkeys(("outside", "repeated", "repeated_answered"), "bool"),
 }
-"""Types of the columns, which a table without rows has, too."""
+"""Types of the columns, also for a table without rows."""
 
 
 def compliance_table(reading: RunView) -> pd.DataFrame:

@@ -114,7 +114,7 @@ class Durations(Counts):
 
     @classmethod
     def of(cls, own: CampaignResult) -> Self:
-        """Return the waits in the queue that ended by a dial or timeout."""
+        """Collect the waits in the queue that ended by a dial or timeout."""
         return cls(queue_waits(own.engine_calls)[1])
 
     @cached_property
@@ -157,7 +157,7 @@ class CallCounts(Counts):
         )
 
     def ended(self, status: str | None = None) -> int:
-        """Return the number of calls that were dialled and ended, with a status or with any
+        """Return the number of calls that were dialled and ended, with the given status or any
         (P2).
         """
         return sum(
@@ -175,8 +175,8 @@ class CallCounts(Counts):
 class Charges(Counts):
     """Quantities that calls are charged for.
 
-    `dials` include the `withdrawn`. `talk_ms` is the total duration of ended conversations,
-    `increments` the billing increments of them. `answered` are the people reached in this run.
+    `dials` include the `withdrawn` dials. `talk_ms` is the total duration of ended conversations,
+    `increments` their number of billing increments. `answered` are the people reached in this run.
     """
 
     dials: int = 0
@@ -274,7 +274,7 @@ def _days(at: Integers) -> Integers:
     """Return the distinct Thai dates of sorted instants, as days since 1970."""
     first, last = (at[[0, -1]] + THAI_OFFSET) // DAY if len(at) else (0, -1)
     days = np.arange(first, last + 1)
-    # A search for each midnight: to divide a million instants takes a hundred times as long.
+    # Searching for each midnight is a hundred times as fast as dividing a million instants.
     until = np.searchsorted(at, (days + 1) * DAY - THAI_OFFSET)
     return days[np.diff(until, prepend=0) > 0]
 
@@ -324,10 +324,10 @@ _MOST_POSTS = 1 + len(WAITS_MS)
 
 
 class Fate(IntEnum):
-    """Delivery of a result by the end of the run.
+    """Outcome of the delivery of a result at the end of the run.
 
-    Delivered at first try or after retries, lost after three failures (W2), pending, or without a
-    URL (W6).
+    A result is delivered at the first try or after retries, lost after three failures (W2),
+    pending, or without a URL (W6).
     """
 
     AT_FIRST_TRY = 0
@@ -419,13 +419,13 @@ def line_shares(
 ) -> NDArray[np.float64]:
     """Return each campaign's share of the cost of its organization's lines.
 
-    Lines are paid for each Thai date with a dial: the largest `allowed` at any dial of the date.
+    Each Thai date with a dial costs as many lines as the largest `allowed` at a dial of that date.
     """
     dials = [part.rows.at[part.rows.kind == DIALLED] for part in calls]
     at = np.concatenate([np.empty(0, np.int64), *dials])
     days = (at + THAI_OFFSET) // DAY
     days -= days.min(initial=0)
-    most = np.zeros(1 + days.max(initial=0), dtype=np.int64)  # of each day, also without dials
+    most = np.zeros(1 + days.max(initial=0), dtype=np.int64)  # by day; 0 without dials
     np.maximum.at(most, days, allowed(at))
     used = [own.integral(np.array([[0, end]], dtype=np.int64)) for own in busy]
     weights = used if any(used) else [len(own) for own in dials]
@@ -448,7 +448,7 @@ def _shares(weights: Sequence[int]) -> NDArray[np.float64]:
 
 
 def first_day(scenario: Scenario) -> int:
-    """Return midnight (ms) of day 1: calling begins on it, or the run if that is later."""
+    """Return the midnight (ms) of day 1: the first day of calling, or of the run if later."""
     return max(scenario.first_day, day_start(scenario.clock.start))
 
 
@@ -465,7 +465,7 @@ def value_by_day(own: CampaignResult) -> NDArray[np.float64] | None:
 
 
 def _worth(own: CampaignResult, answered: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the worth of each of some answered calls."""
+    """Return the value of each of the given answered calls."""
     block, people = own.block, own.engine_calls.recipient[answered]
     value, analysis = block.value or {}, block.agent.analysis
 
@@ -490,14 +490,14 @@ def _worth(own: CampaignResult, answered: NDArray[np.intp]) -> NDArray[np.float6
 Floats = NDArray[np.float64]
 
 _SINGLE, _PER_DOUBLING, _DOUBLINGS = 4096, 512, 32
-"""Terms of the sum that are added one by one; groups of terms in each doubling after them."""
+"""Terms of the sum added one by one, groups of terms per doubling beyond, and doublings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTalk(Counts):
     """Expected talk time (ms) and billed increments of the answered calls of a run.
 
-    The conversation of a call that follows a script lasts as the script says and counts as it is.
+    A scripted conversation counts with its own duration, because the script determines it.
     """
 
     talk_ms: float = 0
@@ -535,7 +535,7 @@ def _expected_of_calls(world: World, calls: Calls, unit: int) -> float:
 
 
 class _Units(NamedTuple):
-    """`sums[i]` is the sum of P(X > j · unit) over all j below `below[i]`, X the talk time."""
+    """Partial sums: `sums[i]` adds P(X > j · unit) over all j below `below[i]`, X the talk time."""
 
     below: Floats
     sums: Floats

@@ -1,4 +1,4 @@
-"""Results as workbooks in Thai time: of a run its summary, campaigns, recipients, calls by hour.
+"""Results as workbooks in Thai time. A run has sheets for summary, campaigns, recipients and hours.
 
 Rows are written one by one, so that a million need little memory. A sheet of Excel ends with row
 1,048,576; longer tables continue on further sheets, as the summary mentions.
@@ -90,7 +90,7 @@ def write_excel(result: Result, path: str | os.PathLike[str]) -> Path:
     libraries. Raises OutputError for errors of the file system.
     """
     if Path(path).suffix.lower() != ".xlsx":
-        raise OutputError(f"path must end in .xlsx, not {Path(path).suffix or 'so'}")
+        raise OutputError(f"path must end in .xlsx: {path}")
     summary, world = result.summary, result.trace.world
     rows: list[tuple[str, object]] = [
         ("Answer", headline(summary)),
@@ -154,9 +154,9 @@ def write_workbook(
 
 
 def calls_by_hour(result: Result) -> pd.DataFrame:
-    """Return dials by campaign and Thai hour, with their ends.
+    """Return the number of dials by campaign and Thai hour, in total and by outcome.
 
-    `dials` excludes withdrawn ones (P5); the other columns add up to it.
+    Column `dials` excludes withdrawn dials (P5); the columns of outcomes add up to it.
     """
     calls = result.calls
     dialled = calls[calls["initiated_at"].notna()]

@@ -84,7 +84,7 @@ class Table(StrEnum):
 
 
 class Printed(NamedTuple):
-    """Column of a printed table (none without a head), and the format of its cells."""
+    """Column of a printed table, and the format of its cells; without a head it is not printed."""
 
     table: Table
     head: str = ""
@@ -296,7 +296,7 @@ class WebhookFigures(_Made):
     pending: int = figure(_fate(Fate.PENDING), Unit.RESULTS,
         "still to be tried again when the run ended", Printed(Table.WEBHOOKS, "pending"))
     received_though_lost: int = figure(lambda p: p.deliveries.lost_but_received, Unit.RESULTS,
-        "lost ones that the receiver accepted, but answered too late (W5)")
+        "lost results that the receiver accepted, but answered too late (W5)")
     duplicated: int = figure(lambda p: p.deliveries.duplicated, Unit.RESULTS,
         "accepted more than once", Printed(Table.RECEIVER, "duplicated"))
     out_of_order: int = figure(lambda p: p.deliveries.out_of_order, Unit.RESULTS,
@@ -307,7 +307,7 @@ class WebhookFigures(_Made):
         "mean time from the result to its first arrival at the receiver; null without any",
         Printed(Table.RECEIVER, "mean delay", _delay))
     delay_p95_seconds: float | None = figure(lambda p: p.deliveries.delays.p95, Unit.SECONDS,
-        "its 95 % quantile", Printed(Table.RECEIVER, "95 % within", _delay))
+        "95 % quantile of this time", Printed(Table.RECEIVER, "95 % within", _delay))
     # fmt: on
 
 
@@ -317,11 +317,12 @@ class Figures(_Made):
 
     # fmt: off
     finish: datetime | None = figure(lambda p: _instant(p.finish), Unit.INSTANT,
-        "when calling had settled everybody, see [below](#when-has-a-campaign-finished); of "
-        "several campaigns the last, null if one has not finished")
+        "instant at which calling had settled everybody, see "
+        "[below](#when-has-a-campaign-finished); of several campaigns the last, null if one has "
+        "not finished")
     final_at: datetime | None = figure(lambda p: _instant(p.final_at), Unit.INSTANT,
-        "final status, whether people were lost or not; of several campaigns the last, null "
-        "while one is not final")
+        "instant of the final status, even if people were lost; of several campaigns the last, "
+        "null while one is not final")
     calling_days: int = figure(lambda p: len(np.unique(p.calls.days)), Unit.DAYS,
         "Thai dates on which at least one call was dialled")
     people: int = figure(lambda p: p.people.people, Unit.PEOPLE,
@@ -363,31 +364,32 @@ class Figures(_Made):
     calls_failed: int = figure(lambda p: p.calls.ended("FAILED"), Unit.CALLS, "ended `FAILED`",
         Printed(Table.CALLS, "failed"))
     queue_timeouts: int = figure(lambda p: p.calls.dropped("queue_timeout"), Unit.CALLS,
-        "cancelled by Q5", Printed(Table.OTHER_CALLS, "queue timeout"))
+        "dropped by a timeout in the queue (Q5)", Printed(Table.OTHER_CALLS, "queue timeout"))
     calls_cancelled: int = figure(lambda p: p.calls.dropped("cancelled", "deleted"), Unit.CALLS,
         "dropped while waiting (C6, C8)", Printed(Table.OTHER_CALLS, "cancelled"))
     calls_expired: int = figure(lambda p: p.calls.dropped("expired"), Unit.CALLS,
         "dropped while waiting (C7)", Printed(Table.OTHER_CALLS, "expired"))
     calls_unfinished: int = figure(_unfinished, Unit.CALLS,
-        "waiting or under way when the run ended; the lines above add up to `calls` with it",
+        "waiting or under way when the run ended; the figures from `calls_completed` to this "
+        "one add up to `calls`",
         Printed(Table.OTHER_CALLS, "unfinished"))
     dials: int = figure(lambda p: p.charges.dials, Unit.DIALS,
         "each time a call became `INITIATED`")
     dials_withdrawn: int = figure(lambda p: p.charges.withdrawn, Unit.DIALS,
-        "of them, those dropped before they rang (C4, C6, C7)")
+        "dials of calls that were dropped before they rang (C4, C6, C7)")
     attempts: int = figure(lambda p: p.calls.ended(), Unit.CALLS, "dialled and ended (P5)",
         Printed(Table.ATTEMPTS, "attempts"), label="attempts")
     attempts_per_person_mean: float | None = figure(
         lambda p: _share(p.calls.ended(), p.people.people), Unit.ATTEMPTS,
         "attempts of this run ÷ people", Printed(Table.ATTEMPTS, "per person", _decimals(2)))
     lines_in_use_mean: float | None = figure(lambda p: p.occupancy.mean, Unit.LINES,
-        "mean while a window was open, from the start to the final status; closed days are not "
-        "open, pauses are; of several campaigns, while any was open",
+        "mean number of busy lines while a window was open, from the start to the final status; "
+        "pauses count, closed days do not; of several campaigns, while any window was open",
         Printed(Table.LINES, "mean in use", _decimals(1)), label="lines in use")
     lines_in_use_peak: int = figure(lambda p: p.occupancy.busy.peak, Unit.LINES,
-        "the most at any time", Printed(Table.LINES, "peak", str))
+        "largest number of busy lines at any time", Printed(Table.LINES, "peak", str))
     lines_capacity_share: float | None = figure(lambda p: p.occupancy.share, Unit.SHARE,
-        "line time used in that open time ÷ line time that the organization's "
+        "line time used while a window was open ÷ line time that the organization's "
         "`maxConcurrentCalls` allowed; above 1 where the limit was lowered during calls",
         Printed(Table.LINES, "of capacity", lambda share: percent(share or 0)))
     queue_wait_mean_seconds: float | None = figure(lambda p: p.waits.mean, Unit.SECONDS,
@@ -395,10 +397,10 @@ class Figures(_Made):
         "null without any",
         Printed(Table.LINES, "mean wait", _wait), label="mean wait, seconds")
     queue_wait_p95_seconds: float | None = figure(lambda p: p.waits.p95, Unit.SECONDS,
-        "its 95 % quantile", Printed(Table.LINES, "95 % within", _wait))
+        "95 % quantile of this time", Printed(Table.LINES, "95 % within", _wait))
     talk_minutes: float = figure(lambda p: p.charges.talk_ms / MINUTE, Unit.MINUTES,
-        "conversations that ended", Printed(Table.ATTEMPTS, "talk minutes", _decimals(0)),
-        label="talk minutes")
+        "length of the conversations that ended",
+        Printed(Table.ATTEMPTS, "talk minutes", _decimals(0)), label="talk minutes")
     cost: float | None = figure(_cost, Unit.CURRENCY,
         "what calls, lines and the run cost, see [below](#money); null if the scenario names no "
         "costs",
@@ -427,7 +429,7 @@ class Figures(_Made):
         "value − cost; null if the scenario names no `value`",
         Printed(Table.MONEY, "net value", _money), label="net value")
     currency: str | None = figure(lambda p: p.costs.currency if p.costs else None, Unit.NO_NUMBER,
-        "that of `cost`")
+        "currency of `cost` and the other amounts")
     held_back: Bottleneck | None = figure(lambda p: p.held_back, Unit.NO_NUMBER,
         "see [below](#what-held-it-back)")
     analyses: AnalysisFigures = figure(lambda p: AnalysisFigures(part=p), Unit.NO_NUMBER,
@@ -548,7 +550,7 @@ def _own_figure(packed: bytes) -> OwnFigure:
 
 def _plain(value: object) -> str:
     """Return a text of a value for a digest; equal values give equal texts in all processes."""
-    if isinstance(value, frozenset):  # in an order that differs from process to process
+    if isinstance(value, frozenset):  # iteration order differs between processes
         return _plain(sorted(map(_plain, value)))
     if isinstance(value, tuple | list):
         return f"({', '.join(map(_plain, value))})"
@@ -565,12 +567,15 @@ _TAKEN = ("replication", "organization", "campaign", "variant", "runs", "unfinis
 def declared(
     functions: Mapping[str, Callable[[Result], float] | OwnFigure],
 ) -> tuple[OwnFigure, ...]:
-    """Return figures by functions, and register them. Raises ExperimentError for wrong ones."""
+    """Register figures that functions compute, and return them.
+
+    Raises ExperimentError for invalid ones.
+    """
     made = []
     for name, given in functions.items():
         own = given if isinstance(given, OwnFigure) else OwnFigure(given)
         if not _NAME.fullmatch(name):
-            raise ExperimentError(f"{name!r} is no name of a figure: letters, digits and _")
+            raise ExperimentError(f"{name!r} cannot name a figure: use letters, digits and _")
         prefixes = (*CUMULATIVE, *OF_AGENTS, COMPLIANCE)
         has_meaning = is_instant(name) or is_done_by(name) or name.startswith(prefixes)
         if has_meaning or name in (*_BY_NAME, *_TAKEN):
@@ -665,7 +670,7 @@ def unit_of(column: str) -> Unit:
 
 
 def unit_text(column: str) -> str:
-    """Return the unit of a column's numbers: of instants seconds, counted from the start."""
+    """Return the unit of a column's numbers; instants are counted in seconds from the start."""
     return "s" if is_instant(column) else unit_of(column).value
 
 
@@ -730,6 +735,7 @@ def number_values(
 def cost_parts(amounts: Mapping[str, float | None]) -> dict[str, float]:
     """Return the parts of a cost by name; `amounts` are the figures `cost` and `COST_PARTS`."""
     parts = {name: amounts[name] or 0.0 for name in COST_PARTS}
-    # A mean cost is estimated from expected conversations, the mean of their part is not.
+    # The mean cost is estimated from the expected length of conversations, the mean cost of minutes
+    # from their actual length. The difference goes here, so that the parts add up.
     parts["cost_of_minutes"] += (amounts["cost"] or 0.0) - sum(parts.values())
     return {COST_PARTS[name]: part for name, part in parts.items()}

@@ -118,7 +118,7 @@ def read_source(folder: Path) -> Scenario:
     said = read_manifest(folder)
     file = folder / SOURCE
     if not file.is_file() or "overrides" not in said:
-        raise DialsimError(f"{folder} has no {SOURCE}, so what it shows can't be run again")
+        raise DialsimError(f"{folder} has no {SOURCE}, so its run can't be repeated")
     scenario = loads(
         file.read_text(encoding="utf-8"),
         name=str(file),
@@ -132,7 +132,7 @@ def read_source(folder: Path) -> Scenario:
     if scenario.digest != said["scenario_sha256"]:
         raise DialsimError(
             f"{folder} was made from another scenario: {SOURCE} or a file that it names in "
-            f"{said['scenario_folder']} was changed since"
+            f"{said['scenario_folder']} has changed since"
         )
     return scenario
 
@@ -383,7 +383,7 @@ class ExperimentFolder:
         arguments: Mapping[str, object] | None = None,
         others: Sequence[Scenario] = (),
     ) -> None:
-        """`seed` defaults to the scenario's; `arguments` are further inputs of the page.
+        """`seed` defaults to the scenario's; `arguments` are further entries of the manifest.
 
         `others` are the further scenarios of a comparison. Arguments that are known only after runs
         may be added before `finish`.

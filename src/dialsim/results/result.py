@@ -34,7 +34,7 @@ _OF_EVERY_LIST = frozenset((
     "organization", "campaign", "recipient", "recipient_id", "customer_name", "tel", "segment",
     "call_attempt", "latest_call_status", "reached_at", "state", "created_at", "updated_at",
 ))  # fmt: skip
-"""Columns of `recipients` that are neither parameters nor own columns of a list."""
+"""Columns of `recipients` that are neither parameters nor additional columns of a list."""
 
 
 @checked(OutputError)
@@ -113,7 +113,7 @@ class Result:
         return self._table("calls")
 
     def calls_with(self, *columns: str) -> pd.DataFrame:
-        """Return `calls` with columns of `recipients`, by default parameters and own ones.
+        """Return `calls` with columns of `recipients`, by default parameters and additional ones.
 
         Raises DialsimError for an unknown column.
 
@@ -129,7 +129,7 @@ class Result:
             known = ", ".join(recipients.columns)
             raise DialsimError(f"{unknown} is no column of recipients; there are {known}")
         added = [name for name in columns or own if name not in keys]
-        # Of a column that calls have too, such as segment, the calls' is kept.
+        # Columns that `calls` has as well, such as segment, are not added again.
         added = [name for name in added if name not in self.calls]
         return self.calls.merge(recipients[[*keys, *added]], on=keys, how="left")
 
@@ -150,8 +150,8 @@ class Result:
 
         `recipient` is the position on the list, from 0. Beside the columns of the list there are
         `recipient_id`, `call_attempt`, `latest_call_status`, `reached_at` (null for never),
-        `state`, `created_at` and `updated_at`. Columns of one's own are Float64 if all of their
-        values are numbers, else text: dates and truth values too.
+        `state`, `created_at` and `updated_at`. Additional columns of the list are Float64 if all of
+        their values are numbers, else text, even for dates and truth values.
 
         >>> len(result.recipients), sorted(result.recipients.state.unique())
         (40, ['exhausted', 'reached'])
@@ -173,7 +173,8 @@ class Result:
         """Table with one row per POST of the webhook, in the order sent.
 
         `at` and `ready_at` are instants, `call_status` is the result's, `attempt` counts the POSTs
-        of a result, `response` and `received` tell what became of it, and `body` is the payload.
+        of a result, `response` and `received` describe the outcome of the POST, and `body` is the
+        payload.
 
         >>> [*result.webhooks.body[0]]
         ['type', 'payload']
@@ -374,7 +375,7 @@ class WrittenResult(Result):
         import pandas as pd
 
         made = pd.read_parquet(file)
-        # The texts of a column without any come back as objects.
+        # Categories of a column that has none are read back with dtype object.
         empty = pd.CategoricalDtype(pd.Index([], dtype="str"))
         for column, dtype in made.dtypes.items():
             if isinstance(dtype, pd.CategoricalDtype) and not len(dtype.categories):
@@ -393,7 +394,7 @@ def open(folder: str | os.PathLike[str]) -> Result:
     Tables are read from the folder's files, as they were written. Everything else (summary, plots,
     stories, webhooks) is simulated again on first use from the scenario in the folder, and checked
     against its summary. Raises DialsimError for another folder, and on first use if the scenario's
-    lists have changed since, or come to other figures now.
+    lists have changed since, or if the run now has other figures.
 
     >>> folder = result.write("out/first")
     >>> dialsim.open(folder).calls.equals(result.calls)
@@ -403,9 +404,10 @@ def open(folder: str | os.PathLike[str]) -> Result:
 
 
 Progress = Callable[[int, int], object]
-"""Callback with the work done and the total."""
+"""Callback that is called with the work done and the total work."""
 Shown = Progress | Literal[False] | None
-"""Callback; None for a bar in a notebook and nothing elsewhere; False for nothing at all."""
+"""Progress callback; None for a bar in notebooks only; False for nothing at all.
+"""
 
 PATIENCE = 1.0  # seconds before a bar appears
 PACE = 0.2  # seconds between two updates of the bar

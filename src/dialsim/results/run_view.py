@@ -216,7 +216,7 @@ class CampaignResult:
             engine=self.run.world.scenario.engine,
         )
 
-    # Counts, each made on first use: experiments make many runs for a few figures of each.
+    # Counts are made on first use: experiments make many runs and need few figures of each.
 
     @cached_property
     def people(self) -> PeopleCount:
@@ -320,7 +320,7 @@ class RunView:
         """Share of each campaign in the cost of its organization's lines."""
         costs = self.costs
         shared = dict.fromkeys(self.campaigns, 0.0)
-        # Shares of lines need the occupancy over time, which most scenarios can do without.
+        # Skipped if lines cost nothing: the shares need the use of lines over time, which is slow.
         if costs is None or not costs.per_line_day:
             return shared
         for block in self.world.organizations:
@@ -470,7 +470,7 @@ class RunPart:
 
     @cached_property
     def expected(self) -> ExpectedTalk:
-        """Charges that the answered calls were expected to take."""
+        """Expected talk time and billing increments of the answered calls."""
         return self._sum(ExpectedTalk)
 
     @cached_property
@@ -493,7 +493,7 @@ class RunPart:
 
     @property
     def attempts(self) -> NDArray[np.int64]:
-        """Number of attempts 1, 2, … made in this run; empty for several campaigns together."""
+        """Number of calls made as attempt 1, 2, … in this run; empty for several campaigns."""
         if self.name.scope != "campaign":
             return np.empty(0, dtype=np.int64)
         calls = self.campaigns[0].engine_calls
@@ -613,7 +613,7 @@ class ProgressCurve:
         far as reached.
         """
         people = self.people
-        # Rounded up in integers: the k-th mark is reached when the share is, not before.
+        # Ranks are rounded up, so that no mark comes before its share of people is reached.
         ranks = [-(-share * people // count) for share in range(1, count + 1)]
         return tuple(int(self.reached[rank - 1]) for rank in ranks if 0 < rank <= len(self.reached))
 

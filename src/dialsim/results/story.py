@@ -131,7 +131,7 @@ class PersonChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoryEvent:
-    """StoryEvent in a story; `since` is the instant of the same call's previous change.
+    """Event in a story; `since` is the instant of the same call's previous change.
 
     `turn` orders events of one instant: changes of the campaign (0), calls (1), completion of the
     campaign (2).

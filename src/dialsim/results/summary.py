@@ -38,7 +38,7 @@ class CampaignSummary(Figures):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """maxConcurrentCalls from an instant on."""
+    """Value of maxConcurrentCalls from an instant on."""
 
     at: datetime
     max_concurrent_calls: int
@@ -168,7 +168,7 @@ def _plain(value: Any) -> Any:
 
 
 def _ordered(value: Any) -> list[tuple[str, bool]]:
-    """Return fields in order (identification, figures, parts), with True for instants."""
+    """Return names of fields in order (identification, figures, parts), with True for instants."""
     # Types of fields are texts here, because annotations are not evaluated.
     listed = [(part.name, "datetime" in str(part.type)) for part in fields(value)]
     if not isinstance(value, Figures):
@@ -191,7 +191,7 @@ def _text(instant: datetime) -> str:
 def sum_up(reading: RunView) -> Summary:
     """Build the summary of a run."""
     trace, whole = reading.trace, reading.part()
-    # First what takes the most memory for a moment.
+    # These two need the most memory for a moment, so they are computed while little else is kept.
     _ = whole.held_back, whole.waits
     _return_freed_memory()
     _ = whole.deliveries

@@ -129,7 +129,7 @@ def _held_back(held: Bottleneck | None, texts: Language) -> str:
 
 
 def tables(summary: Summary) -> list[FigureTable]:
-    """Return the tables of figures by campaign; several campaigns get a last row for all.
+    """Return the tables of figures by campaign; with several campaigns the last row is for all.
 
     Empty columns are left out. If the first column is `all`, the others add up to it.
     """
@@ -221,15 +221,15 @@ _FIGURES = {
     for title in Table
 }
 _REST = {Table.PEOPLE: ("left", Table.PEOPLE_LEFT), Table.CALLS: ("other", Table.OTHER_CALLS)}
-"""Tables whose last column sums up another table."""
+"""Tables whose last column has the sums of another table: its heading, and the other table."""
 
 
 def _cell(figure: Figure, part: Figures) -> str:
     """Format a figure; empty if its block has no content."""
     analyses, webhooks = part.analyses, part.webhooks
     if figure.block == "analyses":
-        # A row of equal numbers is of no use; the table is shown once something failed or was asked
-        # for.
+        # If every conversation was analyzed, the table has only equal numbers; it is shown if an
+        # analysis failed, or if the scenario has funnels or re-analyses.
         plain = analyses.analyzed == analyses.conversations
         if plain and not analyses.funnel and not analyses.reanalyses:
             return ""

@@ -65,7 +65,7 @@ def names(codes: NDArray[Any] | list[int], texts: Sequence[str]) -> pd.Categoric
 
 @lru_cache(maxsize=256)
 def _kinds(texts: tuple[str, ...]) -> pd.CategoricalDtype:
-    # To check that texts differ takes ten times as long as a page of 100 rows.
+    # Cached: checking that the texts differ takes ten times as long as making a page of 100 rows.
     return pd.CategoricalDtype(pd.Index([*texts], dtype="str"))
 
 
@@ -371,7 +371,7 @@ def _params(blocks: Sequence[CampaignBlock]) -> dict[str, Any]:
 
 
 def _beside(parts: list[Sequence[str | None]]) -> Any:
-    """Return a column of a list: numbers where all texts are plain ones, else texts."""
+    """Return an additional column of lists, as numbers if all texts are plain numbers."""
     # A number with a leading 0 is an id or a telephone number.
     texts = {text for part in parts for text in part if text}
     if texts and all(map(_PLAIN_NUMBER.fullmatch, texts)):
@@ -462,7 +462,7 @@ class MadeBodies:
 
 
 def _own(body: Body) -> Body:
-    """Return a copy of a body that shares no part with another one."""
+    """Return a deep copy of a body."""
     # Quicker than copy.deepcopy, and bodies are JSON by definition.
     copy: Body = orjson.loads(orjson.dumps(body))
     return copy
@@ -492,8 +492,8 @@ class PayloadArray(ExtensionArray):
 
     @classmethod
     def _from_sequence(cls, *_scalars: Any, **_settings: Any) -> Self:
-        """Reject values from elsewhere: results of `map` and the like get another dtype."""
-        raise TypeError("payloads are those of a run: join others as lists of dicts")
+        """Refuse: bodies come from a run, so results of `map` and the like get another dtype."""
+        raise TypeError("webhook bodies come from a run: join other values as a list of dicts")
 
     @classmethod
     def _concat_same_type(cls, parts: Sequence[Self]) -> Self:
@@ -618,7 +618,10 @@ def _result(stream: Stream) -> dict[str, object]:
 
 
 def _responses(codes: NDArray[np.int16]) -> pd.Categorical:
-    """Return statuses and words; the responses of the simulated receiver are always categories."""
+    """Return responses as texts, such as `200` or `timeout`.
+
+    The responses of the simulated receiver are always categories.
+    """
     statuses = sorted({*codes[codes > 0].tolist()}.difference(_SIMULATED))
     known = [*_SIMULATED, *statuses, *([BROKEN] if (codes == BROKEN).any() else [])]
     indices = np.select([codes == code for code in known], range(len(known)), default=-1)

@@ -72,9 +72,7 @@ class StepFunction:
         last = np.ones(len(at), dtype=bool)  # last change of its instant
         np.not_equal(at[1:], at[:-1], out=last[:-1])
         ends = np.flatnonzero(last)
-        narrow = (
-            change.dtype == np.int8
-        )  # calls are fewer than 2**31, so that sums of their steps fit
+        narrow = change.dtype == np.int8  # there are fewer than 2**31 calls, so the sums fit
         sums: NDArray[np.integer] = np.cumsum(change, dtype=np.int32 if narrow else np.int64)
         value = sums.take(ends)
         changes = _steps(value)
@@ -184,7 +182,7 @@ def counted(campaigns: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
         # Every kind changes the number by 1 at most.
         change = rises.take(chosen).view(np.int8) * np.int8(2) - np.int8(1)
         at = calls.rows.at.take(chosen)
-        del rises, chosen  # as large as all that follows
+        del rises, chosen  # as large as all later arrays together
         parts.append(StepFunction.of_changes(at, change))
     return StepFunction.total(parts)
 
@@ -332,7 +330,7 @@ def time_use(
 ) -> TimeUse:
     """Divide the time of a scheduled campaign by cause; `states` has a state per recipient."""
     start = life.end if life.start is None else min(life.start, life.end)
-    # The largest functions are reduced one after the other, to save memory.
+    # The largest step functions are reduced to signs one by one, to save memory.
     retrying, timed_out = _retries_ahead(calls, life, states)
     churning = (timed_out - (retrying - timed_out)).positive()
     retrying = retrying.positive()
@@ -414,14 +412,14 @@ def _waited_at_closing(
 
 _SETTLED = (PersonState.REACHED, PersonState.EXHAUSTED, PersonState.REMOVED)
 _TO_BE_CALLED = np.array([state not in _SETTLED for state in PERSON_STATES])
-"""True, per state, if calling was not done with the person."""
+"""Per state: True if people in this state were still to be called."""
 
 
 def _retries_ahead(
     calls: Calls, life: CampaignTimeline, states: NDArray[np.int8]
 ) -> tuple[StepFunction, StepFunction]:
-    """Return the number of people between a call and its retry (R2), over time: all, and after a
-    queue timeout.
+    """Return the number of people between a call and its retry (R2) over time: after any call, and
+    after a queue timeout.
 
     People whose retry was prevented by the end of the campaign or run are included. The call may
     belong to the history; it then counts from the campaign's start.
@@ -438,7 +436,7 @@ def _retries_ahead(
     is_followed[newest] = calls.ended_at.take(newest) < end
 
     def created(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        # Most runs have neither histories nor queue timeouts, and can do without this column.
+        # Most runs have neither histories nor queue timeouts, so this column need not be computed.
         return calls.created_at[chosen] if chosen.any() else np.empty(0, dtype=np.int64)
 
     # In the order of the log, so that their instants are sorted.

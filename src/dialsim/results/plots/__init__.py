@@ -73,7 +73,7 @@ class CallStory:
 
     @property
     def zero(self) -> int:
-        """Zero of the plot: the dial, or the end of a call without a dial."""
+        """Instant (ms) at 0 of the axis: the dial, or the end of a call without a dial."""
         return self.end if self.dialled_at is None else self.dialled_at
 
 
@@ -254,7 +254,7 @@ class Plots:
     def funnel(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot people, people reached, and the steps that conversations reached.
 
-        For each agent with a funnel, with the people of its campaigns.
+        Each agent with a funnel has its own bars, for the people of its campaigns.
         """
         name = self._part(campaign).name
         parts = [

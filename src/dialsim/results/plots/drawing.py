@@ -64,7 +64,7 @@ EMPTY = "#F4F4F4"
 """Colour of empty cells of a map."""
 
 ON_LIGHT, ON_DARK = "#1A1A1A", "#F7F7F7"
-"""Letters on the colours of `MAP`, which are the same on dark paper."""
+"""Colours of letters on light and dark cells of `MAP`; dark paper does not change them."""
 
 ON_DARK_PAPER = {
     PAPER: "#1A2027",
@@ -109,7 +109,7 @@ _WIDTHS = (
     *(count * MINUTE for count in (1, 2, 5, 10, 30)),
     *(count * HOUR for count in (1, 2, 6, 12, 24)),
 )
-"""Widths that divide an hour or a day, so that edges coincide with the opening hours of windows."""
+"""Widths in ms. All divide an hour or a day, so that edges fall on the opening hours of windows."""
 
 MOST_POINTS = 600
 _BINS = 300
@@ -250,10 +250,11 @@ def stacked_bars(
     layers: Mapping[str, tuple[str, NDArray[np.int64]]],
     always: Collection[str] = (),
 ) -> None:
-    """Draw counts over pieces of time, with their values; layers have colour and counts by name.
+    """Draw stacked bars of counts over pieces of time, with values under the pointer.
 
-    The pieces begin at `starts` and last `width` (ms); `bars` are the left edges and the width of
-    the bars, in matplotlib's days. Layers without any count are left out, except those of `always`.
+    `layers` has a colour and counts by name. The pieces begin at `starts` and last `width` (ms);
+    `bars` are the left edges and the width of the bars, in matplotlib's days. Layers without any
+    count are left out, except those of `always`.
     """
     bottom = np.zeros(len(starts))
     for name, (color, count) in layers.items():
@@ -422,7 +423,7 @@ def drawing_size(ax: Axes, rows: int) -> tuple[float, float]:
 
 
 def _fits(widths: Sequence[float], columns: int, room: float) -> bool:
-    """Return True if labels in so many columns, row by row, fit the room."""
+    """Return True if labels fit the width when they fill so many columns row by row."""
     widest = (max(widths[column::columns]) for column in range(columns))
     return columns == 1 or sum(widest) + (columns - 1) * _COLUMN * _KEY <= room
 
@@ -468,7 +469,9 @@ class ValueAreas(Artist):
 
     # Only an SVG has them: each is a rectangle with a title, which browsers show as a tooltip.
     def __init__(self, listed: Sequence[tuple[Extent, Extent, str]]) -> None:
-        """`listed` has extents along x and y, and a text; entries without text are left out."""
+        """`listed` has the x extent, y extent and text of each area; areas without text are left
+        out.
+        """
         super().__init__()
         self.listed = [area for area in listed if area[2]]
         # Otherwise the layout would make room for the invisible areas.

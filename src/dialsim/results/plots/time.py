@@ -45,7 +45,7 @@ from dialsim.results.time_use import StepFunction
 
 
 def draw_occupancy(part: RunPart, ax: Axes | None) -> Axes:
-    """Draw calls under way (means of short times if there are many), and maxConcurrentCalls."""
+    """Draw calls under way and maxConcurrentCalls; many changes are drawn as means."""
     ax = canvas(ax)
     use = part.lines()
     shade(ax, part.open)
@@ -209,7 +209,7 @@ def _waits_text(waits: QueueWaits, since: int, until: int) -> str:
 
 
 def _draw_waits(ax: Axes, waits: QueueWaits) -> Axes:
-    """Draw median and 95th percentile on an own axis, in minutes for long waits."""
+    """Draw median and 95th percentile on a second axis, in minutes for long waits."""
     right = ax.twinx()
     longest = float(waits.p95_s.max(initial=1.0))
     unit, seconds = ("min", 60) if longest > 180 else ("s", 1)
