@@ -213,6 +213,19 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
+def to_json(result: object, names: Iterable[str], **values: object) -> dict[str, Any]:
+    """Return attributes of a result by name, as JSON has them; `values` replace some of them."""
+    return {
+        name: _plain(values[name] if name in values else getattr(result, name)) for name in names
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    return value.to_dict() if hasattr(value, "to_dict") else finite(value)
+
+
 def instant_text(at: float | None) -> str | None:
     """Format an instant (ms); None for a missing one, and for an infinite one that never comes."""
     return None if at is None or not isfinite(at) else format_instant(round(at))

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from dialsim.errors import ExperimentError
-from dialsim.experiments.estimates import finite, undominated
+from dialsim.experiments.estimates import to_json, undominated
 from dialsim.experiments.expression import (
     Expression,
     OwnFigures,
@@ -169,12 +169,9 @@ class Combination:
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON values."""
-        return {
-            "values": list(self.values),
-            "objective": finite(self.objective),
-            "people_reached_mean": finite(self.people_reached),
-            **self.estimate.to_dict(),
-        }
+        names = "values", "objective", "people_reached_mean"
+        own = to_json(self, names, people_reached_mean=self.people_reached)
+        return own | self.estimate.to_dict()
 
 
 @checked(ExperimentError)
@@ -228,26 +225,15 @@ class Optimum(ExperimentResult):
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""
-        return {
-            "paths": list(self.paths),
-            "goal": self.goal,
-            "objective": self.objective,
-            "met": self.met,
-            "sure": self.sure,
-            "best": self.best.to_dict(),
-            "open": [part.name for part in self.open],
-            "in_doubt": [part.name for part in self.in_doubt],
-            "alike": [part.name for part in self.alike],
-            "frontier": [part.name for part in self.frontier],
-            "tried": [part.to_dict() for part in self.tried],
-            "combinations": self.count,
-            "indifference": self.indifference,
-            "not_allowed": [part.name for part in self.not_allowed],
-            "warnings": list(self.warnings),
-            "certainty": self.certainty,
-            "stopped_after": self.stopped_after,
-            "first_estimate": self.first_estimate,
+        names = ("paths", "goal", "objective", "met", "sure", "best", "open", "in_doubt", "alike",
+                 "frontier", "tried", "combinations", "indifference", "not_allowed", "warnings",
+                 "certainty", "stopped_after", "first_estimate")  # fmt: skip
+        # All combinations are among `tried`; the other lists have their names.
+        listed = {
+            name: [part.name for part in getattr(self, name)]
+            for name in ("open", "in_doubt", "alike", "frontier", "not_allowed")
         }
+        return to_json(self, names, combinations=self.count, **listed)
 
     @property
     def frame(self) -> pd.DataFrame:

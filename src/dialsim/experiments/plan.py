@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
 from dialsim.errors import ExperimentError
+from dialsim.experiments.estimates import to_json
 from dialsim.experiments.expression import OwnFigures, read_figures
 from dialsim.experiments.goal import (
     GoalEstimate,
@@ -137,26 +138,10 @@ class Plan(ExperimentResult):
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of `--format json`."""
-        return {
-            "value": self.value,
-            "met": self.met,
-            "goal": self.goal,
-            "ruled_out": self.ruled_out,
-            "path": self.path,
-            "between": list(self.between),
-            "objective": self.objective,
-            "estimate": self.estimate.to_dict(),
-            "neighbour": self.neighbour.to_dict() if self.neighbour else None,
-            "tried": [estimate.to_dict() for estimate in self.tried],
-            "tied": list(self.tied),
-            "in_doubt": list(self.in_doubt),
-            "not_allowed": [part.value for part in self.not_allowed],
-            "warnings": list(self.warnings),
-            "certainty": self.certainty,
-            "stopped_after": self.stopped_after,
-            "why_not": None if self.why_not is None else self.why_not.to_dict(),
-            "first_estimate": self.first_estimate,
-        }
+        names = ("value", "met", "goal", "ruled_out", "path", "between", "objective", "estimate",
+                 "neighbour", "tried", "tied", "in_doubt", "not_allowed", "warnings", "certainty",
+                 "stopped_after", "why_not", "first_estimate")  # fmt: skip
+        return to_json(self, names, not_allowed=[part.value for part in self.not_allowed])
 
     @property
     def certainty(self) -> float:

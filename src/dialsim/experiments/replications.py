@@ -32,8 +32,8 @@ from dialsim.experiments.estimates import (
     SettingRuns,
     estimate_records,
     estimates,
-    finite,
     instant_text,
+    to_json,
 )
 from dialsim.experiments.expression import Expression, ShownFigures, read_figures, read_shown
 from dialsim.experiments.intervals import CONFIDENCE, mean_interval, quantile_interval
@@ -305,8 +305,7 @@ class Precision:
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON values."""
-        names = ("figure", "wanted", "reached", "unfinished", "met")
-        return {name: finite(getattr(self, name)) for name in names}
+        return to_json(self, ("figure", "wanted", "reached", "unfinished", "met"))
 
 
 @checked(ExperimentError)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.experiments.estimates import to_json
 from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.goal import Goal
 from dialsim.experiments.known_bounds import CampaignCalendar, known_bounds_of
@@ -62,7 +63,7 @@ class Nearest:
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON values."""
-        return {"kind": self.kind, "value": self.value, "text": self.text, "sure": self.sure}
+        return to_json(self, ("kind", "value", "text", "sure"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,7 @@ class WhyNot:
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON values."""
-        nearest = [each.to_dict() for each in self.nearest]
-        return {"constraint": self.constraint, "text": self.text, "nearest": nearest}
+        return to_json(self, ("constraint", "text", "nearest"))
 
 
 def why_not(search: Search) -> WhyNot | None:

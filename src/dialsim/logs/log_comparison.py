@@ -30,6 +30,7 @@ import numpy as np
 
 from dialsim.engine import calls_of, choose, prepare
 from dialsim.errors import DialsimError, ReplicationFailed
+from dialsim.experiments.estimates import to_json
 from dialsim.experiments.pool import Workers
 from dialsim.experiments.run_spec import RunSpec
 from dialsim.interface.arguments import checked
@@ -169,8 +170,7 @@ class LogComparison:
                     "key": one.metric.key,
                     "name": one.metric.name,
                     "unit": one.metric.unit,
-                    **{key: _number(getattr(one, key))
-                       for key in ("distance", "floor", "low", "high", "ratio")},
+                    **to_json(one, ("distance", "floor", "low", "high", "ratio")),
                     "beyondNoise": one.beyond_noise,
                 }
                 for one in self.distances
@@ -190,10 +190,6 @@ def _side(side: Side) -> dict[str, Any]:
         "first": format_instant(found.first),
         "last": format_instant(found.last),
     }
-
-
-def _number(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 @checked(DialsimError)
