@@ -224,13 +224,13 @@ there is no figure field.payed.true; did you mean field.paid.true or field.Remin
   mean(field.payed.true) >= 3
        ^^^^^^^^^^^^^^^^""",
     "mean(cost + queue_wait_mean_seconds) <= 30": """
-cost is money, queue_wait_mean_seconds is a time: times, money and instants only go with their own \
-kind; write money as 30 THB
+cost is money, queue_wait_mean_seconds is a time: times, money and instants can only be combined \
+with their own kind; write money as 30 THB
   mean(cost + queue_wait_mean_seconds) <= 30
             ^""",
     "mean(cost + 3 * people_lost) <= 30": """
-cost is money, 3 * people_lost is a number of people: times, money and instants only go with their \
-own kind; write money as 30 THB
+cost is money, 3 * people_lost is a number of people: times, money and instants can only be \
+combined with their own kind; write money as 30 THB
   mean(cost + 3 * people_lost) <= 30
             ^""",
     "mean(finish + Debt.finish) <= 3d": """

@@ -49,9 +49,9 @@ REFUSED = {
     "p95(finish) <= Mon 6 Jan 18:00": 'Mon 6 Jan 18:00 must name one day, but "Mon 6 Jan 18:00" '
     "does not: 6 Jan 2026 is a Tuesday",
     "p95(finish) <= Mon 00:00": "Mon 00:00 is Mon 5 Jan 2026 00:00, and calling begins at "
-    "Mon 5 Jan 2026 00:00; of a later week write the date, 2026-01-12 00:00",
+    "Mon 5 Jan 2026 00:00; for a later week write the date, 2026-01-12 00:00",
     "p95(finish) <= 2025-12-01 18:00": "2025-12-01 18:00 is Mon 1 Dec 2025 18:00, and calling "
-    "begins at Mon 5 Jan 2026 00:00; of a later week write the date, 2026-01-05 18:00",
+    "begins at Mon 5 Jan 2026 00:00; for a later week write the date, 2026-01-05 18:00",
     "p95(finish) <= 95%": "finish is no share, so it can't be compared with 95%",
     "mean(people_reached) >= 95%": "people_reached is no share, so it can't be compared with 95%",
     "mean(reach_share) >= Fri 18:00": "reach_share is compared with a number, not with "

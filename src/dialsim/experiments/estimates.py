@@ -1,12 +1,12 @@
 """Tables of estimates: mean and quantiles of every figure, and differences between variants.
 
-Instants such as `finish` have no mean here: a mean may lie outside all calling hours, and
-rare runs that go on for another day decide it. Instants are compared by medians, and by the shares
+Instants such as `finish` have no mean here: a mean may lie outside all calling hours, and it
+depends on rare runs that go on for another day. Instants are compared by medians, and by the shares
 of runs that are done by the end of each day (`dialsim.experiments.run_figures`).
 
 A setting that breaks compliance rules more often than the scenario as it is (`RuleBreach`) is never
-recommended. Both are judged by the same replications, so that a setting that changes nothing in
-this respect breaks no rule more often.
+recommended. Both are compared over the same replications, so that a setting without effect on
+compliance never breaks a rule more often.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ QUANTILES = (5, 25, 50, 75, 95)
 
 
 FactsOf = Callable[[Sequence[RunFigures], KnownBounds], Known]
-"""Function that finds the facts about a figure in some runs."""
+"""Function that returns the facts about a figure in the given runs."""
 
 
 def estimates(
@@ -74,20 +74,20 @@ def estimates(
     expressions: Sequence[Expression] = (),
     origin: int | None = None,
 ) -> pd.DataFrame:
-    """Return a row per scope and figure, from the frames of `runs`, and one per expression.
+    """Return a table of estimates: a row per scope and figure of `frames`, and one per expression.
 
     Instants of expressions are in seconds from `origin` (ms), like those of the frames.
 
     Columns: scope, organization, campaign, figure, runs (that have the figure), unfinished (that
-    have no end, for `finish_seconds`), mean, mean_low, mean_high, mean_enough; and for p05, p25,
-    p50, p75 and p95 the same four; hits. `dialsim.experiments.intervals` explains the methods.
-    `finish_seconds` is infinite where a run did not finish. A limit that the runs can't give is
-    infinite, or NaN where there is no interval; `…_enough` is then about the number of runs that
-    would give it, missing where that is not known.
+    have no end, for `finish_seconds`), mean, mean_low, mean_high, mean_enough; the same four
+    columns for p05, p25, p50, p75 and p95; hits. `dialsim.experiments.intervals` explains the
+    methods. `finish_seconds` is infinite where a run did not finish. A limit that the runs do not
+    support is infinite, or NaN if there is no interval. Then `…_enough` is the approximate number
+    of runs that would support the limit, missing if unknown.
 
     Instants have no mean. For each of `days` there is a figure such as `finish_by_2026-01-05`: its
     `mean` is the probability of being done by the end of that day, `hits` the number of runs that
-    are. It has no quantiles.
+    are done by then. Such a figure has no quantiles.
     """
     import pandas as pd
 
@@ -105,7 +105,8 @@ def estimates(
             days[place.get("organization"), place.get("campaign")],
         )
     ]
-    # Expressions name places themselves, so all of them are figures of the run.
+    # An expression names its campaigns and organizations itself, so its row has the scope of the
+    # run.
     whole = {"scope": "run", "organization": None, "campaign": None}
     have = figure_columns(frames["run"])
     for e in expressions:
@@ -137,7 +138,7 @@ def estimates_of_place(
     place: Place,
     days: Sequence[DoneBy],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `estimates` for the runs of one place; `columns` are its figures."""
+    """Yield the rows of `estimates` for one place; `columns` are its figures in `runs`."""
     for name, values in columns.items():
         known = known_of(name, place, runs, bounds)
         yield estimate(name, values, confidence, known, is_instant(name))
@@ -150,7 +151,7 @@ def estimates_of_place(
 
 
 def known_of(column: str, place: Place, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
-    """Return the facts about a column of a table; about an instant only if it is certain."""
+    """Return the facts about a column of a table; for an instant, only whether it is certain."""
     if is_instant(column):
         return Known(certain=bounds.certain(column))
     return facts(FigureName(column, *place), runs, bounds)
@@ -159,9 +160,9 @@ def known_of(column: str, place: Place, runs: Sequence[RunFigures], bounds: Know
 def estimate(
     name: str, values: Values, confidence: float, known: Known, by_median: bool
 ) -> dict[str, Any]:
-    """Return the row of one figure in a table of `estimates`, without its place; NaN is left out.
+    """Return the row of one figure in `estimates`, without the columns of its place.
 
-    With `by_median` the row has no mean.
+    Runs in which the figure is NaN are left out. With `by_median` the row has no mean.
     """
     given = ~np.isnan(values)
     values = values[given]
@@ -227,7 +228,7 @@ def _plain(value: Any) -> Any:
 
 
 def instant_text(at: float | None) -> str | None:
-    """Format an instant (ms); None for a missing one, and for an infinite one that never comes."""
+    """Format an instant (ms); None for NaN, and for an infinite instant, which never comes."""
     return None if at is None or not isfinite(at) else format_instant(round(at))
 
 
@@ -236,7 +237,7 @@ def instant_text(at: float | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SettingRuns:
-    """A setting with its runs; `cells` are columns before its figures."""
+    """Setting with its runs; `cells` has the values of the columns before its figures."""
 
     name: str
     runs: Sequence[RunFigures]
@@ -306,16 +307,17 @@ def differences(
 
     Columns: variant, scope, organization, campaign, figure, unit, statistic, mean, baseline_mean,
     median, baseline_median, difference, low, high, p_value, real, method, pairs, rose, fell. All
-    are of the runs that both variants have. `statistic` names what `difference` compares: of
-    instants the median of the paired differences, of `finish_by_2026-01-05` the probability, of any
-    other figure the mean; means and medians are missing where another statistic is compared. `real`
-    is true where the interval excludes 0. Where runs of a mean did not finish, or its differences
-    are alike or too skewed for their number, there is no interval, and nothing is real. Of the
-    `pairs`, some `rose` and some `fell`. `unit` is that of the differences; instants differ by
-    seconds.
+    values describe the runs that both variants have. `statistic` names what `difference` compares:
+    the median of paired differences for instants, the probability for figures such as
+    `finish_by_2026-01-05`, and the mean for all others. Means are missing where medians are
+    compared, and medians elsewhere. `real` is true where the interval excludes 0. The difference of
+    a mean has no interval, and is not real, if some runs did not finish, or if the differences are
+    equal or too skewed for their number. `rose` and `fell` are the numbers of `pairs` with a
+    greater and a smaller value. `unit` is the unit of the differences: seconds for instants.
 
     Without adjustment, one in twenty differences looks real at 95 % although there is none.
-    `adjust="bonferroni"` widens the intervals, so that it covers all variants of one figure.
+    `adjust="bonferroni"` widens the intervals, so that the confidence holds for all variants of one
+    figure together.
     """
     import pandas as pd
 
@@ -344,7 +346,7 @@ def differences(
     units = {name: named[name] if name in named else unit_text(name) for name in table["figure"]}
     table["unit"] = table["figure"].map(units)
     by_p, by_interval = table["p_value"] < 1 - level, (table["low"] > 0) | (table["high"] < 0)
-    # An exact test decides about shares, whose combined interval may end at 0.
+    # An exact test decides about shares, because their combined interval may end at 0.
     table["real"] = np.where(table["method"] == BY_SHARES, by_p, by_interval)
     return table
 
@@ -466,14 +468,12 @@ _BROKEN_BY = {
     "repeated": ("repeated call on one day", "repeated calls on one day"),
     "outside": ("call outside the times of contact", "calls outside the times of contact"),
 }
-"""Counts of a rule that break it, and what one and several of them are called."""
+"""Counts that break a rule, with their singular and plural in texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleBreach:
-    """A rule that is broken more often: mean count of a run, and of a run of the scenario as it
-    is.
-    """
+    """Rule that a setting breaks more often than the scenario as it is, with both mean counts."""
 
     rule: str
     count: str
@@ -497,9 +497,9 @@ def _number(mean: float) -> str:
 
 
 def not_allowed(named: Iterable[tuple[str, Sequence[RuleBreach]]]) -> list[str]:
-    """Return a sentence for each setting that breaks a rule more often.
+    """Return a sentence for each setting that breaks a rule more often than the scenario as it is.
 
-    Such as `Retries after 1 h: 9,155 repeated calls on one day, not allowed by one a day.`
+    For example: `Retries after 1 h: 9,155 repeated calls on one day, not allowed by one a day.`
     """
     return [
         f"{name[:1].upper()}{name[1:]}: {'; '.join(breach.text for breach in breaches)}."
@@ -509,7 +509,7 @@ def not_allowed(named: Iterable[tuple[str, Sequence[RuleBreach]]]) -> list[str]:
 
 
 def breach_figures(scenario: Scenario) -> frozenset[str]:
-    """Return the figures that show breaches; none without compliance rules."""
+    """Return the names of the figures that count breaches; none without compliance rules."""
     return frozenset(
         compliance_figure(rule.name, count) for rule in scenario.compliance for count in _BROKEN_BY
     )
@@ -518,9 +518,9 @@ def breach_figures(scenario: Scenario) -> frozenset[str]:
 def breaches_of(
     scenario: Scenario, runs: Sequence[RunFigures], before: Sequence[RunFigures]
 ) -> tuple[RuleBreach, ...]:
-    """Return the rules of a scenario that `runs` break more often than those `before` a change.
+    """Return the rules of a scenario that `runs` break more often than the runs `before` a change.
 
-    Both begin with replication 0; only replications that both have are compared.
+    Both begin with replication 0; only replications in both are compared.
     """
     pairs, found = min(len(runs), len(before)), []
     for rule in scenario.compliance:

@@ -35,7 +35,7 @@ def replications_content(runs: Replications) -> tuple[list[str], list[FigureTabl
 
 
 def replications_headline(runs: Replications) -> str:
-    """Return the number of runs, when half of them are done, and when 95 % are."""
+    """Describe the number of runs, and the instants by which half and 95 % of them are done."""
     count = len(runs)
     said = f"{counted(count, 'replication')} of seed {runs.seed}"
     finish = runs.runs["finish_seconds"].dropna().to_numpy()
@@ -54,7 +54,7 @@ def replications_headline(runs: Replications) -> str:
 
 
 def _by_when_nearly_all(late: Interval, runs: Replications) -> str:
-    """Describe the upper limit of the 95 % quantile; without a limit, its estimate."""
+    """Describe the instant by which 95 % are done: its upper limit, or else its estimate."""
     if isfinite(late.high):
         return f", and 95 % {_finish(late.high, runs)} (with 95 % confidence)"
     if not isfinite(late.estimate):
@@ -88,8 +88,8 @@ def precision_sentences(runs: Replications) -> list[str]:
         if part.met:
             said.append(f"{len(runs)} replications determine {wanted} ({got}).")
         elif part.unfinished:
-            said.append(f"Warning: {part.unfinished} runs did not finish, so no number of them "
-                        f"determines {wanted}.")  # fmt: skip
+            said.append(f"Warning: {part.unfinished} runs did not finish, so no number of "
+                        f"runs determines {wanted}.")  # fmt: skip
         else:
             said.append(f"Warning: {len(runs)} replications don't determine {wanted} ({got}).")
     return said
@@ -140,7 +140,7 @@ def _with_unit(expression: Expression) -> str:
 
 
 def _cells(expression: Expression, row: pd.Series, whose: Replications | Sweep) -> tuple[str, ...]:
-    """Return the mean, its interval and three quantiles; of an instant no mean but the median."""
+    """Return the texts of mean, interval and quantiles; the median replaces an instant's mean."""
 
     def text(value: float) -> ValueText:
         return figure_text(expression, value, whose)
@@ -153,7 +153,7 @@ def _cells(expression: Expression, row: pd.Series, whose: Replications | Sweep) 
 
 
 def figure_text(expression: Expression, value: float, whose: Replications | Sweep) -> ValueText:
-    """Format the value of an expression as tables have it: instants are in seconds there."""
+    """Format the value of an expression from a table, in which instants are in seconds."""
     if expression.is_instant:
         return when_text(value, whose)
     if value == inf and not expression.is_figure:
@@ -162,7 +162,7 @@ def figure_text(expression: Expression, value: float, whose: Replications | Swee
 
 
 def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return the campaigns by name, then all together."""
+    """Return the rows of each campaign by name; without exactly one, also those of the run."""
     places = [
         (name, _of_campaign(intervals, *place))
         for place, name in _campaign_names(intervals).items()
@@ -251,7 +251,7 @@ def _row_of(expression: Expression, table: pd.DataFrame) -> pd.Series:
 def _interval_text(
     low: float, high: float, text: Callable[[float], ValueText], enough: int | None
 ) -> str:
-    """Format an interval: `12 – 15`, or with `, skewed: ~180 runs` if the runs are too few."""
+    """Format an interval such as `12 – 15`; if runs are too few, `12 – 15, skewed: ~180 runs`."""
     if not isfinite(low):
         return "–" if enough is None else f"from {enough} runs on"
     known = f"{text(low)} – {text(high)}" if isfinite(high) else f"{text(low)} or more"
@@ -350,12 +350,12 @@ def comparison_content(found: Comparison) -> tuple[list[str], list[FigureTable]]
     ]
 
 
-_LEAST_SHIFT = 0.005  # change of a probability that a sentence mentions
+_LEAST_SHIFT = 0.005  # least change of a probability that a sentence mentions
 _MOST_SHIFTS = 5
 
 
 def more_probable_sentences(found: Sweep) -> list[str]:
-    """Return how much more or less probable allowed variants make it to be done by a day's end."""
+    """Describe how allowed variants change the probability of being done by the end of a day."""
     rows, said = found.run_differences, []
     for row in rows[rows["figure"].isin(undecided_days(rows))].to_dict("records"):
         if row["variant"] not in found.breaches and abs(row["difference"]) >= _LEAST_SHIFT:
@@ -465,7 +465,7 @@ def comparison_sentences(found: Comparison) -> list[str]:
     """Describe campaigns that not all files have."""
     said = []
     for name, files in found.unmatched.items():
-        said.append(f"Campaign {name} is only in {joined(files)}: it counts in the whole there.")
+        said.append(f"Campaign {name} is only in {joined(files)}, and counts in the totals there.")
     if not found.file_differences:
         said.append("The files say the same.")
     return said

@@ -77,7 +77,7 @@ class UnitMismatch(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Powers of units, or an instant; `currency` is the name of money."""
+    """Unit of an expression: powers of units, or an instant; `currency` names the money."""
 
     powers: Powers = ()
     is_instant: bool = False
@@ -111,12 +111,12 @@ class Measure:
 
     @property
     def is_plain(self) -> bool:
-        """True for a number of any things; False for times, money and instants."""
+        """True for plain numbers and counts of anything; False for times, money and instants."""
         return not self.is_instant and self._dimension == (0, 0)
 
     @property
     def ms(self) -> int | None:
-        """Milliseconds of 1, for a time or a time per thing; None for other measures."""
+        """Milliseconds in one unit of a time, or of a time per thing; None for other measures."""
         time = self._time if self._dimension == (1, 0) else None
         return None if time is None else round(1000 * _SECONDS[time])
 
@@ -128,7 +128,7 @@ class Measure:
 
     @property
     def kind(self) -> str:
-        """Kind in a word for errors, such as `money`."""
+        """Kind of measure in words for errors, such as `money`."""
         if self.is_instant:
             return "an instant"
         if self.powers == ((Unit.SHARE, 1),):
@@ -233,15 +233,15 @@ _OPERATIONS: Mapping[str, _Operation] = {
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Something with a value in each run; `text` is its notation.
+    """Formula with a value in each run; `text` is its notation.
 
     It is a `figure`, an `amount` (a number, a time in seconds, or money), or an operation, such as
-    `/`, on two `sides`, each with a factor that converts both to equal units. With `by_mean` the
-    mean of an instant is asked for.
+    `/`, on two `sides`, each with a factor that converts both to equal units. With `by_mean` an
+    instant is summarized by its mean instead of its median.
     """
 
-    # One class for all: a Plan that holds expressions goes from process to process, so that
-    # functions in place of an operator's sign would not do.
+    # One class for all kinds, with the operator as text: a Plan with expressions is pickled for
+    # other processes, which functions in place of operators would prevent.
     text: str
     measure: Measure
     figure: FigureName | None = None
@@ -279,7 +279,7 @@ class Expression:
 
     @property
     def by_median(self) -> bool:
-        """True if the expression is compared by its median: an instant whose mean is not asked."""
+        """True if the expression is compared by its median: an instant without `by_mean`."""
         return self.is_instant and not self.by_mean
 
     @property
@@ -343,14 +343,14 @@ class Expression:
         return least * first + low * second, most * first + high * second
 
     def facts(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
-        """Return what is known of its values in some runs, besides the values.
+        """Return the facts about the expression in some runs, besides its values.
 
         The effect of jumps is computed in each run.
         """
         if self.figure is not None and self.is_figure:
             return facts(self.figure, runs, bounds)
         known = {figure: facts(figure, runs, bounds) for figure in self.figures}
-        with np.errstate(invalid="ignore"):  # Infinite values have no facts but their certainty
+        with np.errstate(invalid="ignore"):  # of infinite values only the certainty is known
             return self._facts(known, runs, bounds)
 
     def _facts(
@@ -388,10 +388,11 @@ class Expression:
     def _surplus(
         self, values: FigureValues, known: Mapping[FigureName, Known], bounds: KnownBounds
     ) -> NDArray[np.float64] | None:
-        """Return the excess of each run over its expectation, given the surplus of figures.
+        """Return the excess of each run over its expectation, computed from the surplus of figures.
 
-        It is exact in each run if the expression is linear in these, and if talk times cannot
-        change the others. Else it is the linear part in the mean run, a control variate.
+        The excess is exact in each run if the expression is linear in the figures with a surplus,
+        and if talk times cannot change its other figures. Otherwise it is the linear part at the
+        means of all figures, which serves as a control variate.
         """
         given = {figure: part.surplus for figure, part in known.items() if part.surplus is not None}
         if not given:
@@ -420,7 +421,7 @@ class Expression:
         return (ends[1] - ends[0]) / (2 * step)
 
     def facts_in_tables(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
-        """Return the facts about its values as tables have them."""
+        """Return the facts about its values in tables, where instants are in seconds."""
         known = self.facts(runs, bounds)
         return known.scaled(0.001) if self.is_instant else known
 
@@ -463,7 +464,8 @@ ShownFigures = str | OwnFigures | Sequence[str | OwnFigures]
 def read_figures(figures: ShownFigures, scenario: Scenario) -> tuple[Scenario, list[Expression]]:
     """Read the argument `figures` of an experiment: expressions, and figures by functions.
 
-    Returns the scenario with the latter. Raises ExperimentError as `read_expression` does.
+    Returns the scenario with the figures by functions, and all as expressions. Raises
+    ExperimentError as `read_expression` does.
     """
     listed = [figures] if isinstance(figures, str | Mapping) else figures
     functions = [part for part in listed if isinstance(part, Mapping)]
@@ -647,7 +649,7 @@ class _Reader:
             return f"{kinds}: {why}"
         # Money without its currency is a plain number, and the most frequent mistake.
         money = f"; write money as 30 {self._names.currency}" if self._names.currency else ""
-        return f"{kinds}: times, money and instants only go with their own kind{money}"
+        return f"{kinds}: times, money and instants can only be combined with their own kind{money}"
 
     def _refuse_rest(self) -> NoReturn:
         sign = self._whole[self._at]
@@ -708,9 +710,7 @@ def _same(left: Expression, right: Expression) -> tuple[Measure, Measure]:
 
 
 def pointed(says: str, whole: str, start: int, end: int) -> str:
-    """Return an error with the text below it, and carets under the location, unless it is the
-    whole text.
-    """
+    """Return an error with the text below it; carets mark the location within the text."""
     from rich.cells import cell_len
 
     if not whole[:start].strip() and not whole[end:].strip():

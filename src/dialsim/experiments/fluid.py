@@ -48,12 +48,12 @@ _logger = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 
 _NODES = 12  # classes of reachable people, by their own chance to answer
-_GRID = (np.arange(200) + 0.5) / 200  # uniforms at which durations are taken
+_GRID = (np.arange(200) + 0.5) / 200  # levels of the quantiles that represent durations
 _STEPS = 300  # approximate number of steps of a campaign
 _LONGEST = 10 * MINUTE  # longest step
 _DAYS = 400  # days after which a campaign counts as never done
-_TAIL = DAY // 12  # time before the last dial in which the call that ends last is made
-_HALF = log(2)  # expected number of later events at which half of all runs have none
+_TAIL = DAY // 12  # the call that ends last is dialled at most this long before the last dial
+_HALF = log(2)  # expected number of events for which half of all runs have none
 _FEWEST = 300  # people below which chance matters more than the mean, so nothing is estimated
 USUAL_ERROR = "usually within 4 %, and on the right day"
 """Error of cost, people reached and finish in 19 of 20 random scenarios (benchmarks/fluid.py)."""
@@ -89,7 +89,7 @@ def first_estimate(scenario: Scenario) -> RunFigures | None:
 
 
 def estimate_text(scenario: Scenario) -> str | None:
-    """Return the estimate, or why there is none; None as for `no_estimate`."""
+    """Return the first estimate as a sentence, or the sentence of `no_estimate`."""
     estimate = first_estimate(scenario)
     if estimate is None or estimate.start is None:
         return no_estimate(scenario)
@@ -101,9 +101,10 @@ def estimate_text(scenario: Scenario) -> str | None:
 
 
 def no_estimate(scenario: Scenario, figures: str = "") -> str | None:
-    """Return why there is no estimate: a part of the scenario, or else `figures`.
+    """Return a sentence on why there is no first estimate; None if there is nothing to explain.
 
-    None for few people, whose runs are fast, and without a reason.
+    The reason is a part of the scenario that the approximation leaves out, or else `figures`. Few
+    people need no estimate, since their runs are fast.
     """
     world = World(scenario)
     reasons = [] if _is_small(world) else [*_left_out(world), figures]
@@ -111,14 +112,14 @@ def no_estimate(scenario: Scenario, figures: str = "") -> str | None:
 
 
 def sought_text(sought: str, found: str) -> str:
-    """Return the first estimate of a search, `enough` or `best`, in a sentence; logs it."""
+    """Log and return the first estimate of a search; `sought` is `enough` or `best`."""
     text = f"First estimate, before any run, of what is {sought}: {found} ({USUAL_ERROR})."
     _logger.info(text)
     return text
 
 
 def has_figures(estimate: RunFigures, figures: Iterable[FigureName]) -> bool:
-    """Return True if an estimate has all of some figures."""
+    """Return True if an estimate has all of the given figures."""
     return estimate.asked is not None and {figure.name for figure in figures} <= estimate.asked
 
 
@@ -127,7 +128,7 @@ def seems_met(goal: Goal, estimate: RunFigures | None) -> bool | None:
     figures = [figure for clause in goal.clauses for figure in clause.figure.figures]
     if estimate is None or not has_figures(estimate, figures):
         return None
-    # A share of runs that may be at most so large asks for figures beyond the bound.
+    # A clause such as `prob(cost > 5000) <= 5 %` is met by an estimate beyond the bound.
     return all(
         clause.bound.holds(float(clause.values([estimate])[0])) is clause.wanted.startswith(">")
         for clause in goal.clauses
@@ -219,7 +220,7 @@ class _Flow:
         return sum(self.reached.values())
 
     def next_cohort(self, until: float) -> _Cohort | None:
-        """Return the cohort that is called next, of those that are due before an instant."""
+        """Return the cohort to call next among those due before `until`; None if there is none."""
         fresh = [self._fresh] if self._fresh.people.any() and self._fresh.due < until else []
         due = [self._retries[0]] if self._retries and self._retries[0].due < until else []
         return next(iter(due + fresh if self._retries_first else fresh + due), None)
@@ -229,7 +230,7 @@ class _Flow:
         return float(self._of(cohort.attempt, at).hold @ cohort.people / cohort.people.sum())
 
     def call(self, cohort: _Cohort, most: float, at: float) -> tuple[float, float]:
-        """Make at most a number of calls of the next cohort; return their number and their line
+        """Call at most `most` people of the next cohort; return the number of calls and their line
         time.
         """
         count = float(cohort.people.sum())
@@ -389,7 +390,7 @@ def _steps(
 def _figures(
     scenario: Scenario, scope: str, place: tuple[str | None, str | None], flows: Sequence[_Flow]
 ) -> ScopeFigures:
-    """Return the figures of campaigns together."""
+    """Return the figures of several campaigns together."""
     people = sum(flow.block.people.count for flow in flows)
     reached = sum(flow.answered for flow in flows)
     lost = sum(flow.left for flow in flows if flow.left > _HALF)

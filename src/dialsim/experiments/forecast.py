@@ -95,7 +95,7 @@ class Span:
         return abs(truth - self.half) / max(side, _LEAST_SIDE * abs(self.half), 1e-9)
 
     def in_open_time(self, windows: Windows, start: int) -> Span:
-        """Return an interval of instants as time (ms) since `start` in which windows are open."""
+        """Return an interval of instants as times (ms) since `start` with windows open."""
         return Span(*(open_between(windows, start, at) for at in (self.low, self.half, self.high)))
 
 
@@ -116,7 +116,7 @@ class Widening(NamedTuple):
     def of_finish(self, span: Span, start: int, windows: Windows) -> Span:
         """Return a forecast's interval of the finish, widened by the factor `finish`.
 
-        Its length is measured in time of open windows.
+        Both sides of the interval are measured in time of open windows.
         """
         if self.finish == 1.0 or not all(map(isfinite, (span.low, span.half, span.high))):
             return span
@@ -153,8 +153,9 @@ def _instant_after(windows: Windows, start: int, open_time: float) -> float:
 class ForecastFigures:
     """Figures of a forecast that are kept for later ones; instants in ms, infinite for never.
 
-    `at` is its beginning. `done_by` is the instant at which 95 % of the `runs` are done. `finish`
-    and `reach` are intervals. `reached` is the number of the `people` reached before.
+    `at` is the beginning of the forecast. `done_by` is the instant at which 95 % of the `runs` are
+    done. `finish` and `reach` are intervals. `reached` is the number of `people` reached before
+    `at`.
     """
 
     at: int
@@ -282,7 +283,7 @@ class Forecast(ExperimentResult):
     # -- in words ---------------------------------------------------------------------------------
 
     def answer(self) -> str:
-        """Describe the finish and its share of runs, without a full stop."""
+        """Describe the finish and the share of runs that are done by then, without a full stop."""
         found, count = self.figures, len(self.runs)
         if found is None:
             return "Nothing is scheduled"
@@ -323,7 +324,7 @@ class Forecast(ExperimentResult):
         return [*said, *self.notes, *lost, *self.change_sentences()]
 
     def half_text(self) -> str:
-        """Describe when half of the runs are done."""
+        """Describe the instant by which half of the runs are done."""
         found = self.figures
         assert found is not None
         half = found.finish.half
@@ -335,7 +336,7 @@ class Forecast(ExperimentResult):
         assert found is not None
         low, high = found.finish.low, found.finish.high
         if not isfinite(low):
-            return "It is not done in nine of ten runs."
+            return "In nine of ten runs it is never done."
         if not isfinite(high):
             return f"In nine of ten runs it is done at {at_text(low)} or later, or not at all."
         return f"In nine of ten runs it is done between {at_text(low)} and {_by(high)}."
@@ -387,7 +388,7 @@ class Forecast(ExperimentResult):
     # -- as data ----------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, object]:
-        """Return the estimates of all figures, the forecast's own, and the earlier ones."""
+        """Return JSON values: estimates of all figures, and this and the earlier forecasts."""
         return {
             **self.runs.to_dict(),
             KIND: None if self.figures is None else self.figures.to_dict(),
@@ -469,7 +470,7 @@ def _by(instant: float) -> str:
 def _more_reached(more: int) -> str:
     # Reached people stay reached: fewer means that people left the list.
     if more < 0:
-        return "the list of people is another"
+        return "the list of people has changed"
     return f"{counted(more, 'more person is', 'more people are')} reached"
 
 
@@ -520,7 +521,7 @@ class Standing:
     """State of running campaigns at the start of a scenario, `at` (ms).
 
     `reached` are the instants (ms, int64, sorted) at which people had been reached: the ends of
-    their last calls, since a history has no others.
+    their last calls, since a history has no other instants.
     """
 
     at: int

@@ -61,7 +61,7 @@ _AND = re.compile(r"\s+and\s+(?=(?:mean|prob|p[0-9.]+)\s*\()", re.IGNORECASE)
 
 
 _OF_TOLERANCE = 0.01
-"""Part of the error reserved for a tolerance limit; the share of runs has the rest."""
+"""Part of the error that the tolerance limit of a distant deadline may use."""
 
 
 class Statistic(StrEnum):
@@ -112,7 +112,7 @@ class Clause:
 
     @property
     def sign(self) -> str:
-        """Sign that compares the statistic."""
+        """Sign that compares the statistic with its bound."""
         return self.wanted if self.statistic is Statistic.PROBABILITY else self.bound.sign
 
     @property
@@ -129,7 +129,7 @@ class Clause:
     def trap(self) -> str | None:
         """Hint for a quantile that is bounded on its thin side, which is rarely intended.
 
-        `p95(people_reached) >= 183` requires it of one run in twenty, not of nineteen.
+        `p95(people_reached) >= 183` requires 183 people of only one run in twenty, not of nineteen.
         """
         thin = 1 - self.share if self.share > 0.5 else self.share
         # `p95(finish) <= T` bounds the side with 95 % of the runs; `p95(finish) >= T` bounds the
@@ -162,7 +162,7 @@ class Clause:
 
     @property
     def share_to_tell(self) -> float:
-        """Share of runs that must be distinguishable from all runs; 0 for a mean."""
+        """Share that runs must be able to prove for certainty about the clause; 0 for a mean."""
         if self.statistic is Statistic.MEAN or self.share in (0, 1):
             return 0.0
         return max(self.share, 1 - self.share)
@@ -207,7 +207,7 @@ def read_goal(text: str, scenario: Scenario) -> Goal:
 
 
 def doubts_of(goal: Goal, scenario: Scenario) -> list[str]:
-    """Return warnings about a goal before any run: traps, and more people than there are."""
+    """Return warnings about a goal before any run: traps, and bounds above the number of people."""
     traps = [trap for clause in goal.clauses if (trap := clause.trap) is not None]
     return [*traps, *(text for clause in goal.clauses if (text := _too_many(clause, scenario)))]
 
@@ -227,7 +227,7 @@ def _too_many(clause: Clause, scenario: Scenario) -> str | None:
     if wanted < people or (wanted == people and bound.sign == ">="):
         return None
     said = f"{wanted:,.0f}" if bound.sign == ">=" else f"more than {wanted:,.0f}"
-    return f"{clause.text} asks that {said} people be reached, and there are {people:,}"
+    return f"{clause.text} asks that {said} people be reached, but there are only {people:,}"
 
 
 def _clause(text: str, scenario: Scenario) -> Clause:
@@ -326,7 +326,7 @@ def _check_is_ahead(
     later = thai(round(value) + WEEK * int((begin - value) // WEEK + 1))
     _refuse(
         clause,
-        f"{text} is {minute_text(round(value))}, and calling begins at {minute_text(begin)}; of a "
+        f"{text} is {minute_text(round(value))}, and calling begins at {minute_text(begin)}; for a "
         f"later week write the date, {later:%Y-%m-%d %H:%M}",
     )
 
@@ -378,8 +378,9 @@ class ClauseFinding:
 
     `estimate`, `low` and `high` are the statistic and its interval, in the figure's unit. `hits` is
     the number of runs within the figure's bound, for quantiles and probabilities. `margin` is the
-    distance of the estimate from its bound, relative to the bound; negative beyond it. `sure` is
-    True if the interval is on one side of the bound. `enough` is as in the interval.
+    distance of the estimate from its bound, relative to the bound; negative if the clause is
+    missed. `sure` is True if the interval is on one side of the bound. `enough` is as in
+    `Interval`.
     """
 
     clause: Clause
@@ -445,7 +446,9 @@ class GoalEstimate:
         return self._mean("people_lost")
 
     def cost_parts(self, place: Place = WHOLE, cost: float | None = None) -> dict[str, float]:
-        """Return the parts of the mean cost by name; `cost` is the mean, if it is known."""
+        """Return the parts of the mean cost by name; `cost` is the mean cost if known to the
+        caller.
+        """
         named = {name: FigureName(name, *place) for name in ("cost", *COST_PARTS)}
         means = {name: float(figure.of(self.runs).mean()) for name, figure in named.items()}
         means["cost"] = cost or expected_mean(named["cost"], self.runs, self.bounds)
@@ -462,13 +465,13 @@ class GoalEstimate:
     def shortfall(self) -> tuple[float, float, float, int]:
         """Distance from meeting the goal, to compare values by; smaller is closer.
 
-        First come values that break no rule, then the distance of the estimate from its bound. Of
-        those that are never done, the one that loses fewest people is closest.
+        Values are compared by the number of broken rules, then by the distance of the estimate from
+        its bound, then by people lost and by runs within the bounds.
         """
         missed = [finding for finding in self.findings if not finding.met]
         hits = sum(finding.hits or 0 for finding in missed)
         distance = max((-finding.margin for finding in missed), default=0.0)
-        # Among values that never finish the one that loses fewest people is closest.
+        # All values that never finish are infinitely far away; fewer lost people is closer.
         lost = 0.0 if isfinite(distance) else self.people_lost or 0.0
         # Breaches go first: no distance from a goal outweighs a rule that must not be broken.
         return len(self.breaches), distance, lost, -hits
@@ -540,8 +543,8 @@ def judge(
 ) -> GoalEstimate:
     """Evaluate a goal by runs of a scenario with known limits `bounds`.
 
-    This is one of `looks`, or the only one. `confidence` is for the whole goal.
-    A setting with `breaches` surely misses every goal.
+    The evaluation is one of `looks`, or the only one. `confidence` holds for the whole goal. A
+    setting with `breaches` surely misses every goal.
     """
     # Certainty that a goal is met needs certainty of every clause, at the full level: a wrong
     # answer needs a wrong answer about the one missed clause. Certainty that it is missed needs one
@@ -564,7 +567,7 @@ def _clause_finding(
     bounds: KnownBounds,
     looks: Looks,
 ) -> ClauseFinding:
-    """Evaluate a clause at the first level if it is met, at the second if it is missed."""
+    """Evaluate a clause at the first confidence level if it is met, at the second if missed."""
     finding = _finding(clause, runs, levels[0], bounds, looks)
     # Most clauses need a single evaluation; the second level matters only for a certain miss.
     if finding.met or not finding.sure or levels[0] == levels[1]:
@@ -578,7 +581,7 @@ def _cost(runs: Sequence[RunFigures], bounds: KnownBounds) -> float | None:
 
 
 def chance_of_meeting(estimate: GoalEstimate) -> float:
-    """Estimate the probability that a value meets the goal, to follow a search by.
+    """Estimate the probability that a value meets the goal, for the display of a search.
 
     Shares of runs have Jeffreys' prior, means are treated as normal; no verdict depends on it.
     """
@@ -643,7 +646,7 @@ def _mean(
     """Evaluate a mean; the interval of an instant is computed for the time since `origin`."""
     given = ~np.isnan(values)
     values = values[given]
-    # Since 1970 the times would have a relative spread of nothing, and lose digits of a float.
+    # Counted from 1970, times would lose digits as floats, and their relative spread would be 0.
     interval = mean_interval(values - origin, confidence, known.among(given))
     interval = replace(
         interval,
@@ -663,15 +666,15 @@ def _mean(
 def _chance_of_late(
     clause: Clause, runs: Sequence[RunFigures], bounds: KnownBounds, error: float
 ) -> float:
-    """Return an upper limit of the probability of runs beyond a deadline; 1 near it, and for other
-    bounds.
+    """Return an upper limit of the probability that a run misses a deadline. 1 if the runs are too
+    close to the deadline for a limit, and for bounds of other kinds.
     """
     figure = clause.figure
     if not (figure.is_figure and figure.is_instant and clause.bound.upper):
         return 1.0
     until = clause.bound.value + (_start(runs) if clause.bound.after_start else 0.0)
-    # A deadline that is far away is met even with a small part of the error, which leaves the exact
-    # limit of the share as it is.
+    # A small part of the error suffices for a distant deadline, so that the exact limit of the
+    # share hardly changes.
     return chance_after(figure.figures[0], runs, bounds, until, error * _OF_TOLERANCE)
 
 
@@ -691,8 +694,7 @@ def _quantile(
 
 
 def _share_found(clause: Clause, within: Interval, hits: int) -> _Found:
-    # The share is compared like a figure: a bound of the same class has the sign of `prob(…) >=
-    # 0.95`.
+    # The share has a bound of its own, with the second sign of `prob(FIGURE <= BOUND) >= 0.95`.
     wanted = type(clause.bound)(clause.wanted, clause.share)
     sure = wanted.holds(within.low) == wanted.holds(within.high)
     return wanted.holds(within.estimate), sure, within, hits, clause.share
