@@ -72,8 +72,8 @@ def test_sentences_count_what_held() -> None:
     found = Backtest([PastForecast("January", (calls, one)) for one in reach])
     assert [*found.lines()] == [
         "Of 8 earlier forecasts 8 held for calls made, 3 for people reached",
-        "The interval of the reach is 3.5 times as wide as its runs for it",
-        "8 earlier forecasts are few: they can vouch for 89% of truths, not for 90%",
+        "The interval of the reach is therefore 3.5 times as wide as its runs",
+        "8 earlier forecasts are few: they support intervals for 89% of truths, not for 90%",
     ]
 
 

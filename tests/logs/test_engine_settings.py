@@ -222,7 +222,7 @@ def test_a_change_of_lines_in_the_middle_is_found(change: bool, form: str, tmp_p
         assert abs(one.at - parse_instant("2026-01-05T03:00:00Z")) < 15 * 60_000
         doubtful = SettingEstimate("order", "due", (), doubtful=True)
         said = [*estimate_lines(EngineEstimate(EngineSettings(), (doubtful,), 9, 9, 7, (one,)))]
-        assert "2 lines of Acme are in use, before 4" in said[1]
+        assert "2 lines of Acme are in use, before it 4" in said[1]
         assert said[2].endswith("doubtful")
     asked = RecordedCalls(log, lines_of(True).scenario())
     assert line_changes(asked) == []  # the scenario has it

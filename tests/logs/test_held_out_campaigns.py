@@ -136,7 +136,7 @@ def test_what_no_campaign_can_be_forecast_from(log: Log, folder: Path, tmp_path:
     none = "Second: the scenario has no campaign of this id or name"
     assert held_out(bare, scenario=ONE.scenario()).missing == (none,)
     [segment] = held_out(log, by="segment").missing
-    assert segment.startswith("a behaviour is an agent's")
+    assert segment.startswith("an agent has one behaviour")
     masked = log.calls.assign(recipient=log.calls["recipient"].where(log.calls["attempt"] < 2))
     [why] = held_out(replace(log, calls=masked)).missing
     assert "are of people who are masked" in why

@@ -152,7 +152,7 @@ def test_masked_people_are_not_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ("model", "neither .* nor .* is a folder with a scenario, .*: give scenario, which"),
+        ("model", "neither .* nor .* is a folder with a scenario: give the scenario"),
         ("none", "no call in it was dialled and has ended"),
         ("replications", "replications must be 40 or more, not 3"),
     ],

@@ -134,4 +134,4 @@ def test_a_failure_in_an_outage_is_no_sign_of_a_dead_number(with_outage: Log) ->
 def test_the_page_names_the_outage(with_outage: Log) -> None:
     html = calibration_page(calibrate(with_outage)).html()
     assert "2026-01-06: " in html
-    assert "an outage, not people" in html
+    assert "an outage, not behaviour" in html

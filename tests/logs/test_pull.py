@@ -280,7 +280,9 @@ def test_what_stays_broken_is_given_up_and_nothing_is_written(
     sandbox: dialsim.Sandbox, tmp_path: Path
 ) -> None:
     sandbox.faults.strike_api("error", 100, status=502)
-    with pytest.raises(ServiceError, match="answers 502, a fault of its own, 4 times in a row"):
+    with pytest.raises(
+        ServiceError, match="answers 502, an error of the service, 4 times in a row"
+    ):
         read(sandbox, tmp_path / "out", retries=3)
     sandbox.faults.clear()
     assert [*tmp_path.iterdir()] == []
@@ -451,7 +453,7 @@ HTML = {"Content-Type": "text/html; charset=utf-8"}
             "sends us to https://other.example.com/login, which is not followed so that the key",
         ),
         (Reply(429, b"", {"Retry-After": "7200"}), "answers 429 and asks to wait 7,200 s"),
-        (Reply(503, b""), "answers 503, a fault of its own, once; try again later"),
+        (Reply(503, b""), "answers 503, an error of the service, once; try again later"),
         (
             Reply(200, b'{"success": true, "data": {"totalRecipients": "some", "totalPages": 1}}'),
             "/recipients?page=1: data.totalRecipients is not as the interface has it: Input should "

@@ -146,7 +146,7 @@ def test_log_and_scenario_must_belong_together(tmp_path: Path) -> None:
     for text, scenario in (
         ("its campaign A is none of the scenario's, which are C",
          Sketch(4, seed=3).campaign("C", recipients={"count": 5}).scenario()),
-        ("made-up people are those of the run's seed", simple.with_("seed=5")),
+        ("its people are made up by the seed", simple.with_("seed=5")),
     ):  # fmt: skip
         with pytest.raises(ReplayError, match=text):
             RecordedCalls(log, scenario)

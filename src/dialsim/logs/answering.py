@@ -1,9 +1,9 @@
 """Estimation of answers and failures: maximum likelihood for the model of P7.
 
-Each person is reachable with an own probability p from a Beta distribution, or never answers, or
-has a dead number. Under odds times f a call is answered with probability f·p / (1 − p + f·p). A
-person's calls are one term of the likelihood, averaged over the kinds of people; a person with
-fewer attempts contributes fewer factors and is not dropped.
+Each person is reachable with a probability p of their own, from a Beta distribution, or never
+answers, or has a dead number. Under odds times f a call is answered with probability f·p / (1 − p +
+f·p). A person's calls are one term of the likelihood, averaged over the kinds of people; a person
+with fewer attempts contributes fewer factors and is not dropped.
 
 The factors of hours, days, attempts and segments are shrunk towards 1: the logarithms of a group
 are draws from a normal distribution whose spread is estimated by the evidence of the data
@@ -73,9 +73,9 @@ _GROUPS = 4
 
 Parameters of fatigue form a separate group.
 """
-# A log determines their product, the fatigue of a number in steady use, better than each of them.
-# On the logarithmic scale that is a straight line, so that the likelihood is close to a normal
-# distribution.
+# A log determines the product of the two parameters, which is the fatigue of a number in steady
+# use, better than each of them. Of logarithms the product is a sum, so that the likelihood is close
+# to a normal distribution.
 _WEAR, _RECOVERY = -2, -1
 """Indices of the parameters of fatigue: logarithms of −ln(per1000) and of the recovery (ms)."""
 _WEAR_MEAN = np.array([log(0.2), log(12 * 3_600_000.0)])
@@ -195,7 +195,7 @@ class Level(PointEstimate):
 
 
 def slopes(function: Callable[[Floats], Floats], at: Floats, count: int) -> Floats:
-    """Return the derivatives of a function by its first parameters, a column for each."""
+    """Return the derivatives of a function by its first `count` parameters, a column for each."""
     steps = np.eye(len(at))[:count] * 1e-5
     return np.stack([(function(at + step) - function(at - step)) / 2e-5 for step in steps], axis=1)
 
@@ -294,8 +294,8 @@ class Answering:
 class _Layout:
     """Levels of each group, and the effects of parameters on them.
 
-    `level` are each group's first level; effects are `effects @ parameters`. With `dials` the last
-    two parameters describe fatigue, which belongs to no level.
+    `starts` has each group's first level. The logarithms of the levels' factors are `effects @
+    parameters`. With `dials` the last two parameters describe fatigue, which belongs to no level.
     """
 
     hours: Integers
@@ -315,8 +315,8 @@ class _Layout:
         # argmin of booleans is the index of the first False, which the appended 0 guarantees.
         enough = int(np.argmin(np.append(counts, 0) >= _FEW))
         last = max(1, enough)
-        # Shares of first attempts weigh the levels: retries are concentrated in hours that the
-        # answers of the first ones chose.
+        # Levels are weighted by shares of first attempts: the hours of retries depend on the
+        # answers to first attempts.
         first = seen[seen.attempt == 1] if (seen.attempt == 1).any() else seen
         shares = [
             _shares(np.searchsorted(hours, first.hour), len(hours)),
@@ -345,7 +345,8 @@ class _Layout:
     def around(self, effects: Floats, errors: Floats) -> _Layout:
         """Return the layout in which the factors of typical levels have the geometric mean 1.
 
-        Typical levels are not distinguishable from the median, by estimates in this layout.
+        A level is typical if its effect, estimated in this layout, is not distinguishable from the
+        median.
         """
         made = self.effects.copy()
         for group, (start, end) in enumerate(pairwise(self.starts)):
@@ -388,7 +389,7 @@ def _shares(codes: Integers, count: int) -> Floats:
 
 
 def _centred(shares: Floats) -> Floats:
-    """Return a matrix of effects with mean 0 by `shares`; a single level has no parameter."""
+    """Return a matrix of effects with mean 0, weighted by `shares`; one level has no parameter."""
     if len(shares) < 2 or not shares.any():
         return np.zeros((len(shares), 0))
     centred: Floats = np.eye(len(shares)) - shares / shares.sum()
@@ -510,9 +511,7 @@ class _Shares:
 
 
 def _quadrature(mean: float, concentration: float) -> tuple[Floats, Floats, Floats]:
-    """Return probabilities of reachable people, 1 minus each, and the logarithms of their
-    weights.
-    """
+    """Return probabilities p of reachable people, 1 − p, and the logarithms of the weights of p."""
     from scipy.special import roots_jacobi
 
     a, b = mean * concentration, (1.0 - mean) * concentration
@@ -524,7 +523,7 @@ def _quadrature(mean: float, concentration: float) -> tuple[Floats, Floats, Floa
 
 def _log_sum(logs: Floats) -> Floats:
     """Return the logarithm of the sum of exponentials of each row."""
-    # Subtracted before exp(), which would underflow for people with many calls.
+    # The largest is subtracted before exp(), which would underflow for people with many calls.
     top = logs.max(axis=1)
     total: Floats = top + np.log(np.exp(logs - top[:, np.newaxis]).sum(axis=1))
     return total
@@ -682,7 +681,7 @@ def _chunks(person: Integers) -> list[slice]:
 
 @dataclass(frozen=True, slots=True)
 class _People:
-    """Calls of some people, and the attempts before the log of those in `late` (row indices)."""
+    """Calls of some people, and attempts before the log begins of people in `late` (indices)."""
 
     # A person who had answered before would not be in the log. So the likelihood is conditional on
     # no answer before.
@@ -705,7 +704,7 @@ class _People:
         if self.before is not None:
             known, of_known = model.scores(self.before, parameters)
             total -= known
-            # Divided by the likelihood of the condition.
+            # The likelihood is divided by that of the condition.
             scores[self.late] -= of_known
         return total, scores
 
@@ -750,7 +749,7 @@ class _Fit:
                 # The outer product of scores estimates the information without second derivatives
                 # (Berndt et al. 1974).
                 information += scores.T @ scores
-            # The optimizer asks for loss, gradient and Hessian of the same point in turn.
+            # Kept, because the optimizer asks for loss, gradient and Hessian of a point in turn.
             self._at, self._found = parameters.copy(), (total, gradient, information)
         return self._found
 
@@ -764,7 +763,7 @@ class _Fit:
         )
 
     def curvature(self, parameters: Floats) -> Floats:
-        """Return the information, with the prior."""
+        """Return the information matrix, with the prior's."""
         information: Floats = self.likelihood(parameters)[2] + np.diag(self.precision)
         return information
 
@@ -783,7 +782,7 @@ class _Fit:
         self._at = None
 
     def best(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """Return the parameters and their covariance, with the spreads of the largest evidence."""
+        """Return the best parameters and their covariance, under the spreads of most evidence."""
         from scipy.optimize import minimize
 
         for _ in range(_ROUNDS):
@@ -811,7 +810,7 @@ class _Fit:
 
 
 def answering(attempts: Attempts) -> Answering:
-    """Estimate who answers from the calls of a log; at least one must be in the log."""
+    """Estimate answers and failures from attempts, at least one of which is in the log."""
     fit = _Fit(attempts, _Layout.of(attempts))
     parameters, covariance = fit.best(fit.start(attempts))
     # Twice: which levels are typical is known only after a first fit.
@@ -872,12 +871,12 @@ def _answering(
     seen, layout = attempts[attempts.seen], fit.layout
     people = len(np.unique(attempts.person))
     no_answer, busy = ((seen.outcome == end).sum() for end in (NO_ANSWER, BUSY))
-    ringing = no_answer / max(no_answer + busy, 1)  # among calls that neither answer nor fail
+    ringing = no_answer / max(no_answer + busy, 1)  # among calls neither answered nor failed
     values = _figures(parameters, ringing)
     by_mixture = slopes(lambda at: _figures(at, ringing), parameters, _MIXTURE)
     known = covariance[:_MIXTURE, :_MIXTURE]
     variance = np.einsum("ij,jk,ik->i", by_mixture, known, by_mixture)
-    # The split of calls that neither answer nor fail has a binomial variance as well.
+    # The split of calls that are neither answered nor failed has a binomial variance as well.
     split = ringing * (1.0 - ringing) / max(no_answer + busy, 1)
     variance[1:3] += (values[1] + values[2]) ** 2 * split
     errors = np.sqrt(variance)
@@ -941,7 +940,7 @@ def _drawn(parameters: Floats, covariance: Floats, chance: np.random.Generator) 
 
 
 def _seen(parameters: Floats) -> Floats:
-    """Return the parameters, with log odds of answers and of failures at a first attempt."""
+    """Return the parameters, two of them replaced by the log odds of answers and of failures."""
     answered, _, _, failed, *_ = _figures(parameters, 0.5).tolist()
     seen = parameters.copy()
     seen[[_CHANCE, _FAILING]] = log(answered / (1.0 - answered)), log(failed / (1.0 - failed))
@@ -951,7 +950,7 @@ def _seen(parameters: Floats) -> Floats:
 def _figures(parameters: Floats, ringing: float) -> Floats:
     """Return the four outcomes, then `reachable`, `deadNumbers` and `concentration`.
 
-    `ringing` is the share of NO_ANSWER among the calls that neither answer nor fail.
+    `ringing` is the share of NO_ANSWER among calls that are neither answered nor failed.
     """
     shares = _Shares.of(parameters)
     answered = shares.reachable * shares.mean

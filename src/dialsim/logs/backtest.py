@@ -7,12 +7,12 @@ histories are those in the log, and settings come from its bodies or from a scen
 after the cut: finish and reach of campaigns that are over (`forecast_held_out`), or the calls made
 and the people reached some time later (`backtest`).
 
-A score is the distance of the truth from the median, in lengths of the interval's side. Intervals
-are then widened until they would have held the truth in nine of ten of these forecasts: split
-conformal prediction with normalized scores (Papadopoulos, Gammerman and Vovk 2008, "Normalized
-nonconformity measures for regression conformal prediction"; Lei and others 2018,
-"Distribution-free predictive inference for regression", JASA 113). Cuts of one log are not
-exchangeable, so past coverage is no guarantee for the future.
+The score of a forecast is the distance from its median to the truth, divided by the distance from
+the median to the interval's end on that side. Intervals are then widened until they would have held
+the truth in nine of ten of these forecasts: split conformal prediction with normalized scores
+(Papadopoulos, Gammerman and Vovk 2008, "Normalized nonconformity measures for regression conformal
+prediction"; Lei and others 2018, "Distribution-free predictive inference for regression", JASA
+113). Cuts of one log are not exchangeable, so past coverage is no guarantee for the future.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ MOST_UNKNOWN = 0.01
 CUTS = 8
 _RUNS = 30
 _FIRST, _LAST, _AHEAD = 0.3, 0.75, 0.25
-"""Shares of the log's calls before the first and the last cut, and between a cut and its truth."""
+"""Shares of calls before the first cut and the last cut, and from a cut to its comparison.
+"""
 _COVERAGE = 0.9
 _COUNTED = [status.value for status in OUTCOMES]
 _REACHED = [status.value for status in REACHED]
@@ -79,7 +80,7 @@ _HOLDS = {"pause": "state", "resume": "state", "setConcurrency": "lines"}
 class PastFigure:
     """Forecast of a figure, what happened, and the score of the forecast (`Span.score`).
 
-    `wider` returns the interval for a factor on the lengths of its sides.
+    `wider` returns the interval with its sides lengthened by a factor.
     """
 
     name: str
@@ -149,8 +150,8 @@ def past_forecast(
 class HeldOutCampaigns:
     """Campaigns that went on after `cut` (ms).
 
-    `missing` has the reasons why others are not forecast, `notes` sentences on what the forecasts
-    rest on.
+    `missing` has the reasons why other campaigns are not forecast, and `notes` has sentences on
+    what the forecasts rest on.
     """
 
     cut: int
@@ -176,14 +177,14 @@ class HeldOutCampaigns:
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """Earlier forecasts of a log and what happened; `missing` has reasons for missing ones."""
+    """Earlier forecasts of a log and what happened; `missing` has reasons for missing forecasts."""
 
     forecasts: Sequence[PastForecast]
     missing: Sequence[str] = ()
 
     @property
     def widening(self) -> Widening:
-        """Least factors for the lengths of the intervals that would have held the truth."""
+        """Smallest factors on the intervals' lengths so that they hold the truth (see `factor`)."""
         finish, reach = (
             factor([one.figures[index].score for one in self.forecasts]) for index in range(2)
         )
@@ -202,11 +203,11 @@ class Backtest:
         yield f"Of {count} earlier forecast{'s' * (count > 1)} {counts}"
         for name, by in zip(("finish", "reach"), self.widening, strict=True):
             if by > 1.0:
-                yield f"The interval of the {name} is {by:.2g} times as wide as its runs for it"
+                yield f"The interval of the {name} is therefore {by:.2g} times as wide as its runs"
         if count < ceil(_COVERAGE / (1.0 - _COVERAGE)):
             yield (
-                f"{count} earlier forecasts are few: they can vouch for {count / (count + 1):.0%} "
-                f"of truths, not for {_COVERAGE:.0%}"
+                f"{count} earlier forecasts are few: they support intervals for "
+                f"{count / (count + 1):.0%} of truths, not for {_COVERAGE:.0%}"
             )
 
 
@@ -343,9 +344,9 @@ class _Settings(NamedTuple):
 class _Campaign(NamedTuple):
     """A campaign that continues after the cut, with its state at the cut.
 
-    `people` is the table of `_people`; `unseen` counts those on the list whom the log never shows.
-    `finish` is when its last call ended; `why_not` says why that is not the end of the campaign,
-    None if it is.
+    `people` is the table of `_people`; `unseen` counts people on the list whom the log never shows.
+    `finish` is the end of the campaign's last call. `why_not` is the reason why this is not the end
+    of the campaign, None if it is.
     """
 
     settings: _Settings
@@ -362,7 +363,8 @@ class _Campaign(NamedTuple):
 class _Ahead(NamedTuple):
     """Campaigns after a cut, and the behaviour learned before it.
 
-    `missing` has the reasons why others are not forecast, `begins` their first instants.
+    `missing` has the reasons why other campaigns are not forecast, and `begins` the instants of
+    their first dials after the cut.
     """
 
     found: dict[int, _Campaign]
@@ -381,7 +383,7 @@ def _ahead(
     """Return the campaigns after a cut. Raises DialsimError if nothing can be learned before it."""
     if by == "segment":
         raise DialsimError(
-            "a behaviour is an agent's, so none of a segment can be given to a campaign"
+            "an agent has one behaviour, so behaviours by segment can't be given to campaigns"
         )
     calls = dialled_calls(log)
     before = calls["dialled_at"] <= cut
@@ -494,9 +496,9 @@ def _written_settings(log: Log, code: int, cut: int, scenario: Scenario) -> _Set
 def _people(calls: pd.DataFrame, cut: int, without: Sequence[int]) -> pd.DataFrame:
     """Return the people of a campaign, a row each, in the order of its list if known.
 
-    `reached` and `attempts` are those at the end of the log. `HISTORY_COLUMNS` have, as texts, the
-    history of those called before the cut. A call in progress at the cut is left out: the forecast
-    makes it anew.
+    `reached` and `attempts` are known at the end of the log. `HISTORY_COLUMNS` have, as texts, the
+    history of people who were called before the cut. A call in progress at the cut is left out: the
+    forecast makes it anew.
     """
     known = calls[calls["recipient"].notna()]
     counted = known[known["status"].isin(_COUNTED) & known["attempt"].notna()]
@@ -533,10 +535,10 @@ def _forecast(
 ) -> tuple[Forecast, str | None]:
     """Forecast campaigns from a cut on, with the behaviours learned before it.
 
-    Also returns the note on assumed hold times, but for a forecast up to an instant.
+    Also returns the note on assumed hold times; None for a forecast up to an instant.
     """
     draws = ahead.learned.draws
-    if until is not None:  # of many cuts, one run of a draw is enough
+    if until is not None:  # with many cuts, one run per draw is enough
         draws = draws[:runs]
     quiet: RunSettings = {"progress": False, **settings}
     rest = _scenario([*ahead.found.values()], ahead.learned, cut, scenario, until)

@@ -155,7 +155,7 @@ def answering_block(answers: Answering) -> dict[str, Any]:
     """Return the keys of a behaviour about answers and failures."""
     fresh = "" if answers.wear is None else ", by a number that has not dialled lately"
     shares = {end: round(share.value, 4) for end, share in answers.outcomes.items()}
-    # Rounded shares must add up to 1; the largest one suffers least from the rest.
+    # Rounded shares must add up to 1; the largest one is adjusted, because that changes it least.
     largest = max(shares, key=lambda end: shares[end])
     shares[largest] = round(1.0 - sum(v for end, v in shares.items() if end != largest), 4)
     outcomes = {end: Noted(shares[end], _rests_on(one)) for end, one in answers.outcomes.items()}
@@ -203,8 +203,8 @@ def _people(answers: Answering) -> dict[str, Any]:
             value, note if determined else f"{note}; goes with the other values, see below"
         )
 
-    # Rounded down and up, because one must not exceed the share of failures, nor the other fall
-    # below the share of answers.
+    # `deadNumbers` is rounded down, because it must not exceed the share of failures, and
+    # `reachable` up, because it must not fall below the share of answers.
     dead = int(min(answers.dead_numbers.value, answers.outcomes["failed"].value) * 1e4) / 1e4
     reachable = max(answers.reachable.value, answers.outcomes["answered"].value)
     found = {"deadNumbers": joint("deadNumbers", dead, answers.dead_numbers)}
@@ -392,7 +392,7 @@ def _held_out(held: HoldOut) -> Iterator[str]:
         f"{held.calls:,} after it"
     )
     yield (
-        f"  log loss {held.loss:.4f}, that of a constant {held.constant:.4f}: {better} by "
+        f"  log loss {held.loss:.4f}, of a constant forecast {held.constant:.4f}: {better} by "
         f"{held.gain.value:.4f} ± {held.gain.error:.4f} a call"
     )
     # A number that the log contradicts is a warning, not an entry of the table

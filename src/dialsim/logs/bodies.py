@@ -1,7 +1,7 @@
 """Bodies of the webhook as stored by a receiver: each becomes one row of plain values.
 
-Bodies are parsed by the interface (sections 2.6, 2.7 and 6.4), and share no code with the module
-that makes bodies here, because a log may come from the service itself.
+Bodies are parsed by the interface (sections 2.6, 2.7 and 6.4). The parser shares no code with
+`dialsim.webhooks.bodies`, because a log may come from the service itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OUTCOMES = {status: code for code, status in enumerate(ENDINGS)} | {CallStatus.A
 """Index into `ENDINGS` of each status that ends an attempt (P5)."""
 CAMPAIGN_STATUSES = tuple(CampaignStatus)
 RESULTS = ("analyzed", "no_conversation", "unavailable", "masked")
-"""Kinds of results of a body: as in the calls table, and one with removed values."""
+"""Kinds of a body's result: those of the calls table, and one whose values were removed."""
 ANALYZED, NONE_SPOKE, UNAVAILABLE, MASKED = range(4)
 NO_RESULT = -1
 
@@ -115,7 +115,7 @@ class Settings:
         )  # fmt: skip
 
     def request(self) -> dict[str, Any]:
-        """Return the body of the schedule request behind these settings."""
+        """Return the body of a schedule request with these settings."""
         days: dict[int, list[dict[str, str]]] = {}
         for day, start, end in sorted(set(self.windows or ())):
             span = {"start": clock_text(start), "end": clock_text(end)}
@@ -442,8 +442,8 @@ def _name(value: object) -> str | None:
 
 
 def _whole(value: object, otherwise: int) -> int:
-    # excludes bool
-    # Columns have 32 bits; a larger count in a log is damage, not information.
+    # `type` and not isinstance, which would accept bool. Columns have 32 bits; a larger count in a
+    # log is damage, not information.
     return value if type(value) is int and 0 <= value < 2**31 else otherwise
 
 
@@ -487,7 +487,7 @@ def _person(recipient: _Recipient, is_removed: bool) -> tuple[str | None, bytes 
     elif name is not None:
         marks |= Mark.NAME_IS_EMPTY
     for key, value in params.items():
-        # Retention keeps metadata, so that it does not show that values should be gone.
+        # Retention keeps metadata, so metadata are no values that should have been removed.
         if value is not None and not key.startswith("metadata__"):
             marks |= Mark.HAS_PARAMS
             break
@@ -515,7 +515,7 @@ def _shape(params: object) -> bytes:
 
 
 def _agent(payload: _Payload) -> tuple[bytes, int]:
-    """Return the agent's id and name as JSON, and a mark if the body gives it two names."""
+    """Return the agent's id and name as JSON, and a mark if the body gives the agent two names."""
     identifier, name = _agent_in(bytes(payload.agent))
     other = payload.agent_name
     if name is UNSET:
@@ -610,7 +610,7 @@ def _result(text: bytes) -> tuple[int, str | None, str | None, bytes | None, int
         step = None
     elif step != UNKNOWN and step not in (steps if isinstance(steps, list) else ()):
         marks |= Mark.FUNNEL_OUTSIDE
-    # section 2.6: clients recognize the fallback by this
+    # A result whose only field is `error` is the fallback (section 2.6).
     if "error" in values and len(values) == 1:
         spoke = fixed.get("callSummary") != NO_CONVERSATION
         return UNAVAILABLE if spoke else NONE_SPOKE, step, None, digest, marks
@@ -629,18 +629,16 @@ def hashes(texts: Iterable[str | bytes | None]) -> NDArray[np.int64]:
 
 
 def instants(texts: Iterable[str | None]) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Parse instants into ms, `NO_INSTANT` for none; also returns, by row, the reasons of
-    invalid ones.
-    """
+    """Parse instants into ms, `NO_INSTANT` for None; also return the reason by invalid row."""
     given = list(texts)
     column = pa.array(given, pa.string())
-    # Arrow parses a column at once, but is more lenient than the interface; the pattern keeps it to
-    # the one form. A column of nulls gives None.
+    # Arrow parses a column at once, but is more lenient than the interface; the pattern admits one
+    # form only. For a column of nulls `all` gives None.
     if compute.all(compute.match_substring_regex(column, _USUAL_INSTANT)).as_py() is not False:
         try:
             read = column.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
             return read.fill_null(NO_INSTANT).to_numpy(), {}
-        except pa.ArrowInvalid:  # one of them is an impossible date
+        except pa.ArrowInvalid:  # one text is an impossible date
             pass
     values, wrong = np.full(len(given), NO_INSTANT, dtype=np.int64), {}
     for index, text in enumerate(given):

@@ -66,7 +66,7 @@ _MOST_VALUES = 20
 """Most distinct values of a field with estimated shares; fields with more are free text."""
 NEVER_SATURATED = (
     "the lines were never saturated for long, so the log does not show how long calls are set up "
-    "and ring. They are the default's, and the finish rests on them"
+    "and ring. Setup and ring times are the default's, and the finish depends on them"
 )
 _BINS = 10
 _OPEN = {
@@ -131,9 +131,9 @@ class Bin:
 class HoldOut:
     """Quality of forecasts for calls that the estimate has not used.
 
-    The model learned from the calls dialled before `cut` (ms) and forecast the others, each from
-    the person's calls before it. `gain` is the difference of its log loss to `constant`, the loss
-    of the constant forecast by the share of answers before.
+    The model learned from the calls dialled up to `cut` (ms) and forecast the others, each from the
+    person's earlier calls. `loss` is its log loss per call; `constant` is the log loss if every
+    call is forecast by the share answered up to the cut. `gain` is `constant` minus `loss`.
     """
 
     cut: int
@@ -183,7 +183,8 @@ class Calibration:
     def draws(self) -> tuple[Variant, ...]:
         """Behaviours that may have made the log as well, drawn from the posterior.
 
-        Each is a variant that replaces values of `apply`; they are equal each time.
+        Each is a variant that replaces values of the scenario of `apply`. They are the same at each
+        access.
         """
         from dialsim.logs.behaviour_text import draws_text
 
@@ -202,8 +203,9 @@ class Calibration:
     def apply(self, scenario: Scenario) -> Scenario:
         """Return a scenario whose agents have these behaviours.
 
-        Without `by` all agents have the only one; otherwise agents, or the agents of campaigns, the
-        one of their name. Raises DialsimError for behaviours by segment, and if none of them fits.
+        Without `by` all agents have the single behaviour. Otherwise an agent has the behaviour of
+        its name, or of the name of its campaign. Raises DialsimError for behaviours by segment, and
+        if none of them fits.
         """
         if self.by == "segment":
             raise DialsimError(
@@ -375,11 +377,11 @@ def calibrate(
 ) -> Calibration:
     """Estimate behaviours from a log.
 
-    With `by` there is one for each agent, campaign or segment. With `hold_out`, a share, the last
-    calls are forecast from those before. `lines` is maxConcurrentCalls where webhooks do not show
-    it. Dates `without`, in days since 1970 (Thai time), are left out like days of outages: they
-    have a factor of their own, and nothing is learned from their failures. Raises DialsimError for
-    too few calls, and for a date without a call.
+    With `by` there is a behaviour for each agent, campaign or segment. `hold_out` is the share of
+    calls, the last ones, that are forecast from the calls before. `lines` is maxConcurrentCalls
+    where webhooks do not show it. Dates `without`, in days since 1970 (Thai time), are left out
+    like days of outages: each has a factor of its own, and nothing is learned from its failures.
+    Raises DialsimError for too few calls, and for a date without a call.
 
     >>> log = dialsim.read_log(result.write("out/log"))
     >>> dialsim.calibrate(log).frame.columns.tolist()
@@ -418,7 +420,7 @@ def calibrate(
 
 
 def _require_calls(log: Log, calls: pd.DataFrame, dates: Sequence[int]) -> None:
-    """Refuse a date that is to be left out and has no call."""
+    """Raise DialsimError for a date that is to be left out but has no call."""
     called = np.unique(dates_of(calls["dialled_at"].to_numpy()))
     for date in dates:
         if date not in called:
@@ -433,7 +435,7 @@ def dialled_calls(log: Log, holds: HoldTimes | None = None) -> pd.DataFrame:
     """Return dialled and ended calls, with `outcome` and `dialled_at` (ms).
 
     `dial` is the index of a call among the known dials, or −1. Dials that the log does not contain
-    are reckoned back by `holds`, or by the default's setup and ring times.
+    are estimated from the end of ringing and `holds`, or the default's setup and ring times.
     """
     outcome, known = outcomes_of(log), _known_dials(log)
     calls = log.calls[outcome >= 0].copy()
@@ -457,7 +459,7 @@ def dialled_calls(log: Log, holds: HoldTimes | None = None) -> pd.DataFrame:
 def _earliest_dials(
     log: Log, settings: NDArray[np.int64], at: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return lower limits of the dials of calls that rang `at` some instants (ms; T3, F3).
+    """Return lower limits (ms) of the dials of calls that stopped ringing `at` instants (T3, F3).
 
     The limit is the latest opening of a window, or the campaign's start.
     """
@@ -469,10 +471,10 @@ def _earliest_dials(
         windows = one.calling_hours
         if windows is None:
             continue
-        # Adjacent windows are merged there: a guess may cross from one to the next.
+        # `ranges` merges adjacent windows, so a guess may cross from one to the next.
         opening = np.array(windows.ranges[0])
         position = week_position(at[rows])
-        # −1: the last one of the previous week
+        # index −1: the last opening of the previous week
         last = np.searchsorted(opening, position, side="right") - 1
         earliest[rows] = np.maximum(start, at[rows] - (position - opening[last]) % WEEK)
     return earliest
@@ -537,7 +539,7 @@ def attempts_of(
 ) -> Attempts:
     """Return dialled calls by person and attempt.
 
-    Attempts before a person's later ones that are not in the log are added as unseen.
+    Attempts that the log lacks before a person's later attempts are added as unseen.
     """
     dialled_at = calls["dialled_at"].to_numpy(np.int64)
     days, time = np.divmod(dialled_at + THAI_OFFSET, DAY)
@@ -549,7 +551,7 @@ def attempts_of(
     seen = pd.DataFrame(
         {
             "person": people_of(calls),
-            # Masked calls have no number; as first attempts they assume nothing of earlier ones.
+            # Masked calls have no attempt number; as first attempts they imply no earlier calls.
             "attempt": np.maximum(calls["attempt"].fillna(1).to_numpy(np.int64), 1),
             "hour": time // HOUR,
             # Day 0 of the epoch is a Thursday.
@@ -709,7 +711,7 @@ def _analyses(
 
 
 def _found(answered: pd.DataFrame) -> tuple[Shares, dict[str, Shares]]:
-    """Return the shares of the funnel's values, and of each field's, in analyzed conversations."""
+    """Return the shares of the funnel's and of each field's values in analyzed conversations."""
     sound = answered[answered["analysis"].astype(str) == "analyzed"]
     furthest = _shares(Counter(sound["funnel"].dropna().astype(str)))
     counted: dict[str, Counter[str]] = {}
@@ -773,7 +775,7 @@ def _undetermined(
 
 
 def _used_alike(wear: Wear, attempts: Attempts) -> bool:
-    """Return True if uses of caller IDs differ by little except the hour of the date."""
+    """Return True if, at any one time, all caller IDs had been used about equally."""
     assert attempts.dials is not None
     uses = attempts.dials.uses(wear.recovery.factor.value)[attempts.dial[attempts.seen]]
     hour = pd.Series(attempts.dialled_at[attempts.seen] // HOUR)
@@ -785,7 +787,7 @@ def _used_alike(wear: Wear, attempts: Attempts) -> bool:
 def _held_out(
     calls: pd.DataFrame, dials: DialHistory | None, share: float, without: Sequence[int]
 ) -> HoldOut | None:
-    """Estimate from the first calls and forecast the others; None if either are too few."""
+    """Estimate from the first calls and forecast the others; None with too few of either."""
     attempts = attempts_of(calls, dials, without)
     at, seen = attempts.dialled_at, attempts.seen
     # Divided by time, not at random: a forecast is about later calls.

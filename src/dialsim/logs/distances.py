@@ -45,20 +45,19 @@ Histogram = tuple[Values, Counts]
 """Distinct values in order, and their counts."""
 
 OUTCOMES = ("answered", "no answer", "busy", "failed")
-"""Names by the codes of `answering`."""
+"""Names of outcomes, indexed by the codes of `answering`."""
 SILENT = ("not_analyzed", "failed", "pending")
 """Conversations without a webhook (A2, A4), which a log of webhooks does not contain."""
 _GRAM = 3
-# 0 stands before a person's first call and after the last one.
+# Sign 0 stands before a person's first call and after the last one.
 _SIGNS = len(OUTCOMES) + 1
 _MOST_ATTEMPTS = 10
-"""First of the attempts that are counted together."""
+"""Attempts from this one on are counted together."""
 _SOONEST = 0.01
 """Quantile of the gaps between attempts that represents the shortest one."""
 _PARTS = (np.arange(99) + 1) / 100.0
 BEGINNING = 10
-"""Number of percentiles that make up the beginning of a log, where random deviations have not added
-up yet.
+"""Number of percentiles that are the beginning of a log, before random deviations add up.
 """
 _LARGEST_DAY_DISTANCE = 23.0
 """Distance for a day of the week on which only one log has calls (as in the package)."""
@@ -130,10 +129,10 @@ class Profile:
     """Data of a log, the input of distances.
 
     `grams` counts all sequences of three outcomes; `attempts` counts by attempt and outcome;
-    `answering` by hour of the day: calls, and answered ones; `week` counts starts and ends by day
-    (0 is Monday) and hour. `hours` and `arrivals` are hours since 1970, `relative` hours since a
-    person's first start. `between`, `cycles`, `gaps` (ms) and `talks` are sorted; `moments` are
-    quantiles of all starts and ends.
+    `answering` counts calls, and answered calls, by hour of the day; `week` counts starts and ends
+    by day (0 is Monday) and hour. `hours` and `arrivals` are hours since 1970, `relative` hours
+    since a person's first start. `between`, `cycles`, `gaps` (ms) and `talks` are sorted; `moments`
+    are quantiles of all starts and ends.
     """
 
     calls: int
@@ -155,7 +154,7 @@ class Profile:
 
     @property
     def soonest(self) -> float:
-        """Time (ms) below which only a few gaps between attempts are; NaN without gaps."""
+        """1 % quantile (ms) of the gaps between attempts; NaN without gaps."""
         return float(np.quantile(self.gaps, _SOONEST)) if len(self.gaps) else np.nan
 
 
@@ -218,12 +217,12 @@ def _histogram(values: Instants) -> Histogram:
 
 
 def _grams(outcome: NDArray[np.integer], first: Instants) -> Counts:
-    """Count each sequence of `_GRAM` outcomes, with empty ones around each person."""
+    """Count each sequence of `_GRAM` outcomes, with empty outcomes around each person's."""
     empty = np.repeat(first, _GRAM - 1)
     signs = np.insert(outcome.astype(np.int64) + 1, empty, 0)
     signs = np.concatenate([signs, np.zeros(_GRAM - 1, np.int64)])
     # The two empty signs at a person's end also begin the next person, so no sequence contains
-    # both.
+    # outcomes of both people.
     codes = (signs[:-2] * _SIGNS + signs[1:-1]) * _SIGNS + signs[2:]
     return np.bincount(codes, minlength=_SIGNS**_GRAM)
 
@@ -299,7 +298,7 @@ def by_hour(one: Profile, other: Profile) -> Values:
 
 
 def shift(one: Profile, other: Profile) -> float:
-    """Return the minimum displacement of all of the second log (min)."""
+    """Return the displacement (min) that all of the second log shares."""
     return abs(common_shift(one, other)) / MINUTE
 
 
@@ -333,7 +332,8 @@ class Metric:
     of_people: bool = False
 
     def __reduce__(self) -> tuple[Callable[[str], Metric], tuple[str]]:
-        # Its functions are made by other functions, so that pickle cannot find them by name.
+        # The metric's functions are made by other functions, so that pickle cannot find them by
+        # name.
         return _metric, (self.key,)
 
     def text(self, value: float) -> str:
@@ -350,27 +350,27 @@ class Metric:
 
 
 def _hours(name: str) -> _Distance:
-    """Return the distance of a histogram of hours."""
+    """Return the function that compares a histogram of hours of two logs."""
     return lambda one, other: wasserstein(getattr(one, name), getattr(other, name))
 
 
 def _samples(name: str, unit: int) -> _Distance:
-    """Return the distance of sorted times, in a unit (ms)."""
+    """Return the function that compares sorted times of two logs, in a unit (ms)."""
     return lambda one, other: _of_samples(getattr(one, name), getattr(other, name)) / unit
 
 
 def _values(value: Callable[[Profile], float]) -> _Distance:
-    """Return the difference of two numbers."""
+    """Return the function that compares a number of two logs."""
     return lambda one, other: float(abs(value(one) - value(other)))
 
 
 def _each(text: Callable[[Profile], str]) -> _Words:
-    """Return words with the same value of both logs."""
+    """Return the function that shows the same text about both logs."""
     return lambda one, other: ("", text(one), text(other))
 
 
 def _time(ms: Callable[[Profile], float], when: str = " on average") -> _Words:
-    """Return words with a duration, in steps that noise does not reach."""
+    """Return the function that shows a duration of both logs, rounded to steps above noise."""
 
     def text(side: Profile) -> str:
         value = ms(side)
@@ -436,7 +436,7 @@ METRICS = (
            _each(lambda side: f"{side.people:,}"), of_people=True),
     Metric("shift", "shift of all calls", "min", shift,
            _instant(lambda side: float(np.median(side.moments[:BEGINNING])))),
-    Metric("retryInterval", "retry interval", "min",  # the shortest gaps show it
+    Metric("retryInterval", "retry interval", "min",  # shown by the shortest gaps
            _values(lambda side: side.soonest / MINUTE),
            _time(lambda side: side.soonest, ""), of_people=True),
     Metric("talkTime", "talk time", "s", _samples("talks", 1_000),

@@ -92,7 +92,7 @@ _Shape = tuple[tuple[float, ...], dict[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Family: scipy's distribution for parameters on the real line, and its notation."""
+    """Family of distributions: parameters on the real line, for scipy and in a file's notation."""
 
     name: str
     scipy: str
@@ -202,7 +202,7 @@ def _made(
     rejected: str = "",
 ) -> FittedDurations:
     made = distribution(written)
-    # In seconds: milliseconds are no reason to reject a family.
+    # Rounding to 1 ms is no reason to reject a family.
     ours = durations(made, np.array(QUANTILES))
     theirs = np.quantile(values, QUANTILES)
     off = np.maximum(np.abs(ours - theirs) - 1.0, 0.0) / np.maximum(theirs, 1.0)
@@ -281,7 +281,7 @@ def _fit(family: _Family, values: Floats, low: float | None, high: float | None)
 
 
 def _covariance(loss: Callable[[Floats], float], at: Floats) -> Floats:
-    """Return the inverse of the information, by second differences."""
+    """Return the inverse of the information matrix, by second differences of the loss."""
     size, step = len(at), 1e-3
     units = np.eye(size) * step
     second = np.zeros((size, size))
@@ -298,8 +298,8 @@ def _covariance(loss: Callable[[Floats], float], at: Floats) -> Floats:
 
 
 def _empirical(measured: Floats) -> dict[str, object]:
-    """Return the empirical distribution: few durations unchanged, of many the middles of equal
-    parts.
+    """Return the empirical distribution: few durations as they are, many by quantiles at the
+    middles of equal parts.
     """
     listed: Sequence[float] = measured.tolist()
     if len(measured) >= ENOUGH:

@@ -2,10 +2,10 @@
 
 Settings are tried on the recorded calls. A folder of a run contains the instants of all dials, so
 that a call either agrees or not. Bodies of the webhook do not: there the likelihood of a dial is
-the likelihood of the time it leaves for setup and ringing, compared with all calls. If calls differ
-under all settings near the scenario's, others are searched on the beginning of the log first and
-then on more of it: under wrong settings the model soon departs from the log, and everything later
-is uninformative.
+that of the time that it leaves for setup and ringing, among these times of all calls. If calls
+differ under all settings near the scenario's, others are searched on the beginning of the log first
+and then on more of it: under wrong settings the model soon departs from the log, and everything
+later is uninformative.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dialsim.scenario.units import format_duration
 SEARCHED = 20_000
 """Number of calls at the beginning of a log on which settings are searched."""
 _RUNS, _RUNS_OF_BODIES = 400, 6_000
-"""Approximate number of runs in a search, for the choice of the engine."""
+"""Approximate numbers of runs in a search, of folders and of bodies, to choose the engine."""
 _CLOSE = 10.0
 """Difference of log likelihoods below which settings from bodies are indistinguishable; the
 histograms of times are themselves estimates.
@@ -51,7 +51,7 @@ _TIMEOUTS = (10_000, 20_000, 30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 3
 _INTERVALS = (*range(1_000, 240_000, 1_000), *range(240_000, 600_000, 5_000),
               *range(600_000, LONGEST_RELEASE_INTERVAL + 1, 60_000))  # fmt: skip
 _SHARP = 20
-"""Relative distance (5 %) beyond which no other value may fit for a value to be determined."""
+"""A value is determined if no value fits that differs by more than a twentieth of it."""
 _COARSE_INTERVALS = tuple(1_000 * s for s in (
     1, 2, 3, 5, 7, *range(10, 65, 5), 75, 90, 105, 120, 150, 180, 240, 300, 420, 600, 1_200, 3_600
 ))  # fmt: skip
@@ -76,9 +76,9 @@ class SettingEstimate:
     """Estimate of one setting in the notation of scenario files, and equivalent values.
 
     `others` are values and ranges (`90s to 24h`) that fit equally well, each tried with the best
-    values of the other settings. Without any, the log determines the value, within the narrow range
-    `between` if it is not exact, unless it is `doubtful`: no settings fit, or the number of lines
-    changes. None stands for an omitted setting.
+    values of the other settings. Without such values the log determines the setting: exactly, or
+    within the narrow range `between`. A setting is `doubtful` if no settings fit, or the number of
+    lines changes. None stands for an omitted setting.
     """
 
     name: str
@@ -159,10 +159,10 @@ _QUEUE_FIRST = ("queue_limit", "release_interval", "gap", "queue_timeout")
 _SPANS = ("queue_timeout", "release_interval")
 _LEFT_OUT = {"queueLimit": "that of the lines", "callsPerSecond": "no limit"}
 _SHOWN = 6
-"""Equivalent values that are printed; JSON has all."""
+"""Number of equivalent values that are printed; JSON has all."""
 
 Progress = Callable[[int, int], None]
-"""Callback with the number of runs made and estimated."""
+"""Callback with the number of runs made, and the estimated number of all runs."""
 
 
 def estimate(record: RecordedCalls, progress: Progress | None = None) -> EngineEstimate:
@@ -186,7 +186,7 @@ def estimate(record: RecordedCalls, progress: Progress | None = None) -> EngineE
 
 
 def _doubts(found: EngineEstimate) -> Iterator[str]:
-    """Yield why the settings are doubtful."""
+    """Yield the reasons why the settings are doubtful."""
     yield from map(str, found.changes)
     if not found.fits and not found.changes:
         yield (
@@ -237,7 +237,7 @@ def engine_yaml(found: EngineEstimate, source: str) -> str:
 
 
 class _Search:
-    """Runs under settings, each made once; less misfit is better."""
+    """Search for the settings with the least misfit; the model runs once under each."""
 
     def __init__(
         self, record: RecordedCalls, progress: Progress | None, earlier_runs: int = 0
@@ -276,7 +276,7 @@ class _Search:
         return self._earlier_runs + len(self._known)
 
     def settings(self, choice: _Choice) -> EngineSettings:
-        """Return the settings of a scenario."""
+        """Return the engine settings of a scenario for a choice."""
         return self._whole.scenario.engine.model_copy(
             update={name: getattr(choice, name) for name in _NAMES if name != "gap"}
             | {"calls_per_second": _per_second(choice.gap)}
@@ -341,7 +341,8 @@ class _Search:
             if agree < calls:
                 best = self._better(best, [self._settled(self._of_beginnings(self._own))])
                 calls, agree = _agreement(self._record, self.settings(best), self._which)
-            # Under another order the beginnings may fit nothing, so that the search starts wrong
+            # With the wrong order no settings may fit the beginnings, so other orders are tried,
+            # too
             for order in _ORDERS if agree < _FITTING * calls else ():
                 if order != self._own.order:
                     wider = self._of_beginnings(self._own.but(order=order))
@@ -400,7 +401,7 @@ class _Search:
     def _varied(
         self, best: _Choice, names: Sequence[str], intervals: Sequence[int], tick: int
     ) -> _Choice:
-        """Vary one setting after the other, given the best of the others; spans to a tick (ms)."""
+        """Vary one setting after the other, keeping the best; spans are refined to a tick (ms)."""
         for name in names:
             values = self._values(name, intervals)
             best = self._better(best, [best.but(**{name: value}) for value in values])
@@ -422,7 +423,7 @@ class _Search:
 
     def _refined(self, name: str, best: _Choice, tick: int) -> _Choice:
         """Refine a value by ever smaller steps, as long as that helps."""
-        # 0.0 stands for single ticks.
+        # A step of 0.0 stands for single ticks.
         for step in (0.2, 0.05, 0.01, 0.002, 0.0):
             while True:
                 value = getattr(best, name)
@@ -515,7 +516,7 @@ class _Search:
     # -- undetermined settings --------------------------------------------------------------------
 
     def ties(self, name: str, best: _Choice) -> Iterator[str]:
-        """Yield, as texts, which other values fit as well."""
+        """Yield the other values of a setting that fit as well, as texts."""
         value = getattr(best, name)
         if name in {"order", "sharing"}:
             yield from self._tied_ways(name, best)
@@ -532,7 +533,7 @@ class _Search:
         yield from self._tied_range(name, best)
 
     def _tied_intervals(self, best: _Choice) -> Iterator[str]:
-        """Yield other release intervals that fit as well, with whatever queue limit.
+        """Yield other release intervals that fit as well, with any queue limit.
 
         From bodies alone the interval and the limit may not be identifiable separately. Adjacent
         candidates that fit are joined to a range: `1s to 10s`.
@@ -630,7 +631,7 @@ class _Search:
 
 
 def _agreement(record: RecordedCalls, engine: EngineSettings, which: Engine) -> tuple[int, int]:
-    """Return how many calls are compared, and how many of them agree."""
+    """Return the number of calls that are compared, and the number of calls that agree."""
     model = record.played(engine, which)
     found = pairs(record, model)
     return int((found.record >= 0).sum()), int(found.agree.sum())
@@ -673,7 +674,8 @@ def _ends_of(spans: Sequence[int], value: int) -> Iterator[str]:
 def _divisors(grid: int) -> list[int]:
     """Return the candidate release intervals (ms) that divide `grid`, the longest first.
 
-    If `grid` is below a second it is the only one; if it is whole seconds so are the intervals.
+    A `grid` below a second is the only candidate. With a `grid` of whole seconds all candidates are
+    whole seconds.
     """
     shortest = _SHORTEST_GRID
     if grid < shortest:
@@ -701,7 +703,7 @@ def _log_density_of_hold_times(held: Integers, ending: Integers) -> NDArray[np.f
 
 
 def _log_density_of_losses(late: Integers) -> NDArray[np.float64]:
-    """Return the unnormalized log density of the delays of losses.
+    """Return the unnormalized log density of the delays (ms) of simulated losses.
 
     It is Student's t with 3 degrees of freedom, mixed with a little uniform mass for outliers.
     """
@@ -753,8 +755,10 @@ def _timeouts(record: RecordedCalls) -> list[int]:
 # -- changes of the number of lines in the middle of a log ----------------------------------------
 
 PARTS = 12  # parts of a log, with equally many calls, whose lines in use are compared
-FEWEST = 20  # calls that a part needs
-_SAME, _OTHER = 0.85, 0.7  # shares of the lines in use, on either side of a change
+FEWEST = 20  # fewest calls of a part
+# On the side with more lines in use all parts use at least `_SAME` of the largest part's lines; the
+# parts of the other side use at most `_OTHER` of the smallest one's.
+_SAME, _OTHER = 0.85, 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -768,14 +772,14 @@ class LineChange:
 
     def __str__(self) -> str:
         return (
-            f"From about {short_text(self.at)} Thai time on {self.after} lines of "
-            f"{self.organization} are in use, before {self.before}: write the change into the "
+            f"After about {short_text(self.at)} Thai time {self.after} lines of "
+            f"{self.organization} are in use, before it {self.before}: write the change into the "
             "scenario's timeline (setConcurrency)."
         )
 
 
 def line_changes(record: RecordedCalls) -> list[LineChange]:
-    """Find organizations with a constant number of lines of which the log uses another one later.
+    """Find organizations whose lines in use change, although the scenario keeps them constant.
 
     Lines are counted at the ends of calls while people wait for their first call: then all lines
     are in use, however long calls take. The instants of dials are estimated where the log has none.
@@ -792,7 +796,7 @@ def line_changes(record: RecordedCalls) -> list[LineChange]:
 def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
     calls, owner = record.calls, record.scenario.organizations[position]
     own = [index for index, one in enumerate(record.blocks) if one.organization == position]
-    # Estimated by the scenario's setup and ring times if unknown
+    # Unknown dials are estimated by the scenario's setup and ring times
     holds = {ending: expected_hold_range(record, ending) for ending in range(len(ENDINGS))}
     begins = dials(record, holds)
     rows = np.flatnonzero(
@@ -806,7 +810,7 @@ def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
     end = end[end < waits]
     if len(end) < PARTS * FEWEST:
         return None
-    # A call that ends on an instant is counted
+    # A call still counts at the instant of its end
     busy = np.searchsorted(begin, end, side="left") - np.arange(len(end))
     used = np.array([np.mean(part) for part in np.array_split(busy, PARTS)])
     starts = [int(part[0]) for part in np.array_split(end, PARTS)]
@@ -814,8 +818,8 @@ def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
         before, after = used[:index], used[index + 1 :]  # the change may be within a part
         few, many = sorted((before, after), key=np.mean)
         if few.max() <= _OTHER * many.min() and many.min() >= _SAME * many.max():
-            # Estimated dials are all early or all late: the side that has the scenario's lines
-            # shows the deviation
+            # Estimated dials are all early or all late: the side closer to the scenario's number of
+            # lines shows by how much
             lines, means = owner.max_concurrent_calls, np.array([before.mean(), after.mean()])
             near = means[np.argmin(np.abs(np.log(means / lines)))]
             usual = lines / near if abs(near - lines) < 1 else 1.0

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 FEWEST_SATURATED = 200
 """Minimum number of calls that begin in saturated time."""
 _STEP = 10_000  # ms, resolution of saturated time
-_LONGEST = 120_000  # ms; a recipient who is called later than this after the due instant waited
+_LONGEST = 120_000  # ms; a call that stops ringing later than this after it was due had to wait
 _WARM_UP = 2 * MINUTE
-_SILENCE = 10 * MINUTE  # without the end of a call: a pause
+_SILENCE = 10 * MINUTE  # without the end of a call, which count as a pause
 _CALLS_PER_BLOCK = 25
 _PRIOR_SD = 15_000.0
 _OUTLIER = 7.5  # median deviations, 5 standard deviations of a normal distribution
@@ -104,7 +104,7 @@ class HoldTimes:
 
     @property
     def written(self) -> dict[str, Mapping[str, str]]:
-        """Distributions for `ringTime` that include the setup, spread as the built-in ones are."""
+        """Distributions for `ringTime` that include the setup, spread like the built-in ones."""
         assumed, spread = assumed_holds()
         found: dict[str, Mapping[str, str]] = {}
         for outcome, name in enumerate(ENDS):
@@ -112,7 +112,7 @@ class HoldTimes:
             if outcome == ANSWERED:
                 sd = mean * spread[outcome] / assumed[outcome]
                 found[name] = {"dist": "lognormal", "mean": _text(mean), "sd": _text(sd)}
-            else:  # the spread of the built-in setup time
+            else:  # uniform within ±1 s, as the built-in setup time
                 low = max(mean - 1_000.0, mean / 2.0)
                 found[name] = {"dist": "uniform", "low": _text(low), "high": _text(2 * mean - low)}
         return found
@@ -131,7 +131,7 @@ class _Calls(NamedTuple):
     lines: Integers  # maxConcurrentCalls as the call's first webhook shows it, 0 if it does not
 
     def held(self, until: Integers, means: Floats) -> Floats:
-        """Return the line time (ms) that is held up to each instant."""
+        """Return the total time (ms) for which lines were held up to each instant."""
         total = np.zeros(len(until))
         # Line time up to t is the sum of max(0, t − begin) − max(0, t − end) over the calls.
         for sign, ends in ((1.0, self.over - means[self.outcome]), (-1.0, self.ended)):
@@ -188,7 +188,7 @@ def _blocks(log: Log, part: pd.DataFrame, lines: int | None) -> _Blocks:
     limits = [one.max_concurrent_calls or lines or 0 for one in log.settings] + [lines or 0]
     calls = _Calls(over, ended, outcome, np.array(limits, dtype=np.int64)[settings])
     begins, ends = _saturated(log, part, over, ended)
-    length = (over.max() - over.min()) / len(over) * _CALLS_PER_BLOCK  # at least, nights included
+    length = (over.max() - over.min()) / len(over) * _CALLS_PER_BLOCK  # nights included
     # Long blocks average out the differences in outcomes that identify the means; short ones have
     # noise at their edges.
     length = min(max(length, 5.0 * MINUTE), 1.0 * HOUR)
@@ -204,7 +204,7 @@ def _blocks(log: Log, part: pd.DataFrame, lines: int | None) -> _Blocks:
 
 def _limit(calls: _Calls, low: int, high: int) -> int:
     """Return the number of lines in a block; 0 if it is not known or changes."""
-    # A limit that changes within a block would bias it.
+    # A limit that changes within a block would bias the estimate.
     shown = np.unique(calls.lines[(calls.ended >= low) & (calls.ended < high)])
     return int(shown[0]) if len(shown) == 1 else 0
 
@@ -212,7 +212,7 @@ def _limit(calls: _Calls, low: int, high: int) -> int:
 def _saturated(
     log: Log, part: pd.DataFrame, over: Integers, ended: Integers
 ) -> tuple[Integers, Integers]:
-    """Return saturated spans: a recipient that could be called at once had to wait."""
+    """Return begins and ends of saturated spans, in which a recipient who was due had to wait."""
     origin = int(over.min()) - _LONGEST
     size = (int(ended.max()) - origin) // _STEP + 2
     saturated = np.zeros(size, dtype=bool)
@@ -263,7 +263,7 @@ def _due(part: pd.DataFrame, setting: Settings | None, ended: Integers) -> Integ
 
 
 def _open(setting: Settings | None, origin: int, size: int) -> NDArray[np.bool_]:
-    """Return the steps in which a campaign may call (T3)."""
+    """Return True for time steps in which a campaign may call (T3)."""
     windows = None if setting is None else setting.calling_hours
     if windows is None:
         return np.ones(size, dtype=bool)
@@ -310,9 +310,9 @@ def _solved(blocks: list[_Blocks]) -> HoldTimes | None:
 
 
 def _typical(missing: Floats) -> NDArray[np.bool_]:
-    """Return the blocks that are no outliers (Rousseeuw & Leroy 1988).
+    """Return True for blocks that are no outliers (Rousseeuw & Leroy 1988).
 
-    Where recipients were lost in the queue, they wait without a line that is held.
+    Where calls were lost in the queue, recipients wait although no line is held for them.
     """
     off = np.abs(missing - np.median(missing))
     return off <= _OUTLIER * max(float(np.median(off)), MINUTE / 60)
@@ -328,8 +328,9 @@ def _each(blocks: list[_Blocks], means: Floats) -> Iterator[Floats]:
 def _tail(blocks: _Blocks, found: HoldTimes) -> HoldTail | None:
     """Compare the tail of hold times with logs of the fitted model; None for too few calls.
 
-    A posterior predictive check (Gelman et al. 2013, chapter 6): lines get the same calls in the
-    same order, with hold times of the model, and hold times are read from both in the same way.
+    A posterior predictive check (Gelman et al. 2013, chapter 6): the lines get the same calls in
+    the same order, with hold times of the model. Hold times are read from the log and from these
+    calls in the same way.
     """
     calls, lines = blocks.calls, np.unique(blocks.lines)
     starts = calls.over - found.means[calls.outcome]
@@ -354,7 +355,7 @@ def _tail(blocks: _Blocks, found: HoldTimes) -> HoldTail | None:
 
 
 def _dials(lengths: Integers, lines: int) -> Integers:
-    """Return when each call is dialled, if a line is dialled on as soon as it is free."""
+    """Return the instant of each call's dial, if every free line dials at once."""
     free, dialled = [0] * lines, []
     heapify(free)
     for length in lengths.tolist():

@@ -1,17 +1,17 @@
 """Compare a simulation with a real log: distance by distance, against the noise between runs.
 
-Two runs of one model differ too. So the model is run 2K more times, and each distance is compared
-with those between its runs: the noise floor. Floors are simultaneous. The scale of a distance is
-the largest between any two runs of the first half. One common factor is the largest ratio of a
-distance to its scale between any two of the K runs of the second half. A floor is scale times
-factor.
+Two runs of one model differ, too. So the model is run 2K more times, and each distance gets a noise
+floor, up to which chance explains it. The scale of a distance is its largest value between any two
+of the first K runs. One factor, common to all distances, is the largest ratio of any distance to
+its scale between any two of the other K runs. The floor of a distance is its scale times this
+factor. Floors therefore hold for all distances together.
 
-If both logs come from the model, they and the K runs are K + 2 exchangeable logs. Call a pair of
-them extreme if its largest ratio exceeds the largest ratios of all pairs that share no log with it.
-Any two extreme pairs share a log, so that at most K + 1 of the (K + 2)(K + 1)/2 pairs are extreme.
-The probability that the two logs are an extreme pair, which is that any of their distances exceeds
-its floor, is therefore at most 2/(K + 2): 4.8 % with 80 runs (K = 40). It is much smaller where the
-distances have no heavy tails.
+If both logs come from the model, they and the other K runs are K + 2 exchangeable logs. Call a pair
+of them extreme if its largest ratio exceeds the largest ratios of all pairs that share no log with
+it. Any two extreme pairs share a log, so that at most K + 1 of the (K + 2)(K + 1)/2 pairs are
+extreme. The two logs are an extreme pair if any of their distances exceeds its floor. The
+probability of this is therefore at most 2/(K + 2): 4.8 % with 80 runs (K = 40). It is much smaller
+where the distances have no heavy tails.
 """
 
 from __future__ import annotations
@@ -290,22 +290,21 @@ def _floors(runs: Sequence[Profile]) -> Values:
     half = len(runs) // 2
     scale = np.maximum(_apart(runs[:half]).max(axis=0), _least(runs[:half]))
     others = _apart(runs[half:])
-    # A distance that is always 0 in the first half has no scale: its floor is its own maximum
+    # A distance that is always 0 in the first half has no scale: its floor is its largest value in
+    # the second half
     ratio = np.where(scale > 0, others / np.where(scale > 0, scale, 1.0), 0.0)
     floors: Values = np.where(scale > 0, scale * ratio.max(), others.max(axis=0))
     return floors
 
 
 def _apart(runs: Sequence[Profile]) -> Values:
-    """Return the distances of all pairs of runs, a row each; 0 where there is nothing to
-    compare.
-    """
+    """Return the distances of all pairs of runs, a row per pair; 0 with nothing to compare."""
     pairs = combinations(runs, 2)
     return np.nan_to_num([[metric.distance(*pair) for metric in METRICS] for pair in pairs])
 
 
 def _least(runs: Sequence[Profile]) -> Values:
-    """Return the least scale of each distance: some need not vary at all between runs."""
+    """Return the smallest scale of each distance, because some do not vary between runs."""
     least = {
         **dict.fromkeys(("absolute", "circadian", "arrivals", "relative"), _LEAST_MOVE_H),
         "shift": _LEAST_SHIFT_MIN,
@@ -325,8 +324,8 @@ def _model(real: Log, simulated: Log) -> tuple[Scenario, str]:
             with suppress(DialsimError):
                 return read_source(Path(log.source)), f"the scenario in {log.source}"
     raise DialsimError(
-        f"neither {simulated.source} nor {real.source} is a folder with a scenario, whose further "
-        "runs show what is noise: give scenario, which the simulation was made from"
+        f"neither {simulated.source} nor {real.source} is a folder with a scenario: give "
+        "the scenario that the simulation was made from, whose further runs show what is noise"
     )
 
 
@@ -345,8 +344,10 @@ def _main(
     """Return the difference that explains most: causes before effects, then by its ratio.
 
     Calls that last longer also end later and delay the retries. So the largest difference is seldom
-    the cause of the others. A cause counts only if the logs differ in it: fewer lines also make all
-    calls later, and an other order of calls makes retries later.
+    the cause of the others. Two causes are ruled out where something else has the same effect.
+    `shift` is none if the logs begin together: fewer lines also make all calls later.
+    `retryInterval` is none if both logs show the same interval: another order of calls also makes
+    retries later.
     """
     beyond = [one for one in compared if one.beyond_noise]
     not_causes = {"retryInterval"} if same_interval else set()
@@ -361,13 +362,13 @@ def _main(
 
 
 def _moved(real: Profile, simulated: Profile) -> float:
-    """Return the time (ms) from the beginning of the real log to the simulated log's."""
+    """Return how much later (ms) the simulated log begins than the real one."""
     # Random deviations accumulate during a campaign: its beginning shows a shift best
     return float(np.median((simulated.moments - real.moments)[:BEGINNING]))
 
 
 def _explains(one: Compared, real: Profile) -> bool:
-    """True if a difference is large enough to explain others; small ones of talk times are not."""
+    """True if a difference explains others; a small difference of talk times does not."""
     if one.metric.key != "talkTime":
         return True
     return bool(one.distance * 1000.0 > _LEAST_PART["talkTime"] * real.talks.mean())

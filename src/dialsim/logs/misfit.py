@@ -1,10 +1,11 @@
 """Misfit: differences between a log and logs of the fitted model, each with the forecast at risk.
 
 The fitted model gives each call its chance to be answered and to fail, from the ends of the
-recipient's earlier calls. In a log of that model, the calls of a group that was chosen before they
-were made differ from the sum of their chances by noise alone. These one-step-ahead checks (Dawid
-1984, "The prequential approach", Journal of the Royal Statistical Society A 147) compare the same
-quantities as posterior predictive checks (Gelman et al. 2013, chapter 6), without simulated logs.
+recipient's earlier calls. In a log of that model, the ends of a group of calls differ from the sum
+of their chances by noise alone, if the group was chosen before the calls were made. These
+one-step-ahead checks (Dawid 1984, "The prequential approach", Journal of the Royal Statistical
+Society A 147) compare the same quantities as posterior predictive checks (Gelman et al. 2013,
+chapter 6), without simulated logs.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ if TYPE_CHECKING:
     from dialsim.logs.hold_times import HoldTimes
 
 _SURELY = 4.0
-"""Least standard errors of a difference that is shown; some 60 groups of a log are compared."""
+"""Smallest difference that is shown, in standard errors; some 60 groups of a log are compared."""
 _MATTERS = 0.03
-"""Least difference of a share that is shown."""
+"""Smallest difference of shares that is shown."""
 _RHYTHM_SURELY, _RHYTHM_MATTERS = 3.0, 0.01
-"""The same for retries at the same and at other hours."""
+"""Both limits for the comparison of retries at the same hour with retries at other hours."""
 _FEW = 30
 _OUTAGE_SURELY, _OUTAGE_MORE, _OUTAGE_TIMES = 6.0, 0.2, 2.0
 _TAIL, _FEWEST_IN_TAIL = 0.99, 1_000
 _TAIL_OFF = 0.3
-"""Relative error of the mean of the longest 1 % that is shown."""
+"""Smallest relative error of the mean of the longest 1 % that is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutageDay:
-    """A date (days since 1970, Thai time) on which calls failed unlike on other days."""
+    """A date (days since 1970, Thai time) on which far more calls failed than on other days."""
 
     date: int
     calls: int
@@ -54,8 +55,8 @@ class OutageDay:
     def __str__(self) -> str:
         return (
             f"{self.name}: {self.failed:.0%} of {self.calls:,} calls failed, on other days "
-            f"{self.usual:.0%}: an outage, not people. These failures are not learned from, and "
-            "the day is no factor of its weekday"
+            f"{self.usual:.0%}: an outage, not behaviour. Nothing is learned from these failures, "
+            "and the day does not count for its weekday"
         )
 
 
@@ -75,9 +76,9 @@ def outages(outcome: NDArray[np.int64], dialled_at: NDArray[np.int64]) -> tuple[
     calls = np.bincount(of)
     failed = np.bincount(of, weights=outcome == FAILED)
     many = calls >= _FEW
-    if many.sum() < 2:  # a single day is not unlike others
+    if many.sum() < 2:  # a single day can't differ from others
         return ()
-    # the lower of two middle days: of two days one may be the outage
+    # the lower of two middle days, because one of two days may be the outage
     usual = float(np.sort((failed / calls)[many])[(many.sum() - 1) // 2])
     error = np.sqrt(max(usual * (1.0 - usual), 0.01) / calls)
     more = failed / calls - usual
@@ -105,7 +106,7 @@ def _sentence(
     deviation: float,
     risk: str,
 ) -> _Misfit:
-    """Describe a group of `calls` that ended otherwise than the fitted model expects."""
+    """Describe a group of `calls` whose ends differ from what the fitted model expects."""
     return _Misfit(
         deviation,
         f"{group}: {observed:.0%} of {calls:,} calls {ended}, the fitted behaviour expects "
@@ -159,11 +160,11 @@ def _by_groups(attempts: Attempts, chances: tuple[Floats, Floats]) -> Iterator[_
 
 
 def _persistence(attempts: Attempts, chances: tuple[Floats, Floats]) -> Iterator[_Misfit]:
-    """Compare retries at an hour at which the recipient did not answer with those at other hours.
+    """Compare retries at an hour of an earlier, unanswered attempt with retries at other hours.
 
-    Recipients who answer at hours of their own are answered less at the former, and more at the
-    latter, than a chance that is the same all day. One comparison is no choice among many, so it
-    needs fewer standard errors.
+    People with hours of their own answer less often at the same hour, and more often at other
+    hours, than the fitted model expects, which has no such hours. A single comparison needs fewer
+    standard errors than the many of `_by_groups`.
     """
     key = attempts.person * 24 + attempts.hour
     order = np.lexsort((attempts.attempt, key))
@@ -200,7 +201,7 @@ def _compared(
     happened: NDArray[np.bool_],
     chances: Floats,
 ) -> _Misfit | None:
-    """Return the difference of a group; None within noise or below the size that matters."""
+    """Return the difference of a group; None if it is within noise or too small to matter."""
     calls = len(happened)
     if calls < _FEW:
         return None
@@ -213,7 +214,7 @@ def _compared(
 
 
 def _tails(times: Mapping[str, FittedDurations | None], holds: HoldTimes | None) -> Iterator[str]:
-    """Yield a sentence on each fitted duration whose longest 1 % is of another length."""
+    """Yield a sentence on each fitted duration whose longest 1 % differs from the measured one."""
     found = []
     for name, fit in times.items():
         if fit is None or len(fit.measured) < _FEWEST_IN_TAIL:

@@ -1,9 +1,9 @@
 """Read a running campaign from the service and write it as a scenario to forecast from.
 
 The client of the service only reads, with a rate limit and retries. The interface's data go into
-`people.csv`: how often each person was called, and the result. What it does not show is an option
-or a guess, with a comment in `scenario.yaml`. Pages are cached beside the folder, in `.DIR.pull`,
-so that an interrupted command resumes.
+`people.csv`: how often each person was called, and the result. Values that the interface does not
+show are options or guesses, with comments in `scenario.yaml`. Pages are cached beside the folder,
+in `.DIR.pull`, so that an interrupted command resumes.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def read_api_key(file: Path | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAnswer:
-    """Answer of the service: the envelope's `data`, and its `Date` (ms; None without one)."""
+    """Answer of the service: the envelope's `data`, and the `Date` header (ms, or None)."""
 
     data: Any
     at: int | None
@@ -129,7 +129,7 @@ class ServiceClient:
         self.url = _checked(url, allow_http)
         self._key = api_key
         self._gap, self._retries, self._wait = 1 / rate, retries, wait
-        # A monotonic time, so that the first request is made at once.
+        # In monotonic time, of which 0 is past, so that the first request is made at once.
         self._next_at = 0.0
         self._answered = False
         self._client = httpx.Client(
@@ -210,7 +210,7 @@ class ServiceClient:
             )
         if response.status_code == 429:
             return ServiceError(f"{answer}, too many requests, {_times(tries)}; try a lower --rate")
-        return ServiceError(f"{answer}, a fault of its own, {_times(tries)}; try again later")
+        return ServiceError(f"{answer}, an error of the service, {_times(tries)}; try again later")
 
     def _read(self, response: httpx.Response, path: str) -> ServiceAnswer:
         status = response.status_code
@@ -283,7 +283,7 @@ def _checked(url: str, allow_http: bool) -> str:
         raise ServiceError(
             f"{url}: by http the key would travel unencrypted; use https, or say --allow-http"
         )
-    # Planners paste the address of the interface, which paths here begin with themselves.
+    # Planners paste the address with /api, with which all paths here begin already.
     return str(parts).rstrip("/").removesuffix("/api")
 
 
@@ -468,7 +468,7 @@ def _behaviours(log: Log, pulled: Pulled, lines: int | None) -> Calibration | No
 class _Pages:
     """Pages of recipients, cached in files so that an interrupted command resumes.
 
-    `at` is the newest instant (ms) that an answer gives for itself.
+    `at` is the newest header `Date` (ms) of the answers.
     """
 
     def __init__(self, client: ServiceClient, out: Path) -> None:
@@ -528,8 +528,7 @@ class _Pages:
         try:
             # For the owner only: pages hold names and phone numbers.
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Renamed when complete: a kill must not leave half a page that the next command
-            # believes.
+            # Renamed when complete: a kill must not leave half a page for the next command.
             draft.write_text(json.dumps([answer.at, answer.data]), encoding="utf-8")
             draft.replace(file)
         except OSError as error:
@@ -541,7 +540,7 @@ class _Pages:
 
 
 def _kept(file: Path) -> ServiceAnswer | None:
-    """Return a cached page if it is still fresh."""
+    """Return a cached page if it is still fresh, else None."""
     with suppress(OSError, ValueError):
         if time.time() - file.stat().st_mtime < FRESH_SECONDS:
             at, data = json.loads(file.read_text(encoding="utf-8"))

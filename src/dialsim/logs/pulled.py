@@ -83,11 +83,11 @@ class PulledRecipient(Answered):
     def last_ended_at(
         self, schedule: ScheduleRequest, now: int, dial: LoggedDial | None
     ) -> int | None:
-        """Return when the last call ended (ms), None if there was none; `dial` is what the log has.
+        """Return the instant (ms) at which the last call ended; None without a call.
 
-        For a call that has ended it is the last change. A waiting retry was created `retryInterval`
-        after the end of the call before it (R2), or was changed later: that gives the latest
-        possible instant.
+        For a call that has ended it is the recipient's last change. If a retry waits already, it is
+        the end in the log's `dial`, or the latest possible instant: the last change, which came
+        `retryInterval` after the end (R2) or later.
         """
         if self.latest_call_status in _ENDED:
             return min(self.updated_at, now)
@@ -111,7 +111,7 @@ class LoggedDial(NamedTuple):
 class LoggedCampaign:
     """Data on a campaign in a log of webhooks; `dials` are by phone number.
 
-    People who share a number are left out: by the number alone their calls can't be assigned.
+    People who share a number are left out: their calls can't be told apart.
     """
 
     name: str | None
@@ -155,7 +155,7 @@ class LoggedCampaign:
 
 
 def _schedule_of(settings: Settings, caller_ids: list[str]) -> ScheduleRequest | None:
-    """Return the request behind settings; None if they lack the times or are invalid."""
+    """Return a schedule request with these settings; None if they lack times or are invalid."""
     if settings.start_at is None or settings.windows is None:
         return None
     try:
@@ -311,8 +311,8 @@ def _write_people(
             rows.writerow([tel, person.customer_name or "", person.id, *values, *history])
     if replaced:
         pulled.notes.append(
-            f"{campaign.name}: {replaced:,} phone numbers are masked, so numbers that begin with "
-            "00 stand in their place; a forecast does not depend on them."
+            f"{campaign.name}: {replaced:,} phone numbers are masked, and replaced by numbers that "
+            "begin with 00; a forecast does not depend on phone numbers."
         )
 
 
@@ -401,11 +401,12 @@ def _scenario_text(
 
 
 _RETRIES_FIRST = 0.02
-"""Share of the people called that must be called again before others once to be a pattern."""
+"""Share of called people who are called again before others once, above which it is no chance.
+"""
 
 
 def people_ahead(attempts: Iterable[Iterable[int]]) -> int:
-    """Return how many people were called again while others were never called; 0 if by accident.
+    """Return how many people were called again while others were never called; 0 if by chance.
 
     `attempts` are the counts of each campaign's people. A positive result means that retries come
     before first calls (Q3).

@@ -1,8 +1,9 @@
 """Recorded calls as scripts of a scenario's people, and the calls that the model makes from them.
 
 The people react as in the log, so that all differences come from scheduling. In folders of runs,
-which have instants of dials, a call takes as long from its dial as it did. Bodies of the webhook
-have none: there ringing ends at the recorded instant, whenever the model dials.
+which have instants of dials, a call takes as long from its dial as in the log. Bodies of the
+webhook have no instants of dials: there ringing ends at the recorded instant, whenever the model
+dials.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ BITS_OF_CALL = _ATTEMPT_BITS + _LOST_BITS
 _NEEDED = {"created_at", "queued_at", "initiated_at", "status", "ended_at"}
 """Columns that a table of calls needs for a comparison of dials to the ms."""
 _WEBHOOK_MS = 120_000
-"""Allowance (ms), beyond the conversation, for the rest of a call and until its webhook."""
+"""Allowance (ms), beside the longest conversation, for setup, ringing and the webhook."""
 
 ANSWERED = ENDINGS.index(CallStatus.COMPLETED)
 _NO_ANSWER = ENDINGS.index(CallStatus.NO_ANSWER)
@@ -80,9 +81,9 @@ class CallTimes(ColumnTable):
     talk: Integers
 
     def up_to(self, instant: int) -> CallTimes:
-        """Return the calls that had begun by an instant, as far as they had come.
+        """Return the calls that had begun by an instant, without their later dials and losses.
 
-        A call keeps its ending, although it may come later: its script needs to know it.
+        A call keeps its end, even if it came later, because its script needs it.
         """
 
         def cut(column: Integers) -> Integers:
@@ -95,13 +96,13 @@ class CallTimes(ColumnTable):
 
 
 class _Past(NamedTuple):
-    """Attempts in the histories of the people of all campaigns, and where each campaign begins."""
+    """Attempts in the histories of all campaigns' people, and each campaign's first index."""
 
     first: Integers
     attempts: Integers
 
     def of(self, campaign: Integers, recipient: Integers) -> Integers:
-        """Return the attempts before the calls of some people."""
+        """Return the number of attempts in the history of each of these people."""
         found: Integers = self.attempts[self.first[campaign] + recipient]
         return found
 
@@ -110,10 +111,10 @@ class _Past(NamedTuple):
 class RecordedCalls:
     """Recorded calls of a scenario's people.
 
-    `calls` has those whose person is known. `has_dials` says whether instants of releases and dials
-    are known. `until` is the last instant (ms) of the log; up to `horizon` it is complete but for
-    calls without a webhook. `blocks` are all campaigns of the scenario; `notes` are sentences on
-    what the log lacks.
+    `calls` has the calls whose person is known. `has_dials` is True if instants of releases and
+    dials are known. `until` is the last instant (ms) of the log; up to `horizon` the log is
+    complete, except for calls without a webhook. `blocks` are all campaigns of the scenario;
+    `notes` are sentences on what the log lacks.
 
     >>> log = dialsim.read_log(result.write("out/log"))
     >>> len(dialsim.RecordedCalls(log, scenario).calls) == len(result.calls)
@@ -142,7 +143,7 @@ class RecordedCalls:
 
     def up_to(self, instant: int) -> RecordedCalls:
         """Return what had been recorded by an instant."""
-        # Shallow: world, scenario and people are shared, only the calls are cut.
+        # A shallow copy: scenario and people are shared, only the calls are cut.
         earlier = copy(self)
         earlier.calls = self.calls.up_to(instant)
         earlier.until, earlier._world = instant, None
@@ -152,7 +153,7 @@ class RecordedCalls:
     # -- reading ----------------------------------------------------------------------------------
 
     def _campaigns(self, log: Log, expected: Expected) -> Integers:
-        """Return the index among all campaigns of each campaign of the log."""
+        """Return the index in `blocks` of each campaign of the log."""
         names = ", ".join(block.name for block in self.blocks) or "none"
         for one, block in zip(log.campaigns, expected.blocks, strict=True):
             if block is None:
@@ -178,7 +179,7 @@ class RecordedCalls:
         lost, ending = table.is_lost, outcomes_of(log)
         started, ended = table.started, table.ended
         over = np.where(started != NO_INSTANT, started, np.where(lost, NO_INSTANT, ended))
-        # A call without a RINGING status has none (P1)
+        # A call without an instant of ringing rang for 0 ms (P1)
         rings = np.where(table.ringing == NO_INSTANT, over, table.ringing)
         setup = np.where(table.initiated == NO_INSTANT, 1, rings - table.initiated)
         talk = np.where((started != NO_INSTANT) & (ended != NO_INSTANT), ended - started, 0)
@@ -199,8 +200,8 @@ class RecordedCalls:
             order = np.lexsort((log.calls["line"].to_numpy(), ended))
         known = recipient >= 0
         order = order[known[order]]
-        # A folder has every call, so that counting is exact; bodies show a number but may be
-        # missing.
+        # A folder has every call, so attempts are counted exactly. Bodies may be missing, but show
+        # the number of the attempt.
         attempt = table.attempt if not self.has_dials else np.zeros(len(ended), np.int64)
         calls = _numbered(
             campaigns[table.campaign][order], recipient[order], (ending != NO_ENDING)[order],
@@ -223,8 +224,8 @@ class RecordedCalls:
                 if over.any():
                     raise ReplayError(
                         f"{log.source}: {block.name} has calls of person number "
-                        f"{int(recipient[over].max()) + 1}, but in the scenario it lists "
-                        f"{block.people.count}"
+                        f"{int(recipient[over].max()) + 1}, but lists "
+                        f"{block.people.count} people in the scenario"
                     )
                 if isinstance(self._written(block).recipients, GeneratedRecipients):
                     # Generated phone numbers depend on the seed, but the index in the list
@@ -273,8 +274,8 @@ class RecordedCalls:
             missing += [f"{masked:,} calls don't show whom they reached"] if masked else []
             why = " and ".join(missing) or "no call in it has ended"
             raise ReplayError(
-                f"{log.source}: {why} (of {everything:,}): who was called when can only be "
-                "replayed if the log has all calls of its campaigns"
+                f"{log.source}: {why} (of {everything:,}): a replay needs a log "
+                "with all calls of its campaigns"
             )
         if gone + masked:
             self.notes.append(
@@ -282,9 +283,7 @@ class RecordedCalls:
             )
 
     def _horizon(self) -> int:
-        """Return the last instant before which no call starts that the log lacks as still in
-        progress.
-        """
+        """Return the instant (ms) up to which no call is missing as still in progress."""
         if self.has_dials:
             return self.until
         latest = self.calls[np.diff(self.calls.key >> BITS_OF_CALL, append=-1) != 0]
@@ -305,10 +304,11 @@ class RecordedCalls:
 
     @cached_property
     def release_grid(self) -> int:
-        """Longest interval (ms) that divides all releases relative to their startAt (Q2).
+        """Longest release interval (ms) that fits all releases, counted from startAt (Q2).
 
-        Without known releases it comes from the calls lost in the queue, all the same time after a
-        release (Q5). 0 if all were released at startAt, or nothing is known.
+        Without known releases it is derived from the calls lost in the queue, each of which was
+        released one queue timeout before (Q5). 0 if all calls were released at startAt, or nothing
+        is known.
         """
         grid = 0
         for begins, calls in self._scheduled():
@@ -372,10 +372,10 @@ class RecordedCalls:
 
     @property
     def _next(self) -> ScriptStep:
-        """The call after a person's last one in the log.
+        """Assumed call after a person's last one in the log.
 
-        Bodies don't show conversations that are not analyzed (A2, A4), so it may be one; folders
-        have all calls.
+        With bodies it is a conversation, because bodies lack conversations that are not analyzed
+        (A2, A4). Folders have all calls, so there it is an unanswered call.
         """
         if self.has_dials:
             return self.typical
@@ -393,7 +393,7 @@ class RecordedCalls:
             codes = [np.zeros(block.people.count, dtype=np.int32) for block in blocks]
             scripts: list[list[Script]] = [[(following,)] for _ in blocks]
             for (campaign, recipient), steps in self._steps().items():
-                # Attempts without a call in the log get the typical one.
+                # Attempts without a call in the log get the typical call.
                 most = max(steps)
                 script = [steps.get(attempt, unknown) for attempt in range(1, most + 1)]
                 # An answered person is not called again (R3).
@@ -417,7 +417,7 @@ class RecordedCalls:
         for campaign, recipient, attempt, ending, dialled, over, setup, talk in zip(
             *(column[known].tolist() for column in columns), strict=True
         ):
-            # In progress when the log ends: it must still ring then, as it did.
+            # A call in progress when the log ends must still ring then, as it did in the log.
             if ending == NO_ENDING:
                 step = replace(typical, ring=max(typical.ring, self.until - dialled + 1))
             elif self.has_dials:
@@ -475,7 +475,7 @@ def _most_at_once(begins: Integers, ends: Integers) -> int:
 def _stranger(source: str, campaign: Any, tels: NDArray[Any], strange: Mask) -> str:
     text = f"{source}: {campaign.name} called {tels[strange][0]}, whom the scenario does not list"
     if isinstance(campaign.recipients, GeneratedRecipients):
-        return f"{text}; made-up people are those of the run's seed, such as --set seed=2"
+        return f"{text}; its people are made up by the seed: give the run's, such as --set seed=2"
     return f"{text}: give the list that the calls were made from"
 
 
@@ -490,8 +490,8 @@ def _numbered(
 ) -> CallTimes:
     """Return calls with their keys.
 
-    The input has each person's calls in chronological order. An `attempt` of 0 is counted from the
-    calls before.
+    The input has each person's calls in chronological order. An `attempt` of 0 is unknown; it is
+    counted from the person's earlier calls.
     """
     person = campaign << _RECIPIENT_BITS | recipient
     order = np.argsort(person, kind="stable")
@@ -502,7 +502,8 @@ def _numbered(
     before = before - before[first] if len(order) else before
     start = past.of(campaign, recipient)[order]
     number = np.where(own > 0, own, start + before + 1)
-    # A lost call belongs to the attempt that it was to be: the one after the last that counted
+    # A lost call belongs to the attempt that it would have been: the one after the last counted
+    # attempt
     following = np.where(counts & (own > 0), own + 1, 0)
     for index in np.flatnonzero(lost[order] & (own == 0) & ~begins).tolist():
         before_it = following[first[index] : index]

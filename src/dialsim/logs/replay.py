@@ -1,6 +1,4 @@
-"""`replay`: the first difference between a log and the model, people reacting alike, and its
-rule.
-"""
+"""`replay`: first difference between a log and a model whose people react as in the log."""
 
 from __future__ import annotations
 
@@ -34,10 +32,10 @@ from dialsim.scenario.units import format_duration
 FEW = 20
 """Fewest calls of an ending to estimate the time of setup and ringing."""
 _BELOW, _ABOVE = 3, 6
-"""Plausible hold times end this many widths of the shortest half below and above it."""
+"""Plausible hold times extend below and above their shortest half by this many of its widths."""
 _LEAST_WIDTH_MS = 500
 _CLOCK_MS = 1_000
-"""Tolerance (ms) for instants of the real service, where no simulated ones are compared."""
+"""Tolerance (ms) for instants in logs without dials, which the real service may have written."""
 
 Event = Literal["created", "lost", "released", "dialled"]
 _COLUMNS: dict[Event, str] = {
@@ -51,7 +49,7 @@ _SHARING_RULES = {"priority": "Q7", "weighted": "Q8", "deadline": "Q9"}
 
 @dataclass(frozen=True, slots=True)
 class HoldRange:
-    """Time (ms) of setup and ringing of calls of one ending, if no dials are recorded.
+    """Time (ms) of setup and ringing of calls with one ending, if no dials are recorded.
 
     `typical` is the middle of the shortest interval with half of the calls, `spread` half its
     length; values outside `low` to `high` are implausible.
@@ -65,7 +63,7 @@ class HoldRange:
 
 @dataclass(frozen=True, slots=True)
 class FirstMismatch:
-    """The first difference: call, event, instants (ms; None: it does not happen) and rule."""
+    """The first difference: call, event, instants (ms; None where it does not happen) and rule."""
 
     at: int
     event: Event
@@ -127,10 +125,10 @@ class Replayed:
 class Pairs:
     """Recorded calls paired with simulated ones by key.
 
-    `record` and `model` are row numbers, -1 if that side lacks the call. `wrong` has, by event,
-    which pairs differ in it; `at` is the first such instant (`NO_INSTANT` if none). `unseen` are
-    calls of the model that the log need not have. `holds` are the plausible hold times by ending;
-    empty if the record has dials.
+    `record` and `model` are row numbers, -1 if that side lacks the call. `wrong` has a mask by
+    event, True for pairs that differ in it. `at` is the first instant at which a pair differs
+    (`NO_INSTANT` if none). `unseen` are calls of the model that the log need not have. `holds` are
+    the plausible hold times by ending; empty if the record has dials.
     """
 
     record: Integers
@@ -196,7 +194,7 @@ def _hold_range(low: int, high: int) -> HoldRange:
 
 
 def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers]:
-    """Return the rows of both by key, -1 where one of them lacks the call."""
+    """Return the rows of record and model by key, -1 where a side lacks the call."""
     # Keys name person, attempt and losses before, so that calls pair up even if they are made hours
     # apart.
     keys = np.union1d(record.key, model.key)
@@ -316,7 +314,8 @@ def _first(record: RecordedCalls, model: CallTimes, found: Pairs) -> FirstMismat
             mine = dials(record, found.holds, found.record)
         when = _earlier(mine, _at(getattr(model, name), found.model))
         here[event] = found.wrong[event] & (when == at)
-    # Releases and dials alternate: a call released alike but not dialled is no effect of others
+    # Releases and dials alternate in an instant. The different dial of a call that was released
+    # alike is no effect of different releases, so it comes before them
     released_alike = here["dialled"] & ~found.wrong["released"]
     candidates: list[tuple[Event, Mask]] = [
         ("created", here["created"]), ("lost", here["lost"]), ("dialled", released_alike),
@@ -342,7 +341,7 @@ def dials(
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """The situation at the first difference, to infer the deciding rule."""
+    """Situation at the first difference, from which the deciding rule is inferred."""
 
     record: RecordedCalls
     model: CallTimes
@@ -391,7 +390,7 @@ class _Scene:
             found = self._others(event, block, at)
         if found is not None:
             return found
-        # True if the model is ahead: it had room, a line or the pace that the log had not.
+        # The model is ahead if it had room, a line or the pace earlier than the log.
         is_ahead = simulated is not None and (recorded is None or simulated < recorded)
         of_step = self._of_release if event == "released" else self._of_dial
         return of_step(block, is_ahead)
@@ -400,7 +399,7 @@ class _Scene:
         self, block: CampaignBlock, row: int, recorded: int | None, simulated: int | None
     ) -> tuple[str, str]:
         if recorded is None or simulated is None:
-            return "R1", "only one of them calls again: maxAttempts, or R3"
+            return "R1", "only one of log and model calls again: maxAttempts, or R3"
         if int(self.record.calls.attempt[row]) == 1:
             return "C1", "the schedule request comes at another instant"
         interval = block.schedule.retry_interval if block.schedule is not None else 0
@@ -414,7 +413,7 @@ class _Scene:
         return "Q5", why
 
     def _outside(self, block: CampaignBlock, recorded: int | None) -> tuple[str, str] | None:
-        """Return a rule if the log dials where the scenario forbids it."""
+        """Return a rule if the log dials at an instant that the scenario forbids."""
         if recorded is None or block.schedule is None:
             return None
         # With estimated dials the rule must be broken at both ends of the uncertainty.
@@ -445,9 +444,7 @@ class _Scene:
         )
 
     def _others(self, event: Event, block: CampaignBlock, at: int) -> tuple[str, str] | None:
-        """Return a rule if log and model choose different people about one instant: their order
-        (Q3).
-        """
+        """Return the rule on order (Q3) if log and model choose different people at one instant."""
         found, calls = self.found, self.record.calls
         rows, others = found.record, found.model
         if event == "dialled":
@@ -467,7 +464,7 @@ class _Scene:
         if not len(ones) or not len(instead):
             return None
         one, other = int(rows[ones[0]]), int(rows[instead[0]])
-        # Two calls that changed places may only be the effect of a window that one side does not
+        # That two calls changed places may only be the effect of a window that one side does not
         # have.
         forbidden = self._outside(self.record.blocks[int(calls.campaign[one])], at)
         if forbidden is not None:
@@ -489,9 +486,7 @@ class _Scene:
         return f"{block.people.tel(int(calls.recipient[row]))} ({block.name}, attempt {attempt})"
 
     def _of_release(self, block: CampaignBlock, is_ahead: bool) -> tuple[str, str]:
-        """Attribute a release to the interval or to room in the queue, which only one side had
-        (Q2).
-        """
+        """Attribute a release that one side made earlier to the interval or the queue (Q2)."""
         interval, limit = self.settings.release_interval, self.settings.queue_limit
         waits = f"the {'log' if is_ahead else 'model'} waits longer"
         grid = self.record.release_grid
@@ -506,11 +501,11 @@ class _Scene:
         )
 
     def _of_dial(self, block: CampaignBlock, is_ahead: bool) -> tuple[str, str]:
-        """Attribute a dial to a free line or the pace, which only one side had (Q1, Q4)."""
+        """Attribute a dial that one side made earlier to a free line or the pace (Q1, Q4)."""
         gap = dial_gap(self.settings.calls_per_second)
         lines = self.record.scenario.organizations[block.organization].max_concurrent_calls
         most = self.record.most_at_once(block.organization) if self.record.has_dials else lines
-        # With a pace the model waits for that, whatever the lines of the log.
+        # With callsPerSecond the model may wait for the pace, however many lines the log uses.
         if most < lines if is_ahead else most > lines and not gap:
             return "Q1", f"the log has at most {most} lines in use, the scenario {lines}"
         first = "the model dials it, the log not yet" if is_ahead else "the log dials sooner"
