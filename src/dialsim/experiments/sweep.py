@@ -399,24 +399,10 @@ class Comparison(Sweep):
 
     noun = "file"
 
-    def __init__(
-        self,
-        variants: Sequence[Variant],
-        figures: Sequence[Sequence[RunFigures]],
-        specs: Sequence[RunSpec],
-        expressions: Sequence[Expression] = (),
-        decided: Decided | None = None,
-        **compared: Any,
-    ) -> None:
-        """`variants` are whole scenarios; `specs` are theirs, in the same order.
-
-        The others are as in `Sweep`.
-        """
-        self.scenarios = tuple(spec.scenario for spec in specs)
-        super().__init__(
-            self.scenarios[0], variants, figures, [spec.bounds for spec in specs], expressions,
-            decided, seed=specs[0].seed, **compared,
-        )  # fmt: skip
+    @property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Scenarios of the files, which are the variants."""
+        return tuple(variant.of(self.scenario) for variant in self.variants)
 
     @property
     def title(self) -> str:
@@ -517,7 +503,10 @@ def compare(
         deciding = Deciding(decide, indifference, names, base, replications, scenarios)
     runs, decided = _run(specs, replications, deciding, settings)
     variants = [Variant(name, scenario=part) for name, part in zip(names, scenarios, strict=True)]
-    return Comparison(variants, runs, specs, shown, decided, baseline=base, adjust=adjust)
+    return Comparison(
+        scenarios[0], variants, runs, [spec.bounds for spec in specs], shown, decided,
+        baseline=base, adjust=adjust, seed=specs[0].seed,
+    )  # fmt: skip
 
 
 def _named(
