@@ -161,7 +161,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'dialsim' has no attribute {name!r}")
     value = getattr(import_module(home), name)
-    globals()[name] = value  # also of `scenario`, whose property is found before it
+    globals()[name] = value  # also of `scenario`, although its property takes precedence
     return value
 
 
@@ -178,7 +178,7 @@ class _Package(ModuleType):
 
     @scenario.setter
     def scenario(self, package: ModuleType) -> None:
-        """Ignore the package, which the import system would put here."""
+        """Ignore the private package, which the import system assigns after importing it."""
 
 
 sys.modules[__name__].__class__ = _Package

@@ -17,9 +17,9 @@
      ├ JournalError          a journal of the sandbox cannot be used
      └ StudioError           the studio cannot carry out a request
 
-The text of an error names the place, what is wrong there, and what would be right. The command
-line prints the text and exits with status 2. Every error survives pickling, because worker
-processes hand their errors to the parent process.
+The text of an error names the location, the fault, and what would be right. The command line prints
+the text and exits with status 2. Every error survives pickling, because worker processes hand their
+errors to the parent process.
 """
 
 from __future__ import annotations

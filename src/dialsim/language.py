@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LANGUAGES: Final = ("en", "th")
 _ERAS = {"th": 543}
-"""Years that the calendar of a language is ahead of the Gregorian one, the only one of Babel."""
+"""Years by which a language's calendar is ahead of the Gregorian calendar, Babel's only one."""
 _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
@@ -34,14 +34,14 @@ class Language:
         self.code = code
         self._catalog = NullTranslations() if code == "en" else _catalog(code)
 
-    # The names are gettext's, by which Babel finds the messages in the source.
+    # Named like gettext's functions, because Babel finds messages in the source by these names.
     def gettext(self, message: str, **values: object) -> str:
         """Return a message, with its placeholders replaced if there are values."""
         found = self._catalog.gettext(message)
         return found.format_map(values) if values else found
 
     def ngettext(self, one: str, several: str, count: float, **values: object) -> str:
-        """Return the form of a message for a number; its placeholder is `{count}`."""
+        """Return the singular or plural of a message, with `count` in place of `{count}`."""
         found = self._catalog.ngettext(one, several, 1 if count == 1 else 2)
         return found.format_map({"count": f"{count:,.10g}", **values})
 

@@ -44,7 +44,7 @@ def main() -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # Thai names on terminals that cannot show them
     try:
-        # In its own mode click would give a wrong scenario the status of an answer "no", 1.
+        # In standalone mode click would exit with 1, the answer "no", for errors in a scenario.
         sys.exit(commands(standalone_mode=False))
     except click.ClickException as error:
         error.show()

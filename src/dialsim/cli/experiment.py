@@ -36,7 +36,7 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 
 
 def _seconds(_: object, __: object, text: str | None) -> float | None:
-    """Read a length of time such as `10s`, in seconds."""
+    """Parse the value of an option such as `10s`; returns seconds."""
     from dialsim.scenario.units import parse_duration
 
     if text is None:
@@ -45,7 +45,7 @@ def _seconds(_: object, __: object, text: str | None) -> float | None:
         seconds = parse_duration(text) / 1000
     except ValueError as error:
         raise click.BadParameter(f"{text} {error}") from None
-    # Without time no value gets two runs, so that there would be no answer at all.
+    # In no time no value would get the two runs that any answer needs.
     if not seconds:
         raise click.BadParameter("a search needs more time than none, such as 10s")
     return seconds
@@ -53,7 +53,7 @@ def _seconds(_: object, __: object, text: str | None) -> float | None:
 
 @contextmanager
 def resumable(kept: str | None) -> Iterator[None]:
-    """After Ctrl-C, print what is kept; `kept` is None if nothing is."""
+    """On Ctrl-C print what was kept, given as the text `kept`, and exit; None: nothing was kept."""
     try:
         yield
     except KeyboardInterrupt:
@@ -105,7 +105,7 @@ class Experiment:
             self._folder.open(self._options.force)
 
     def add(self, arguments: Mapping[str, object]) -> None:
-        """Keep further inputs of the page, which were found by runs."""
+        """Store further inputs of the page, which only runs could determine."""
         if self._folder is not None:
             self._folder.arguments |= arguments
 
@@ -126,8 +126,9 @@ class Experiment:
             yield progress, settings
 
     def deliver(self, found: Outcome) -> None:
-        """Write the pages (their further runs go to the same store) and the tables, then print the
-        answer.
+        """Write pages and tables to the folder, if one is requested, then print the answer.
+
+        Runs made for the pages are kept in the store of the experiment.
         """
         from dialsim.experiments.experiment_text import print_experiment
 
@@ -148,7 +149,7 @@ class Experiment:
                     options.what_if, options.jobs, options.dask, folder, progress, options.engine
                 )
                 put(experiment_report(found, self._scenario, options.seed, further), folder)
-            # `finish` marks the folder as complete, so that no file may follow it.
+            # `finish` marks the folder as complete, so all other files are written before.
             put(sheet.html(), folder, SHEET)
             if options.excel:
                 _write_workbook(found, folder)
@@ -157,7 +158,7 @@ class Experiment:
             print_json(document)
             return
         sentences, tables = found.printed()
-        # The sheet alone is translated: its sentences are whole templates of each language.
+        # Only the sheet is translated, so its decision replaces the English sentences.
         if sheet is not None and options.language != "en":
             sentences = [sheet.decision]
         print_experiment(found.title, sentences, tables)
@@ -166,7 +167,7 @@ class Experiment:
 
 
 def _write_workbook(found: Outcome, folder: Path) -> None:
-    """Write the settings side by side, and the tables."""
+    """Write a workbook: the answer, the settings side by side, and the tables."""
     from dialsim.experiments.estimates import settings_table
     from dialsim.results.excel import NAME, write_workbook
 
@@ -188,7 +189,7 @@ figure_option = click.option(
 
 
 def _count_option(name: str, default: int, text: str) -> Callable[[_Command], _Command]:
-    """Return an option for a number of runs, of 2 or more."""
+    """Return an option for a number of runs, at least 2."""
     return click.option(
         name,
         type=click.IntRange(min=2),
@@ -290,8 +291,8 @@ def sweep(
 ) -> None:
     """Run variants of a scenario and print their figures, and what differs from the baseline.
 
-    All variants call the same people, who react alike, so that little luck is left in a
-    difference: it is real where its 95 % interval excludes 0.
+    All variants call the same people with the same reactions, so chance adds little to a
+    difference. A difference is real if its 95 % interval excludes 0.
     """
     from dialsim.experiments.sweep import sweep as run_all
     from dialsim.scenario.loading import load
@@ -311,7 +312,7 @@ def sweep(
 
 
 def _alike(decide: str | None, indifference: float | None) -> float:
-    """Return the share within which a decision takes figures for alike."""
+    """Return the relative difference below which --decide treats two figures as equal."""
     from dialsim.experiments.sequential import INDIFFERENCE
 
     if decide is None and indifference is not None:
@@ -334,10 +335,10 @@ def _variants(
 
 
 def _crossed_paths(scenario: Scenario, vary: Sequence[str]) -> dict[str, list[str]]:
-    """Return the values of each path of `--vary`."""
+    """Parse `--vary` into values by path; raises UsageError for a path given twice."""
     from dialsim.experiments.variants import read_vary
 
-    # Compared by full paths, because `lines` and organizations.Acme.maxConcurrentCalls are one.
+    # Compared by full paths: `lines` and organizations.Acme.maxConcurrentCalls may be one setting.
     pairs = [read_vary(text, scenario.first_day) for text in vary]
     full = [_full(scenario, path) for path, _ in pairs]
     for place, (path, _) in enumerate(pairs):
@@ -351,7 +352,7 @@ def _full(scenario: Scenario, path: str) -> str:
     from dialsim.errors import DialsimError, ExperimentError
     from dialsim.scenario.loading import long_path
 
-    # A sign at the end adds to the list at the path, and is no part of it.
+    # A + or - at the end adds to or removes from the list at the path; it is not part of the path.
     bare = path.rstrip("+-")
     try:
         return long_path(scenario, bare) + path[len(bare) :]
@@ -385,9 +386,9 @@ def compare(
 ) -> None:
     """Run scenario files and print their figures, and what differs from the first.
 
-    Campaigns are matched by name. All files meet the same chance: a campaign that stands at the
-    same place in two files calls people who react alike, so that little luck is left in a
-    difference. What the files say differently is printed as well, path by path.
+    Campaigns are matched by name. Campaigns at the same position in two files call people with the
+    same reactions, so chance adds little to a difference. Settings that differ between the files
+    are printed as well, path by path.
     """
     from dialsim.experiments.sweep import compare as run_all
     from dialsim.experiments.sweep import names_of
@@ -396,7 +397,7 @@ def compare(
     if len(files) < 2:
         raise click.UsageError("name two files or more: dialsim compare a.yaml b.yaml")
     loaded = [load(file, overrides=options.overrides) for file in files]
-    # Names of files distinguish the variants; scenarios of a copied file have equal names.
+    # Variants are named after files: the scenario in a copied file often has the same name.
     named = dict(zip(names_of(files), loaded, strict=True))
     experiment = Experiment("comparison", loaded, options, {"figures": list(figures)})
     if options.form == "text":
@@ -487,14 +488,14 @@ def plan(
 ) -> None:
     """Find the smallest (or largest, or cheapest) value of a setting that meets a goal.
 
-    Of several settings, or with --maximize or --minimize, find the combination that meets all
-    goals and does best. Prints the estimate for the answer, and what comes next to it. Exit status
-    1 if nothing meets the goal; what comes closest is printed then.
+    With several settings, or with --maximize or --minimize, find the best combination that meets
+    all goals. Prints the estimates for the answer and for its neighbours. If nothing meets the
+    goal, prints what comes closest and exits with status 1.
     """
     from dialsim.scenario.loading import load
 
-    # A first look beyond the default maximum raises it, in place of an error about an option that
-    # was not given.
+    # --replications above the maximum raises the maximum: an error would name --max-replications,
+    # which may not have been given.
     most = max(replications, max_replications)
     runs = SearchSettings(replications=replications, max_replications=most)
     if within is not None:
@@ -525,12 +526,12 @@ def _find_value(
     runs: SearchSettings,
     options: Options,
 ) -> bool:
-    """Plan one setting; returns True if a value meets the goal."""
+    """Find the value of one setting and print it; returns True if a value meets the goal."""
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.plan import plan as find
 
     values = _crossed_paths(loaded, [vary])
-    # As it was written: the page is made again from it, without the list of values.
+    # As written on the command line: the page is rebuilt from this text, not from a list of values.
     asked = {"vary": vary, "goal": goal, "objective": objective, **runs}
     experiment = Experiment("plan", [loaded], options, asked)
     announce(loaded, options.form, read_goal(goal, loaded), estimated=False)
@@ -553,7 +554,7 @@ def _find_optimum(
     runs: SearchSettings,
     options: Options,
 ) -> bool:
-    """Find the best combination of several settings; returns True if one meets the goals."""
+    """Find the best combination of settings and print it; returns True if one meets the goals."""
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.optimum import optimize
 

@@ -237,12 +237,11 @@ def forecast(
     now: str | None,
     options: Options,
 ) -> None:
-    """Say when a running campaign is done and whom it will reach, from its people's histories.
+    """Forecast when a running campaign finishes and whom it will reach, from people's histories.
 
     SCENARIO is a scenario whose people have histories, the folder that `dialsim pull` wrote, or,
-    with --plan, a list of what was done. An
-    earlier forecast in the folder of --out is replaced by one from a later scenario, and its
-    figures are kept there with their instant.
+    with --plan, a list of the calls made so far. A forecast from a later scenario replaces an
+    earlier forecast in the folder of --out, whose figures are kept there with their instant.
     """
     from dialsim.experiments.forecast import KIND, hold_time_note
     from dialsim.experiments.forecast import forecast as make
@@ -264,14 +263,14 @@ def forecast(
     file = beside if draws is None and beside.is_file() else draws
     drawn = [] if file is None else read_variants(file)
     if drawn:
-        drawn[0].of(loaded)  # only for its errors, before the folder is opened
+        drawn[0].of(loaded)  # raises its errors before the folder is opened
     earlier, options = _earlier(loaded, since, options)
     arguments = {
         "earlier": [part.to_dict() for part in earlier],
         "draws": {draw.name: draw.texts for draw in drawn},
     }
     experiment = Experiment(KIND, [loaded], options, arguments)
-    experiment.open()  # a backtest takes long, and must not end in a folder that is taken
+    experiment.open()  # before the backtest, which takes long, in case the folder is in use
     note = hold_time_note(loaded, jobs=1)
     notes, widening = [*notes, *filter(None, [note])], None
     if source is not None:
@@ -289,7 +288,7 @@ def forecast(
 def _from_done(
     plan: Path, done: Path, now: int | None, overrides: tuple[str, ...]
 ) -> tuple[Scenario, str]:
-    """Load a plan as it stands now (ms), given a list of calls made, and describe the list."""
+    """Load a plan with the histories of a done list at `now` (ms), and a sentence on the list."""
     from dialsim.errors import DialsimError
     from dialsim.interface.instants import MINUTE, format_instant
     from dialsim.scenario.campaign import RecipientsFile
@@ -321,7 +320,7 @@ def _from_done(
 def _backtest(
     source: str, scenario: Scenario, options: Options
 ) -> tuple[list[str], Widening | None]:
-    """Return the sentences of a backtest, and how much wider intervals must be."""
+    """Return the sentences of a backtest, and its widening of intervals; None without forecasts."""
     from dialsim.logs.backtest import backtest
 
     log = read_source(source, BodiesLocation(None, None, None))
@@ -333,7 +332,7 @@ def _backtest(
 def _earlier(
     scenario: Scenario, since: Path | None, options: Options
 ) -> tuple[list[ForecastFigures], Options]:
-    """Return the earlier forecasts, and remove one of another scenario from the output folder."""
+    """Return the earlier forecasts, and options that allow replacing one of another scenario."""
     from dialsim.experiments.forecast import KIND, kept_forecasts
     from dialsim.results.folder import MANIFEST, read_manifest
 

@@ -128,8 +128,9 @@ def log(source: str, location: BodiesLocation, form: str) -> None:
 def verify(source: str, location: BodiesLocation, scenario: Path | None, form: str) -> None:
     """Check a log against the rules that can be seen in it.
 
-    Each finding names the rule, the call, the instant and the two facts that collide. Rules that
-    the log can't show are listed. Exit status: 0 nothing found, 1 something found, 2 no log.
+    Each finding names the rule, the call, the instant and the two facts that contradict each other.
+    Rules that the log can't show are listed. Exit status: 0 nothing found, 1 something found, 2 no
+    log.
     """
     from dialsim.logs.verify import check
     from dialsim.scenario.loading import load
@@ -210,9 +211,9 @@ def calibrate(
 ) -> None:
     """Estimate from a log who answers, how long calls take, and what goes wrong.
 
-    LOG is a folder of `dialsim run`, or the webhooks that a receiver stored. The file is the block
-    `behaviours:` of a scenario. Each number in it has its standard error and the count that it
-    rests on. Comments list what the log leaves open.
+    LOG is a folder of `dialsim run`, or the webhooks that a receiver stored. The file of --out
+    holds the block `behaviours:` of a scenario. Each number has its standard error and the count it
+    is estimated from. Comments list what the log leaves open.
     """
     from dialsim.interface.instants import day_number
     from dialsim.logs.backtest import Backtest, forecast_held_out
@@ -257,7 +258,7 @@ def calibrate(
         draws.write_text(draws_text(found), encoding="utf-8")
     for line in summary_lines(found):
         click.echo(line)
-    # One cut shows nothing about coverage: intervals are only widened by several.
+    # One --hold-out shows nothing about coverage, so only several of them widen the intervals.
     past = Backtest([one for held in several for one in held.campaigns])
     is_backtest = len(several) > 1 and past.forecasts
     for held in several:
@@ -316,8 +317,8 @@ def compare_log(
     """Say how far a simulated log is from a real one, and what differs most.
 
     REAL and SIMULATED are folders of `dialsim run`, webhooks that a receiver stored, or URLs of
-    databases, which --table and --query are for. Each distance is held against the noise: how far
-    runs of one model are apart by chance. Exit status: 0 no difference beyond noise, 1 a
+    databases, which --table and --query are for. Each distance is compared with the noise, which is
+    how far runs of one model are apart by chance. Exit status: 0 no difference beyond noise, 1 a
     difference, 2 no log.
     """
     from dialsim.logs.log_comparison import compare_log
@@ -325,7 +326,7 @@ def compare_log(
 
     require_free(page, force=force)
     model = None if scenario is None else load(scenario)
-    # Each log with the other one, as options for a database do not apply to a file beside it.
+    # `of` needs both logs, since options for a database do not apply to a file beside it.
     both = (real, simulated), (simulated, real)
     logs = [read_source(one, location.of(one, other)) for one, other in both]
     with progress_bar("Simulating", "runs") as progress:

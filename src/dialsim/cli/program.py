@@ -32,8 +32,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 class _Notes(logging.Handler):
     """Handler that shows log messages on a terminal, and only warnings elsewhere.
 
-    A message with `expected_seconds` is the text of a bar that the clock moves, up to the next such
-    message, whose 0 seconds take the bar away.
+    A message with `expected_seconds` is the text of a bar that moves with time for so many seconds.
+    A message with `expected_seconds` 0 removes the bar.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -133,7 +133,7 @@ optional_scenario_argument = click.argument(
 def file_option(
     name: str, help_text: str, *, metavar: str = "FILE", **more: Any
 ) -> Callable[[_Command], _Command]:
-    """Return an option for a file; with `exists=True` it must be there."""
+    """Return an option for a file; with `exists=True` the file must exist."""
     path = click.Path(path_type=Path, dir_okay=False, exists=more.pop("exists", False))
     return click.option(name, type=path, metavar=metavar, help=help_text, **more)
 
@@ -152,8 +152,9 @@ def require_free(file: Path | None, *, force: bool) -> None:
 
 
 def listen_options(port: int, token: str) -> Callable[[_Command], _Command]:
-    """Return the options for a server's address and access; `port` is the default, `token` its
-    purpose.
+    """Return the options for a server's address and access.
+
+    `port` is the default port, and `token` is the help text on the control token.
     """
 
     return together(
@@ -183,7 +184,7 @@ def listen_options(port: int, token: str) -> Callable[[_Command], _Command]:
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds several options, listed in the order of help texts."""
+    """Return a decorator that adds several options, in the order in which help lists them."""
 
     # Decorators apply from the last to the first, and click lists options as they were applied.
     def decorated(command: Any) -> Any:
@@ -331,7 +332,7 @@ def print_json(document: object, default: Callable[[Any], object] | None = None)
 
 
 def say_back(scenario: Scenario) -> None:
-    """Print the readings of overrides in words: full paths, and days with dates."""
+    """Print how overrides were understood: full paths, and dates for days of the week."""
     from dialsim.interface.instants import minute_text
     from dialsim.interface.phrases import few
     from dialsim.scenario.loading import understood

@@ -150,8 +150,8 @@ def run(
     """Simulate a scenario file and print when it is done, whom it reached and what held it back.
 
     With --out the tables of every call and every status change are written as well. With
-    --replications or --precision it is run many times, and what is printed are the means and
-    quantiles of all figures, with their 95 % intervals.
+    --replications or --precision the scenario is run many times, and the means and quantiles of all
+    figures are printed with their 95 % intervals.
     """
     if without and options.out is None:
         raise click.UsageError("--without leaves out files: it goes with --out")
@@ -185,11 +185,11 @@ def _once(scenario: Path, replication: int, options: Options, without: tuple[str
     from dialsim.results.result import run as simulate
     from dialsim.scenario.loading import load
 
-    # First of all: a long run must not end in a folder that is taken.
+    # Checked first: a long run must not end with an error about its folder.
     if options.out is not None:
         check_place(options.out, options.force)
     loaded = load(scenario, overrides=options.overrides)
-    # The estimate is one English sentence, which would stand before a Thai answer.
+    # The estimate exists in English only, and is left out before a Thai answer.
     announce(loaded, options.form, estimated=options.language == "en")
     with progress_bar("Simulating") as progress:
         result = simulate(

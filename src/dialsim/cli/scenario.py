@@ -80,7 +80,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
         if form == "json":
             print_json({"valid": False, "problems": error.problems, "warnings": ()})
             raise click.exceptions.Exit(2) from error
-        # Advice is printed with the problems, but is none: JSON does not contain it.
+        # Advice on cleaning is printed with the problems; JSON has the problems alone.
         raise ScenarioError([*error.problems, *_cleaning(error)]) from None
     from dialsim.scenario.checks import unused_caller_ids
     from dialsim.scenario.compiled_hours import closed_starts
@@ -99,7 +99,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
         print_json({"valid": True, "problems": (), "warnings": warnings, **listed, **made})
         return
     for warning in loaded.warnings:
-        # Standard output is what other programs may parse.
+        # On standard error, because other programs may parse standard output.
         click.echo(f"Warning: {warning}", err=True)
     say_back(loaded)
     for note in notes:
@@ -110,7 +110,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
 
 
 def _cleaning(error: ScenarioError) -> Iterator[Problem]:
-    """Yield how to clean each list that has problems."""
+    """Yield advice, in the form of a problem, on how to clean each list that has problems."""
     from dialsim.scenario.problems import Problem
 
     for file in dict.fromkeys(problem.file for problem in error.problems):
@@ -215,7 +215,7 @@ def people(
     """Show what is in a CSV or Excel list of people, and how a scenario reads it.
 
     Shows the columns and their uses, numbers that cannot be called, duplicates and segments.
-    Columns that have other names than ours are recognized, unless --column names them.
+    Columns with other names than dialsim's are guessed, except those that --column names.
     """
     from dialsim.scenario.document import read_bytes
     from dialsim.scenario.list_doctor import clean_list
@@ -285,7 +285,7 @@ def _block(options: dict[str, Any]) -> RecipientsFile:
 
 
 def _document(found: CleanList, block: RecipientsFile | None) -> dict[str, object]:
-    """Return a list as plain values, for programs."""
+    """Return the contents of a list of people as plain values, for `--format json`."""
     aside = [{"sheet": row.sheet, "row": row.line, "reason": said} for row, said in found.aside]
     return {
         "file": found.file,
@@ -304,7 +304,7 @@ def _print_list(found: CleanList, block: RecipientsFile | None) -> None:
     from dialsim.experiments.experiment_text import print_experiment
     from dialsim.results.summary_text import FigureTable
 
-    # The last line of the summary names the columns, which the table shows.
+    # Without the last line of the summary, whose columns the table shows.
     title, *lines, _ = found.summary()
     for row, reason in found.aside[:_SHOWN]:
         where = f"{row.sheet} row" if row.sheet else "row"
@@ -345,7 +345,7 @@ _NAME, _PEOPLE = "January", 1000
 
 
 def _ask(answers: dict[str, Any], listed: Path | None) -> Path | None:
-    """Prompt for missing answers; an invalid answer is asked again. Returns the list, if any."""
+    """Prompt for missing answers until each is valid. Returns the file of the list, if any."""
     from dialsim.scenario.new_scenario import FIRST_QUESTIONS
 
     if "name" not in answers:
@@ -380,7 +380,7 @@ def _whom(text: str) -> tuple[int | None, Path | None]:
 
 
 def _tried(question: FirstQuestion, answers: dict[str, Any]) -> Callable[[str], str]:
-    """Return a check of an answer, which is kept as written."""
+    """Return a function that checks an answer and returns it as written."""
 
     def check(text: str) -> str:
         _asked(lambda: question.read(text, answers))
@@ -390,7 +390,7 @@ def _tried(question: FirstQuestion, answers: dict[str, Any]) -> Callable[[str], 
 
 
 def _asked(read: Callable[[], T]) -> T:
-    """Parse an answer; an invalid one is a usage error."""
+    """Call `read`, and raise UsageError for an invalid answer."""
     from dialsim.errors import StudioError
 
     try:
@@ -487,7 +487,7 @@ def new(
         form = FileForm(sheet)
         found = clean_list(read_bytes(listed, str(listed)), str(listed), form)
         found.require_people()
-        # A list that needs no repair is named as it is, so that changes of it count.
+        # A list that needs no repair is not copied: the scenario then follows later changes of it.
         if not found.is_as_written:
             beside = listed = out.with_name(f"{out.stem}-people.xlsx")
             require_free(beside, force=force)

@@ -37,8 +37,8 @@ def journal() -> None:
 def copy(source: Path, target: Path) -> None:
     """Copy a journal, also while a sandbox runs on it.
 
-    The copy is one file, as of this moment, and is read once to make sure that it is whole. Copying
-    the file by other means takes a sandbox that was stopped: what came last is in a second file.
+    The copy is one file, as of this moment, and is read once to make sure that it is whole. Before
+    copying the file by other means, stop the sandbox: the latest entries are in a second file.
     """
     from dialsim.sandbox.journal import copy_journal
 
@@ -107,17 +107,17 @@ def serve(
     seed: int | None,
     overrides: tuple[str, ...],
 ) -> None:
-    """Serve what the service's interface offers, over the engine that runs scenario files.
+    """Serve the service's interface over HTTP, simulated by the engine that runs scenario files.
 
-    The clock stands at clock.start until POST /_dialsim/clock/advance moves it, or
-    PUT /_dialsim/clock has it run at a speed. Clients use the API keys of the scenario; those it
-    leaves out are printed.
+    The clock stands at clock.start until POST /_dialsim/clock/advance moves it, or PUT
+    /_dialsim/clock lets it run at a chosen speed. Clients use the API keys of the scenario; keys
+    that the scenario leaves out are made up and printed.
 
     Webhooks are really sent to URLs on this machine, to --webhook-url, and to URLs that are set
     while the sandbox runs. The scenario's other URLs get nothing without --send-webhooks.
 
-    With --journal all of it outlives the program: started again on the file, it goes on where it
-    was, even after a kill. dialsim run --from-journal FILE gives the run so far as tables.
+    With --journal the sandbox outlives the program: started again with the same file, it continues
+    where it was, even after a kill. dialsim run --from-journal FILE gives the run so far as tables.
     """
     from dialsim.sandbox.access import require_extra
 
@@ -188,7 +188,7 @@ def _certificate(
 
 
 def _loaded(path: Path, overrides: tuple[str, ...], webhook_url: str | None) -> Scenario:
-    """Return the scenario of a file, its results going to `webhook_url` if that is one."""
+    """Load a scenario; if `webhook_url` is a URL, results of all its organizations go there."""
     from dialsim.sandbox.access import KEEP, with_webhook_url
     from dialsim.scenario.loading import load
 
@@ -285,7 +285,8 @@ def studio(
     The answer follows each change: the finish and its certainty, the people reached, the cost, and
     the bottleneck. Nothing is written unless you save it. Without a SCENARIO the page begins with a
     list of people and a few questions. SCENARIO may also be such a list (Excel or CSV), the folder
-    that `dialsim pull` wrote, or a zip file that a studio saved. Each visitor has a session apart.
+    that `dialsim pull` wrote, or a zip file that a studio saved. Each visitor has a separate
+    session.
     """
     from dialsim.sandbox.access import require_extra
     from dialsim.studio import PACKAGES

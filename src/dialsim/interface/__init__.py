@@ -1,4 +1,4 @@
-"""Nouns of the service that every room shares: the statuses here, requests and payloads beside.
+"""Terms of the service that all rooms share: statuses here, other terms in the other modules.
 
 Statuses of campaigns and calls have the interface's names (sections 2.5, 3.1, 3.2).
 """

@@ -76,7 +76,7 @@ def _is_of_type(value: object, kind: Literal["text", "number", "boolean"]) -> bo
 
 
 class Voice(WireModel):
-    """Voice of the catalog that calls can speak with (interface, section 2.3)."""
+    """Voice of the catalog, which an agent can use in calls (interface, section 2.3)."""
 
     voice_key: str = Field(
         min_length=1, description="The value to name in ttsVoiceKeys", examples=["malee"]
@@ -123,7 +123,7 @@ DEFAULT_VOICES = (
 
 
 def _sentence(number: str, stem: str) -> SampleSentence:
-    """Build a polite sentence in both wordings; `{0}` in `stem` stands for the ending particle."""
+    """Build a sentence for both voices; `{0}` in `stem` is where the polite particle goes."""
     return SampleSentence(
         sentence_id=number, text_female=stem.format("ค่ะ"), text_male=stem.format("ครับ")
     )

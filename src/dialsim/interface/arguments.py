@@ -1,6 +1,6 @@
-"""Checks of arguments: public callables name a wrong argument, and say what would be right.
+"""Checks of arguments by annotations: errors name the wrong argument and what is right.
 
-The annotations are the only declaration: a new parameter is checked as soon as it has a type.
+A new parameter of a decorated function is checked as soon as it has a type.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ _T = TypeVar("_T", bound=Callable[..., Any])
 
 
 def checked(error: type[DialsimError]) -> Callable[[_T], _T]:
-    """Decorate a public function, or a class with public methods: wrong arguments raise `error`.
+    """Return a decorator of functions and classes that raises `error` for wrong arguments.
 
-    Unknown arguments, and too many, raise TypeError as in Python, with the name of the function.
+    In a class, the constructor, `__call__` and public methods are checked. Unknown or too many
+    arguments raise TypeError, as in Python, with the public name of the function.
     """
 
     def decorate(target: _T) -> _T:
@@ -63,7 +64,8 @@ def _checking(function: Any, error: type[DialsimError]) -> Any:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        # pytest shows the line of a test, and not this one, where an assertion of the kit fails.
+        # Makes pytest hide this frame: a failed assertion of the kit is shown at the line of the
+        # test.
         __tracebackhide__ = True
         try:
             bound = expected.bind(*args, **kwargs)
@@ -71,7 +73,7 @@ def _checking(function: Any, error: type[DialsimError]) -> Any:
             raise TypeError(f"{name}() {fault}") from None
         for key, value in _by_name(bound.arguments, expected.parameters):
             if key not in types():
-                # As Python words it, with the public name in place of an inner function's
+                # Python's own text, with the public name in place of the inner function's
                 raise TypeError(f"{name}() got an unexpected keyword argument {key!r}")
             misfit = _misfit(value, types()[key], key)
             if misfit is not None:
@@ -84,7 +86,7 @@ def _checking(function: Any, error: type[DialsimError]) -> Any:
 def _by_name(
     bound: Mapping[str, Any], parameters: Mapping[str, Parameter]
 ) -> Iterator[tuple[str, object]]:
-    """Yield the arguments of a call; those of `**settings: Unpack[Settings]` one by one."""
+    """Yield name and value of each argument, also of each key of `**settings: Unpack[Settings]`."""
     for key, value in bound.items():
         if "Unpack" in str(parameters[key].annotation):
             yield from value.items()
@@ -135,7 +137,10 @@ class _TypeImports(dict[str, object]):
 
 @cache
 def _type_imports(module: str) -> dict[str, tuple[str, str]]:
-    """Return module and attribute of each name that a module imports under `if TYPE_CHECKING`."""
+    """Return (module, attribute) by name for the imports under `if TYPE_CHECKING`.
+
+    The attribute is empty for `import module`.
+    """
     names: dict[str, tuple[str, str]] = {}
     for block in ast.parse(getsource(sys.modules[module])).body:
         if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
@@ -152,27 +157,27 @@ def _type_imports(module: str) -> dict[str, tuple[str, str]]:
 
 
 class _Misfit(NamedTuple):
-    """Value that does not have its type; `where` is the argument, or an item of it."""
+    """Value of a wrong type; `where` names the argument or its item, `wanted` is the right type."""
 
     where: str
     value: object
     wanted: object
 
     def text(self, function: str) -> str:
-        """Return the text of an error of a function."""
+        """Return the text of the error that `function` raises."""
         own, common = _WANTED.get(f"{function}({self.where})"), _WANTED.get(self.where)
         right = own or common or _name_of(self.wanted)
         return f"{self.where} must be {right}, not {kind_of(self.value)}"
 
 
 def _misfit(value: object, wanted: Any, where: str) -> _Misfit | None:
-    """Return the first part of a value that does not have its type."""
+    """Return the value, or its first item, that is not of the type `wanted`; None if all are."""
     kind, parts = get_origin(wanted) or wanted, get_args(wanted)
     if kind in (Union, UnionType):
         found = [_misfit(value, part, where) for part in parts]
         if None in found:
             return None
-        # A wrong item says more than that the list is none of the other types.
+        # A list with a wrong item: to name the item helps more than to list all types of the union.
         items = (one for one in found if one is not None and one.where != where)
         return next(items, _Misfit(where, value, wanted))
     if not _is(value, kind, parts):
@@ -184,15 +189,15 @@ def _misfit(value: object, wanted: Any, where: str) -> _Misfit | None:
 def _items(
     value: Any, kind: Any, parts: tuple[Any, ...], where: str
 ) -> Iterator[tuple[object, object, str]]:
-    """Yield the items of a value with their types, and how an error names them."""
-    # An iterator can be read only once, and a text is no list.
+    """Yield each item of a value with the type that it must have and its name in errors."""
+    # Not the items of iterators, which can be read only once, nor the characters of texts.
     listed = isinstance(value, Collection) and not isinstance(value, str | bytes)
     if not (listed and parts and isclass(kind) and issubclass(kind, Iterable)):
         return
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield key, parts[0], f"each key of {where}"
-            # A Counter has a type for its keys alone.
+            # Counter has a type parameter for its keys only; its values are ints.
             yield item, parts[1] if len(parts) > 1 else int, f"{where}[{key!r:.40}]"
     elif kind is tuple and Ellipsis not in parts:
         for index, (item, part) in enumerate(zip(value, parts, strict=True)):
@@ -206,7 +211,7 @@ _SIMPLE: Mapping[Any, Callable[[Any], bool]] = {
     object: lambda _: True,
     None: lambda value: value is None,
     NoneType: lambda value: value is None,
-    # To Python True is a number; numpy has numbers of its own.
+    # isinstance(True, int) is true, and numpy's integers are no int: both would be wrong here.
     int: lambda value: isinstance(value, Integral) and not isinstance(value, bool),
     float: lambda value: (
         isinstance(value, Real)
@@ -215,11 +220,11 @@ _SIMPLE: Mapping[Any, Callable[[Any], bool]] = {
     ),
     BinaryIO: lambda value: hasattr(value, "write"),
 }
-"""Checks of types for which isinstance does not do."""
+"""Checks by type, for types where isinstance alone fails or gives the wrong answer."""
 
 
 def _is(value: object, kind: Any, parts: tuple[Any, ...]) -> bool:
-    """Return True if a value is of a kind, apart from its items."""
+    """Return True if a value has the type `kind[parts]`; its items are not checked."""
     if kind in _SIMPLE:
         return _SIMPLE[kind](value)
     if kind is Literal:
@@ -229,20 +234,20 @@ def _is(value: object, kind: Any, parts: tuple[Any, ...]) -> bool:
     if kind is tuple and Ellipsis not in parts:
         return isinstance(value, tuple) and len(value) == len(parts)
     if isinstance(value, str | bytes) and kind not in (str, bytes, Iterable):
-        # To Python a text is a sequence of texts.
+        # A str is a sequence of str in Python, and would pass as a list of texts.
         return not issubclass(kind, Collection) and isinstance(value, kind)
     return getattr(kind, "_is_protocol", False) or isinstance(value, kind)
 
 
 def _takes(function: Any, parts: tuple[Any, ...]) -> bool:
-    """Return True if a function can be called with as many arguments as its type has."""
+    """Return True if a function accepts as many arguments as its annotation `Callable` lists."""
     if not parts or parts[0] is Ellipsis:
         return True
     try:
         signature(function).bind(*parts[0])
     except TypeError:
         return False
-    except ValueError:  # some functions that are written in C have no signature
+    except ValueError:  # some functions written in C have no signature
         return True
     return True
 
@@ -269,7 +274,10 @@ _WANTED = {
     "vary": 'values of settings, such as {"lines": range(10, 60, 5)}',
     "windows": 'a text such as "Mon-Fri 09:00-19:00"',
 }
-"""What is right for an argument, of any function or of one, where its type is not enough."""
+"""Right values in words, where a type says too little.
+
+A key is an argument of any function, or `function(argument)`.
+"""
 
 _NAMES: Mapping[Any, tuple[str, str]] = {
     object: ("a value", "values"),
@@ -284,7 +292,7 @@ _NAMES: Mapping[Any, tuple[str, str]] = {
     Callable: ("a function", "functions"),
     Mapping: ("a mapping", "mappings"),
 }
-"""Names of types in texts, for one value and for several."""
+"""Names of types in error texts: singular and plural."""
 
 _MAKERS = {
     "Scenario": ", from dialsim.load or dialsim.scenario",
@@ -292,14 +300,14 @@ _MAKERS = {
     "RecordedCalls": ", made of a log and a scenario",
     "Widening": ", from the file of a calibration",
 }
-"""Functions that make values of our own classes."""
+"""Sources of objects of dialsim's own classes, as error texts name them."""
 
 
 def _name_of(wanted: Any, several: bool = False) -> str:
-    """Return the name of a type in texts."""
+    """Return the name of a type in error texts; in the plural with `several`."""
     kind, parts = get_origin(wanted) or wanted, get_args(wanted)
     if kind in (Union, UnionType):
-        # A text is the name of a file as well.
+        # str beside PathLike is the name of a file as well, and is not listed twice.
         is_file = any(get_origin(part) is PathLike for part in parts)
         named = [part for part in parts if part is not NoneType and not (is_file and part is str)]
         return joined([*dict.fromkeys(_name_of(part, several) for part in named)], "or")

@@ -55,7 +55,7 @@ def parse_instant(text: str) -> int:
 
 def parse_instant_or_epoch(text: str) -> int:
     """Parse a text like `parse_instant`, but return 0 for any instant before 1970."""
-    # A startDateTime before 1970 is in the past like any other (C10), and means now.
+    # A startDateTime in the past is valid and means now (C10), also one before 1970.
     return max(0, _parse(text))
 
 

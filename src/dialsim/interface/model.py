@@ -194,7 +194,7 @@ def read_model(model: type[ModelT], body: object) -> ModelT:
     if not isinstance(body, Mapping):
         raise invalid("body must be an object")
     try:
-        # By alias alone: a key by its name in Python is unknown to the interface.
+        # By alias alone: the interface does not know the names of fields in Python.
         return model.model_validate(body, by_alias=True, by_name=False, context=SENT)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
@@ -205,9 +205,10 @@ def read_model(model: type[ModelT], body: object) -> ModelT:
 
 
 def _in_order(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Sort pydantic's errors into the order of C10, and keep one error of each list of objects.
+    """Sort pydantic's errors into the order of C10.
 
-    Within a list: items that are no objects, then unknown properties of any item, then the rest.
+    Within a list: the first item that is no object, then unknown properties of any item, then the
+    rest. Further items that are no objects are left out.
     """
     # Pydantic reports unknown properties last, and every invalid item of a list.
     first: dict[tuple[int | str, ...], int] = {}

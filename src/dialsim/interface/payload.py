@@ -23,7 +23,7 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.schedule import ScheduleRequest
 
 MASKED_NAME = ""
-"""`customerName` of a masked recipient, with or without a name before."""
+"""`customerName` of every masked recipient, also of one without a name."""
 
 _MASKED_TEL = re.compile(r"[0-9]{2}x+[0-9]{2}")
 _KEPT_PREFIX = "metadata__"
@@ -124,7 +124,7 @@ def links(
     # send equal bodies and links differ where real ones would.
     start = f"{quote(public_url.rstrip('/'), safe=_URL_MARKS)}/files/{kind}/"
     expires = sent_at // 1_000 + VALID_SECONDS
-    # The kinds have 10 and 11 letters, which is enough for a call's two files to get different
+    # The names of the kinds differ in length (10 and 11), so a call's two files get different
     # signatures.
     signatures = _signatures(call_ids, expires, seed ^ len(kind))
     files = zip(call_ids.astype(str).tolist(), expires.tolist(), signatures.tolist(), strict=True)
@@ -144,9 +144,9 @@ def _signatures(
     call_ids: NDArray[np.bytes_], expires: NDArray[np.int64], salt: int
 ) -> NDArray[np.uint64]:
     """Compute 64 bits per link with the finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
-    # A copy, because the version of its ids is replaced below.
+    # A copy, because the version digit of each id is overwritten below.
     octets = np.array(call_ids).view(np.uint8).reshape(-1, 36)
-    octets[:, _VERSION] = ord("8")  # signatures are older than the present version of ids
+    octets[:, _VERSION] = ord("8")  # ids once had version 8, and signatures must not change
     words = octets.view(np.uint32).reshape(-1, 9).astype(np.uint64)
     signature = expires.astype(np.uint64) * _STEP + np.uint64(salt % 2**64)
     for column in words.T:
@@ -232,9 +232,10 @@ class PostKey(NamedTuple):
 
 
 class Post(NamedTuple):
-    """One POST: number `number` of its result (from 1; 0: it was kept), sent at `at` (ms).
+    """One POST of a result, sent at `at` (ms).
 
-    `turn` is the turn in which it was sent, if later than the turn of its instant (see
+    `number` counts the POSTs of the result from 1; 0 marks a result that was kept and not sent.
+    `turn` is the turn in which the POST was sent, if later than the turn of `at` (see
     `Trace.turn`). `resent` marks a POST made on request, in addition to the three of W2. `response`
     is an HTTP status or a code of `interface.payload`.
     """
@@ -280,7 +281,7 @@ class PostLog:
         return self._table[: self._size]
 
     def append(self, post: Post) -> int:
-        """Append a POST and return its row."""
+        """Append a POST and return the index of its row."""
         if self._size == len(self._table):
             self._table = np.resize(self._table, 2 * self._size)
         self._table[self._size] = (*post.key, *post[1:])
@@ -288,16 +289,16 @@ class PostLog:
         return self._size - 1
 
     def answer(self, row: int, response: int) -> None:
-        """Store the response to the POST of a row."""
+        """Store the response to the POST in the row with this index."""
         self._rows["response"][row] = response
 
     def row(self, row: int) -> Post:
-        """Return the POST of a row."""
+        """Return the POST in the row with this index."""
         values = self._rows[row].item()
         return Post(PostKey(*values[:5]), *values[5:])
 
     def count(self, key: PostKey) -> int:
-        """Return the number of POSTs of a result; one that was kept is none."""
+        """Return the number of POSTs sent for a result, without results that were only kept."""
         return int(np.count_nonzero(self._with(key)["number"] > 0))
 
     def before(self, key: PostKey) -> PostKey | None:
@@ -309,7 +310,7 @@ class PostLog:
         return PostKey(*rows[-1].item()[:5]) if len(rows) else None
 
     def copy(self) -> PostLog:
-        """Return a copy of the rows written so far; the log may grow."""
+        """Return an independent copy of the log."""
         log = PostLog()
         log._table, log._size = self._table.copy(), self._size
         return log

@@ -12,7 +12,7 @@ def joined(texts: Sequence[str], joint: str = "and", between: str = ", ") -> str
 
 
 def few(first: Sequence[str], count: int, joint: str = "and", between: str = ", ") -> str:
-    """Join the first of `count` texts, and the number of the others: `a, b, c and 4 more`."""
+    """Join the first of `count` texts with the number of texts left out: `a, b, c and 4 more`."""
     more = [f"{count - len(first):,} more"] if count > len(first) else []
     return joined([*first, *more], joint, between)
 
@@ -23,7 +23,7 @@ def counted(count: int, one: str, several: str = "") -> str:
 
 
 def kind_of(value: object) -> str:
-    """Describe a wrong argument: a short value as it is, another one by its type."""
+    """Describe a wrong argument in an error: texts and numbers by value, others by type."""
     if value is None or isinstance(value, str | int | float):
         return f"{value!r:.60}"
     name = type(value).__name__
@@ -37,7 +37,7 @@ def article(noun: str) -> str:
 
 def percent(share: float) -> str:
     """Format a share: `97 %`; `<1 %` and `>99 %` where rounding would mislead."""
-    # 0 % and 100 % would promise what one case in a thousand breaks.
+    # Not rounded to 0 % or 100 %, which would say that the rare case cannot happen.
     if 0 < share < 0.01:
         return "<1 %"
     if 0.99 < share < 1:
@@ -49,7 +49,7 @@ _MOST_LINES = 15
 
 
 def brief_text(kind: str, said: Sequence[str]) -> str:
-    """Return the `repr` of an answer: its kind and its lines, at most 15 in all."""
+    """Return a `repr` of an answer: its kind, then its lines; at most 15 lines in all."""
     listed = [line for text in said for line in text.splitlines()]
     more = [f"… {len(listed) - _MOST_LINES + 2} more"] if len(listed) >= _MOST_LINES else []
     return "\n".join([f"<{kind}>", *listed[: _MOST_LINES - 1 - len(more)], *more])

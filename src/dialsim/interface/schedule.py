@@ -113,7 +113,7 @@ def _texts(value: object) -> list[Any] | tuple[Any, ...]:
 
 
 def _is_text(value: object) -> bool:
-    """Return False for half a surrogate pair, which cannot be encoded in UTF-8."""
+    """Return True for a text that UTF-8 can encode, unlike half of a surrogate pair."""
     return isinstance(value, str) and _printable(value) == value
 
 
@@ -228,7 +228,7 @@ _RetryInterval = Annotated[
 
 
 def _if(field: str, form: JsonSchemaValue, then: JsonSchemaValue) -> JsonSchemaValue:
-    """Build the JSON Schema rule: if `field` is present in a form, `then` applies."""
+    """Build a JSON Schema rule: if `field` is present and matches `form`, `then` applies."""
     return {"if": {"required": [field], "properties": {field: form}}, "then": then}
 
 
@@ -402,9 +402,9 @@ _STRICT_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9
 
 
 def check_strictly(body: Mapping[str, Any], request: ScheduleRequest) -> None:
-    """Refuse a valid body, read as `request`, that the interface leaves open; part of step 1 (C9).
+    """Refuse a form of body that the interface leaves open; part of step 1 (C9).
 
-    Raises ValidationFailed with every failure.
+    `request` is the body as read. Raises ValidationFailed with every failure.
     """
     faults = [*map(_strict_fault, body, body.values()), *_strict_window_faults(body, request)]
     if request.sip_account_id is not None and request.sip_caller_id is None:
