@@ -361,17 +361,15 @@ def _steps(
 ) -> Iterator[tuple[float, float, int, list[_Flow]]]:
     """Yield begin and end of each step (ms), lines, and the campaigns that may call in it."""
     first = min(flow.begin for flow in flows)
-    actions = sorted((*owner.timeline, *owner.compiled_actions), key=lambda action: action.at)
-    limits = [(a.at, int(a.value or 0)) for a in actions if a.action == "setConcurrency"]
+    limits = owner.limit_changes
     spans = []
     for flow in flows:
         last = flow.request.end_date_time or first + _DAYS * DAY
         opened = flow.calendar.open_spans(last).clip(flow.begin, last)
         spans.append(opened[opened[:, 0] < opened[:, 1]])
     edges = np.unique(np.concatenate([*map(np.ravel, spans), [at for at, _ in limits]]))
-    most = max([owner.max_concurrent_calls, *(value for _, value in limits)])
     work = sum(flow.left * flow.hold(flow._fresh, flow.begin) for flow in flows)
-    step = min(max(work / max(most, 1) / _STEPS, MINUTE), _LONGEST)
+    step = min(max(work / max(*owner.limits, 1) / _STEPS, MINUTE), _LONGEST)
     for begin, end in pairwise(edges.tolist()):
         if all(flow.left < _HALF / 50 for flow in flows):
             return

@@ -239,12 +239,7 @@ def _draws_worth(scenario: Scenario, campaign: Campaign) -> bool:
 def _line_prices(scenario: Scenario) -> dict[str, float]:
     """Return what the lines of each organization cost on a day with calls, at most."""
     price = scenario.costs.per_line_day if scenario.costs else 0.0
-    prices = {}
-    for organization in scenario.organizations:
-        actions = (*organization.timeline, *organization.compiled_actions)
-        limits = [action.value for action in actions if action.action == "setConcurrency"]
-        most = max(int(limit or 0) for limit in (organization.max_concurrent_calls, *limits))
-        prices[organization.name] = price * most
+    prices = {owner.name: price * max(owner.limits) for owner in scenario.organizations}
     return {name: price for name, price in prices.items() if price}
 
 
@@ -383,9 +378,7 @@ def _calendars(scenario: Scenario) -> Iterator[CampaignCalendar]:
 def _pauses(organization: Organization, campaign: str) -> Iterator[tuple[int, int]]:
     """Yield when a campaign is paused, by the timeline or by compiled actions."""
     paused_at = None
-    for action in sorted(
-        (*organization.timeline, *organization.compiled_actions), key=lambda a: a.at
-    ):
+    for action in organization.actions:
         if action.campaign not in (None, campaign):
             continue
         if action.action == "pause" and paused_at is None:

@@ -264,12 +264,7 @@ class _Search:
             "gap": _LONGEST_GAP,
         }
         owners = record.scenario.organizations
-        self._lines = {one.max_concurrent_calls for one in owners} | {
-            int(action.value)
-            for one in owners
-            for action in (*one.timeline, *one.compiled_actions)
-            if action.action == "setConcurrency" and action.value is not None
-        }
+        self._lines = set().union(*(one.limits for one in owners))
 
     @property
     def runs(self) -> int:
@@ -786,8 +781,7 @@ def line_changes(record: RecordedCalls) -> list[LineChange]:
     """
     found = []
     for position, owner in enumerate(record.scenario.organizations):
-        actions = (*owner.timeline, *owner.compiled_actions)
-        if not any(action.action in {"setConcurrency", "pause"} for action in actions):
+        if not any(action.action in {"setConcurrency", "pause"} for action in owner.actions):
             change = _of_organization(record, position)
             found += [] if change is None else [change]
     return found

@@ -436,8 +436,8 @@ def settings_of_the_scenario(table: LogTable) -> Iterator[Violation]:
         owner, block = expected.owner(code), expected.blocks[code]
         if owner is None or block is None:
             continue
-        if one.max_concurrent_calls not in {None, *expected.lines(owner)}:
-            lines = ", ".join(map(str, sorted(expected.lines(owner))))
+        if one.max_concurrent_calls not in {None, *owner.settings.limits}:
+            lines = ", ".join(map(str, sorted(owner.settings.limits)))
             text = f"maxConcurrentCalls is {one.max_concurrent_calls}, but {lines} in the scenario"
             wrong.append((row, text))
         request = expected.request(code)

@@ -428,14 +428,7 @@ class Expected:
     def most_lines(self, code: int) -> int:
         """Return the most lines that the organization of a campaign ever has, 0 if unknown."""
         owner = self.owner(code)
-        return 0 if owner is None else max(self.lines(owner))
-
-    def lines(self, owner: OrganizationBlock) -> set[int]:
-        """Return every value that maxConcurrentCalls of an organization ever has."""
-        actions = (*owner.settings.timeline, *owner.settings.compiled_actions)
-        values = {one.value for one in actions if one.action == "setConcurrency"}
-        numbers = {int(value) for value in values if value is not None}
-        return numbers | {owner.settings.max_concurrent_calls}
+        return 0 if owner is None else max(owner.settings.limits)
 
     def request(self, code: int) -> ScheduleRequest | None:
         """Return the request of a campaign of the log, None if the scenario makes several."""

@@ -435,14 +435,8 @@ class _Setting:
             trace = self._result.trace
             return {owner.name: [(row.at, row.limit) for row in trace.limits_of(owner.position)]
                     for owner in trace.world.organizations}  # fmt: skip
-        return {
-            owner.name: [(0, owner.max_concurrent_calls), *sorted(
-                (action.at, int(action.value or 0))
-                for action in (*owner.timeline, *owner.compiled_actions)
-                if action.action == "setConcurrency"
-            )]
-            for owner in self.scenario.organizations
-        }  # fmt: skip
+        return {owner.name: [(0, owner.max_concurrent_calls), *owner.limit_changes]
+                for owner in self.scenario.organizations}  # fmt: skip
 
     # -- risk and assumptions ---------------------------------------------------------------------
 

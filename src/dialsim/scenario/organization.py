@@ -399,6 +399,22 @@ class Organization(Model):
         """
         return self._compiled_actions
 
+    @property
+    def actions(self) -> list[TimelineAction]:
+        """Actions of the timeline and compiled ones, in order of time."""
+        return sorted((*self.timeline, *self._compiled_actions), key=lambda action: action.at)
+
+    @property
+    def limit_changes(self) -> list[tuple[int, int]]:
+        """Instants (ms) at which maxConcurrentCalls changes, in order, and its new values."""
+        changes = (action for action in self.actions if action.action == "setConcurrency")
+        return [(action.at, int(action.value or 0)) for action in changes]
+
+    @property
+    def limits(self) -> set[int]:
+        """All values that maxConcurrentCalls ever has."""
+        return {self.max_concurrent_calls, *(limit for _, limit in self.limit_changes)}
+
     def with_compiled_actions(self, actions: Iterable[TimelineAction]) -> Organization:
         """Return a copy with these compiled actions."""
         changed = self.model_copy()

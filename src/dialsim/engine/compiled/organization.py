@@ -285,8 +285,8 @@ class CompiledOrganization:
         people = sum(block.people.count for block in self._blocks)
         # Arrays can't grow in compiled code: they are allocated for the highest limit that the
         # scenario ever sets.
-        lines = min(max(self._limits()), people)
-        queued = min(max(map(self._queue_capacity, self._limits())), people)
+        lines = min(max(settings.limits), people)
+        queued = min(max(map(self._queue_capacity, settings.limits)), people)
         recoveries = sorted(
             {
                 behaviour.answered_odds.by_caller_id_use.recovery
@@ -348,19 +348,6 @@ class CompiledOrganization:
             dials=np.empty(3 * people + 64, dtype=DIAL).view(np.recarray),
             changes=records(64, CHANGE),
         )
-
-    def _limits(self) -> list[int]:
-        """Return all limits that the scenario ever sets."""
-        settings = self.block.settings
-        given = (
-            action.value
-            for action in (*settings.timeline, *settings.compiled_actions)
-            if action.action == "setConcurrency"
-        )
-        return [
-            settings.max_concurrent_calls,
-            *(int(value) for value in given if value is not None),
-        ]
 
     def _queue_capacity(self, limit: int) -> int:
         """Return the capacity of the queue under a limit (Q2)."""
