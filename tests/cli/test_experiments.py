@@ -286,7 +286,7 @@ BAD = {
     ("sweep", "--vary", "seed=1,2", "--decide", "finish", "--replications", "4"): (
         "Error: 4 replications are too few to distinguish 2 variants: 6 or more are enough\n"
     ),
-    ("sweep", "--vary", "seed=1,1"): "Error: the variant seed=1 is there twice\n",
+    ("sweep", "--vary", "seed=1,1"): "Error: the variant seed=1 appears twice\n",
     ("plan", "--vary", "organizations.Bolt.seats=1..3", "--goal", "mean(dials) >= 1"): (
         "Error: variant seats=1: organizations.Bolt.seats=1: organizations has no item named Bolt; "
         "there are Acme\n"

@@ -351,7 +351,7 @@ def test_a_plan_says_in_how_many_runs_an_expression_is_divided_by_nothing() -> N
     answer = plan(SCENARIO, "seed", "1..2", goal, replications=4, max_replications=4, jobs=1)
     assert (
         "Warning: cost / (people - 80) has no finite value in 4 of 4 runs, where it is divided by "
-        "nothing or never ended; a mean leaves out runs without any value."
+        "zero or an end is missing; a mean leaves out runs without any value."
     ) in plan_sentences(answer)
 
 

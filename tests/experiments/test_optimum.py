@@ -155,7 +155,7 @@ def test_a_response_that_turns_back_is_said() -> None:
     [
         ({}, "say what is wanted: a goal, something to maximize, or to minimize"),
         ({"maximize": "people_reached"}, r"people_reached: write mean\(FIGURE\), such as mean\("),
-        ({"maximize": "mean(cost)", "minimize": "mean(cost)"}, "either maximize or minimize"),
+        ({"maximize": "mean(cost)", "minimize": "mean(cost)"}, "give either maximize or minimize"),
         ({"minimize": "mean(nothing)"}, "there is no figure nothing"),
         ({"minimize": "mean(dials)", "indifference": 2}, "the indifference is a share"),
     ],

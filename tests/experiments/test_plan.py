@@ -181,8 +181,8 @@ def test_values_whose_costs_can_not_be_told_apart_are_tied_and_a_line_has_no_pri
         "cost is indistinguishable from that of 3, 4, 5, 6 and 6 more."
     )
     assert found.warnings[0] == (
-        f"{LIMIT} has no price: costs counts dials and minutes, so a value is cheaper only for "
-        "making fewer of them, and often by chance; costs.perLineDay would price a line"
+        f"{LIMIT} has no price: costs counts dials and minutes, so a value is cheaper only if "
+        "it makes fewer of them, often by chance; costs.perLineDay would price a line"
     )
     lines = scenario.with_("costs.perLineDay=35")
     answer = plan(lines, LIMIT, (1, 6), goal, objective="cheapest", jobs=1)

@@ -12,11 +12,11 @@ A limit that the runs do not support is missing: infinite, or NaN without any in
   Techniques", 1977, page 42), G1 the coefficient of skewness.
 - Known inputs: a control variate with expectation 0 is subtracted first (Lavenberg & Welch 1981, "A
   perspective on the use of control variables to increase the efficiency of Monte Carlo
-  simulations", Management Science 27; Law 2015, section 11.4), unless runs that
-  are cut off vary less without.
+  simulations", Management Science 27; Law 2015, section 11.4), unless runs are
+  cut off and vary less without this step.
 - Jumps: `Jump` bounds the probability of an event that the runs have not shown. The share of runs
   in which an event was seen has the limits of Clopper & Pearson. Both widen the interval of the
-  rest, without jumps.
+  values without jumps.
 - Quantiles: order statistics. The interval from the l-th to the u-th smallest value covers the
   p-quantile of any continuous distribution with P(l ≤ B < u), B binomial(n, p) (David & Nagaraja
   2003, "Order Statistics", section 7.1). It is infinite if n is too small for a limit.
@@ -109,8 +109,8 @@ def is_symmetric(estimate: float, low: float, high: float) -> bool:
 class Jump:
     """Event that further runs may have; it moves a figure by `size`.
 
-    Without more, nothing is known of its probability but that n runs did not show it: it is at most
-    1 − ε^(1/n), ε the error allowed. Two facts give a smaller limit:
+    Without further facts, its probability is at most 1 − ε^(1/n), because n runs did not show it; ε
+    is the allowed error. Two facts give a smaller limit:
 
     - `distances`: how far each run stayed away from the event, such as the calling time left until
       the window closes. The tail of the distances is taken to be no heavier than exponential beyond
@@ -138,10 +138,11 @@ class Jump:
 
 
 def share_beyond(distances: Values, error: float | None = None) -> float:
-    """Return the probability that a run comes closer than a distance of 0.
+    """Return the probability that a run has a distance below 0.
 
     Beyond the median, distances are taken to have an exponential tail (see `Jump`). With `error`
-    it is an upper confidence limit, 1 if the runs give none; else an estimate, 0 if they give none.
+    the result is an upper confidence limit, 1 if the runs give none. Otherwise it is an estimate, 0
+    if the runs give none.
     """
     from scipy import special
 
@@ -165,10 +166,10 @@ class Known:
 
     `certain`: the figure is the same in all runs; `least` and `most` are the smallest and the
     greatest possible value. `surplus` is the excess of each run over its expectation, given the
-    exactly known inputs; it has the expectation 0. Runs that are cut off may vary less with it than
-    without, all others are `uncut`. Without surplus the figure is the same in all runs if
-    `settled`. `levels` are, for each run, the part of its value that jumps make up; `up` and `down`
-    are the jumps that other runs may have.
+    exactly known inputs; it has the expectation 0. Subtracting it may increase the variance only of
+    runs that are cut off, not of `uncut` runs. If `settled`, the figure minus its surplus is the
+    same in all runs. `levels` are, for each run, the part of its value that jumps make up; `up` and
+    `down` are the jumps that other runs may have.
     """
 
     certain: bool = False
@@ -183,7 +184,7 @@ class Known:
 
     @property
     def jumps(self) -> tuple[Jump, ...]:
-        """The jumps to both sides."""
+        """Jumps in both directions."""
         return self.up + self.down
 
     def scaled(self, factor: float) -> Known:
@@ -222,8 +223,8 @@ class Known:
         )
 
     def expected(self, values: Values) -> Values:
-        """Return the values without surplus, or unchanged if they then vary less in runs that are
-        cut off.
+        """Return the values minus their surplus; unchanged if that would increase the variance of
+        runs that are cut off.
         """
         if self.surplus is None or not np.isfinite(self.surplus).all():
             return values
@@ -260,10 +261,11 @@ def _minus(one: Values | None, other: Values | None) -> Values | None:
 def _limit_of_levels(levels: Values, error: float) -> float:
     """Return the upper limit of the mean of a figure with few different values.
 
-    Of two values it is Clopper and Pearson's limit. Of more, it is the limit of Gaffke (2005,
-    "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
-    variable", Mathematical Methods of Statistics 14) for values up to the greatest seen, whose
-    Dirichlet weighted sum is taken for a Beta variate with the same first two moments.
+    For two values it is Clopper and Pearson's limit. For more values, it is the limit of Gaffke
+    (2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+    nonnegative variable", Mathematical Methods of Statistics 14) for values up to the greatest
+    seen, whose Dirichlet-weighted sum is approximated by a Beta variate with the same two first
+    moments.
     """
     from scipy import special
 
@@ -276,11 +278,13 @@ def _limit_of_levels(levels: Values, error: float) -> float:
 
 
 def mean_interval(values: Values, confidence: float, known: Known = NOTHING) -> Interval:
-    """Return the mean with its interval. Where a value is infinite so is the mean, without limits.
+    """Return the mean with its interval.
+
+    If a value is infinite, so is the mean, and it has no limits.
 
     If the spread of the runs gives no limit, because they are equal or too skewed, the limit is the
     greatest effect of unobserved runs: at most a share `unseen_share` of all, each as far off as
-    possible. A figure without limits has no limit there.
+    possible. On a side where the figure has no bound, the mean then has no limit.
     """
     count = len(values)
     if not count:
@@ -308,14 +312,14 @@ def _mean(values: Values) -> float:
 
 
 def unseen_share(count: int, confidence: float) -> float:
-    """Return the greatest share of runs that can be of a kind that `count` runs have not shown."""
+    """Return the upper limit of the share of runs of a kind that `count` runs have not shown."""
     return float(1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / count))
 
 
 def _limits(
     values: Values, confidence: float, known: Known, *, positive: bool
 ) -> tuple[float, float, int | None]:
-    """Return the limits of the mean of values without surplus, and how many runs are enough."""
+    """Return the limits of the mean of values without surplus, and the `enough` of `Interval`."""
     count, mean = len(values), _mean(values)
     rest = known.rest(values)
     below, above = known.room(count, confidence)
@@ -331,7 +335,7 @@ def _limits(
     skew = skewness(judged) if enough else 0.0
     if positive and rest.min() > 0 and high > _WIDE * (mean - offset) and enough is None:
         wide = min(high / (mean - offset), 1e9)
-        enough = ceil(count * (log(wide) / log(2.0)) ** 2)  # for twice the mean
+        enough = ceil(count * (log(wide) / log(2.0)) ** 2)  # runs for a limit of twice the mean
         high = high if high < _USELESS * (mean - offset) else inf
     low, high = low + offset - below, high + offset + above
     low -= unseen * (mean - known.least) if skew < 0 else 0.0
@@ -340,7 +344,9 @@ def _limits(
 
 
 def _spread(values: Values, confidence: float, positive: bool) -> tuple[float, float, Values]:
-    """Return the limits of the mean by the spread of the values, and how skewness is judged."""
+    """Return the limits of the mean by the spread of values, and the values that show their
+    skewness.
+    """
     count, mean = len(values), float(values.mean())
     half = _t(count - 1, confidence) * float(values.std(ddof=1)) / sqrt(count)
     low, high = mean - half, mean + half
@@ -355,7 +361,7 @@ def _spread(values: Values, confidence: float, positive: bool) -> tuple[float, f
 
 
 def _lognormal_limits(logs: Values, confidence: float) -> tuple[float, float]:
-    """The mean of a log-normal figure is exp(μ + σ²/2): the intervals of both, put together."""
+    """Return the limits of a log-normal mean, exp(μ + σ²/2), from the intervals of both terms."""
     from scipy import special
 
     count, tail = len(logs), (1.0 - confidence) / 2.0
@@ -369,14 +375,14 @@ def _lognormal_limits(logs: Values, confidence: float) -> tuple[float, float]:
 
 
 def _t(freedom: float, confidence: float) -> float:
-    """The two-sided t quantile: P(|T| ≤ t) = confidence."""
+    """Return the two-sided t quantile: P(|T| ≤ t) = confidence."""
     from scipy import special
 
     return float(special.stdtrit(freedom, (1.0 + confidence) / 2.0))
 
 
 def _garwood_low(total: float, error: float) -> float:
-    """Return the lower limit of the mean of a Poisson variate that was `total`."""
+    """Return the lower limit of the mean of a Poisson variate whose value is `total`."""
     from scipy import special
 
     return float(special.gammaincinv(total, error))
@@ -389,9 +395,9 @@ def _garwood_high(total: float, error: float) -> float:
 
 
 def _enough(values: Values, judged: Values, shown: float) -> int | None:
-    """Estimate the number of runs that a skewed figure needs; None if it has them.
+    """Estimate the number of runs that a skewed figure needs; None if the runs suffice.
 
-    None as well if jumps up to the size `shown` explain its spread.
+    The result is also None if jumps up to the size `shown` explain the spread.
     """
     if np.ptp(values) <= 2 * shown or not (skew := skewness(judged)):
         return None
@@ -401,7 +407,7 @@ def _enough(values: Values, judged: Values, shown: float) -> int | None:
 
 
 def skewness(values: Values) -> float:
-    """The coefficient of skewness G1; 0 where a normal figure might show it, or values are few."""
+    """Return the coefficient of skewness G1; 0 if it is not significant, or if values are few."""
     count = len(values)
     if count < _LEAST_TO_JUDGE or np.ptp(values) == 0:
         return 0.0
@@ -415,7 +421,7 @@ def skewness(values: Values) -> float:
 
 
 def _is_rare_count(values: Values) -> bool:
-    """True if values are small counts that spread no more than chance makes them."""
+    """Return True if values are small counts that vary no more than Poisson variates."""
     from scipy import special
 
     mean = float(values.mean())
@@ -428,7 +434,7 @@ def _is_rare_count(values: Values) -> bool:
 def quantile_interval(
     values: Values, share: float, confidence: float, certain: bool = False
 ) -> Interval:
-    """Return a quantile with limits that are values themselves; infinite with too few values."""
+    """Return a quantile with limits that are among the values; infinite with too few values."""
     count = len(values)
     if not count:
         return Interval(nan, nan, nan)
@@ -438,7 +444,7 @@ def quantile_interval(
     low, high = _ranks_of_limits(count, share, confidence)
     missing = low == 0 or high == count + 1
     middle, lower, upper = (float(ordered[place]) for place in (rank(count, share), low, high))
-    # The number of runs that a limit needs is known beforehand.
+    # The number of runs that a limit needs does not depend on the values.
     enough = runs_for_quantile(share, confidence) if missing else None
     return Interval(middle, lower, upper, enough)
 
@@ -492,7 +498,7 @@ def _pairs(
 ) -> tuple[NDArray[np.bool_], Values, tuple[int, int, int]]:
     """Return a mask of the runs with both values, the differences, and the numbers of `_signs`.
 
-    Pairs of runs met the same chance. A pair without any finish is a tie.
+    Both runs of a pair use the same random numbers. A pair in which neither run finishes is a tie.
     """
     with np.errstate(invalid="ignore"):
         every = np.where(values == baseline, 0.0, values - baseline)
@@ -501,7 +507,7 @@ def _pairs(
 
 
 def _signs(differences: Values) -> tuple[int, int, int]:
-    """Return the number of pairs, and how many rose and fell."""
+    """Return the number of pairs, and how many of them rose and fell."""
     return len(differences), int((differences > 0).sum()), int((differences < 0).sum())
 
 
@@ -511,12 +517,12 @@ def paired_difference(
     confidence: float,
     known: tuple[Known, Known] = (NOTHING, NOTHING),
 ) -> Difference:
-    """Return the mean of values − baseline, of pairs; `known` are the facts about both sides."""
+    """Return the mean of values − baseline over pairs; `known` has the facts about each side."""
     both, differences, signs = _pairs(values, baseline)
     count = signs[0]
     infinite = bool(np.isinf(values[both]).any() or np.isinf(baseline[both]).any())
     alike = count > 0 and not infinite and _alike(differences, values[both], baseline[both])
-    # Sums of money may be off in their last digits.
+    # Equal sums of money may differ in their last digits.
     if alike:
         differences = np.full(count, _mean_of_alike(differences, values[both]))
         signs = _signs(differences)
@@ -552,7 +558,7 @@ def _p_value_of_t(statistic: float, freedom: float) -> float:
 
 def _p_value(limits: Callable[[float], tuple[float, float]]) -> float:
     """Find the least error level at which an interval excludes 0, by bisection."""
-    low, high = -_LEAST_P, 0.0  # of the exponent of the error, to base 10
+    low, high = -_LEAST_P, 0.0  # bounds of the exponent of the error, to base 10
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
         lower, upper = limits(1.0 - 10.0**middle)
@@ -640,9 +646,9 @@ def share_difference(
     """Return the difference of two shares of runs; values are 1 for runs with the property, else 0.
 
     It is the share of pairs that rose minus the share that fell. The limits combine Clopper-Pearson
-    limits of both shares (Bonferroni). 0 is excluded by the exact test of McNemar (1947), which is
-    the sign test of the pairs that differ; a limit on the wrong side of 0 then moves to 0. Covers
-    at least as often as it promises.
+    limits of both shares (Bonferroni). The exact test of McNemar (1947), the sign test of the pairs
+    that differ, decides whether 0 is excluded; if so, a limit on the wrong side of 0 moves to 0.
+    The coverage is at least the confidence.
     """
     *_, (count, rose, fell) = _pairs(values, baseline)
     if not count:

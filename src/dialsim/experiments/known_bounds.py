@@ -1,8 +1,8 @@
 """Limits on figures that follow from the scenario before any run.
 
-Where no draw can change a figure, one run is all there is to know. Where draws can, a run may take
-another day than those that were seen: the calendars of the campaigns give the calling time that is
-left until then, and how long calling pauses.
+If no draw can change a figure, one run is enough. Otherwise a further run may end on another day
+than the runs so far. The calendars of the campaigns give the calling time left until the end of a
+day, and the closed time after it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Finishes(NamedTuple):
     """Finishes of one campaign in several runs: calling time and closed time around them (ms).
 
     `closed` is the time until each finish in which windows were closed. `left` is the calling time
-    from each finish to the closing after the latest, `since` that from the opening before the
-    earliest. `night` is the closed time after that closing, `before` the one before that opening,
-    0 if no run can finish before.
+    from each finish to the closing after the latest finish, `since` the calling time from the
+    opening before the earliest finish to each finish. `night` is the closed time after that
+    closing, `before` the closed time before that opening, 0 if no run can finish earlier.
     """
 
     closed: Values
@@ -57,8 +57,9 @@ class Finishes(NamedTuple):
 class CampaignCalendar:
     """Calling hours of a campaign: the windows of its request without its pauses.
 
-    Time counts from `origin` (ms). `longest_call` is the longest time of a call, as far as it has
-    an upper end; `is_light`: no part of it has a tail heavier than exponential.
+    Time counts from `origin` (ms). `longest_call` is the longest duration of a call (ms), without
+    parts that have no upper limit. `is_light` is True if no part has a tail heavier than
+    exponential.
     """
 
     organization: str
@@ -71,7 +72,7 @@ class CampaignCalendar:
 
     @property
     def retries(self) -> int:
-        """Latest delay of a finish by all attempts after the first (ms)."""
+        """Longest delay (ms) of a finish by all attempts after the first."""
         return (self.request.max_attempts - 1) * (self.request.retry_interval + self.longest_call)
 
     @property
@@ -95,8 +96,8 @@ class CampaignCalendar:
         return left
 
     def finishes(self, at: Values) -> Finishes:
-        """Place finite finishes (ms) among the windows."""
-        # A pause may last for weeks, and the next opening is needed
+        """Return the calling time and closed time around finite finishes (ms)."""
+        # Two more weeks: the next opening is needed, and a pause may last for weeks.
         spans = self.open_spans(max(int(at.max()), self._last_pause_end) + 2 * WEEK)
         starts, ends = spans.T
         windows = np.searchsorted(starts, [at.min(), at.max()], side="right") - 1
@@ -136,12 +137,12 @@ def _worked(spans: NDArray[np.int64], at: Values) -> Values:
 class KnownBounds:
     """Limits on figures before any run.
 
-    `calls`: no draw can change a call. `results`: nor the results of calls. `people`: no draw can
-    change the people called. `uncut` says that no campaign is kept from making all its calls,
-    `steady` that talk times do not change answers either, `answers` that all people answer the
-    first call, `once` that all are called once. `calendars` has a calendar per campaign;
-    `line_prices` is what the lines of each organization cost on a day, at most. The defaults hold
-    for an unknown scenario.
+    `calls` is True if no draw can change a call, `results` if none can change the results of calls,
+    `people` if none can change the people called. `uncut` is True if nothing keeps a campaign from
+    making all its calls, `steady` if talk times do not change answers either, `answers` if all
+    people answer the first call, `once` if all people are called once. `calendars` has a calendar
+    per campaign; `line_prices` is the highest cost of each organization's lines on a day. The
+    defaults hold for an unknown scenario.
     """
 
     calls: bool = False
@@ -230,14 +231,14 @@ def known_bounds_of(scenario: Scenario) -> KnownBounds:
 
 
 def _draws_worth(scenario: Scenario, campaign: Campaign) -> bool:
-    """True if the worth of people depends on segments, which are drawn for made-up people."""
+    """True if the value of people depends on segments, which are drawn for generated people."""
     recipients, value = campaign.recipients, campaign.value or scenario.value or {}
     drawn = isinstance(recipients, GeneratedRecipients) and recipients.segments is not None
     return drawn and any(isinstance(amount, str) for amount in value.values())
 
 
 def _line_prices(scenario: Scenario) -> dict[str, float]:
-    """Return what the lines of each organization cost on a day with calls, at most."""
+    """Return the highest cost of each organization's lines on a day with calls."""
     price = scenario.costs.per_line_day if scenario.costs else 0.0
     prices = {owner.name: price * max(owner.limits) for owner in scenario.organizations}
     return {name: price for name, price in prices.items() if price}
@@ -308,7 +309,7 @@ def _draws_calls(campaign: Campaign, behaviour: Behaviour) -> bool:
         "failed": (ring.failed,),
     }
     possible = [times[outcome] for outcome, share in behaviour.outcomes if share > 0]
-    # odds change no certain outcome, but odds of 0 turn an answer into none
+    # Odds change no certain outcome, except that odds of 0 prevent every answer.
     if 0 in _odds(behaviour):
         possible.append(times["no_answer"])
     return (
@@ -376,7 +377,7 @@ def _calendars(scenario: Scenario) -> Iterator[CampaignCalendar]:
 
 
 def _pauses(organization: Organization, campaign: str) -> Iterator[tuple[int, int]]:
-    """Yield when a campaign is paused, by the timeline or by compiled actions."""
+    """Yield the spans (ms) in which the timeline or compiled actions pause a campaign."""
     paused_at = None
     for action in organization.actions:
         if action.campaign not in (None, campaign):

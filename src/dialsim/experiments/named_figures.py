@@ -1,16 +1,17 @@
 """Figures of runs by name: names in goals and expressions, and facts about figures for intervals.
 
-Names are as in summary.json: `finish`, `webhooks.lost`, `reach_by_attempt_2`, `value_by_day_3`.
-A funnel step is `funnel.STEP`, the cost per conversation that reached it `cost_per_funnel.STEP`, a
+Names are as in summary.json: `finish`, `webhooks.lost`, `reach_by_attempt_2`, `value_by_day_3`. A
+funnel step is `funnel.STEP`, the cost per conversation that reached it `cost_per_funnel.STEP`, a
 field value `field.NAME.VALUE`; the agent's name may precede the step or field. A count of a
 compliance rule is `compliance.RULE.repeated`. A campaign or organization as prefix selects its
-figure, no prefix the whole run's. Parts may be quoted.
+figure; without prefix, the figure is the whole run's. Parts may be quoted.
 
-Facts are exact parts and possible jumps. A finish that does not fit in before closing moves to the
-next opening, a day with calls more costs its lines, and retries that few runs need make them finish
-intervals later. `dialsim.experiments.intervals.Jump` bounds how probable such an event is. The
-calling time left until closing counts as the distance to it, if the longest call and all attempts
-that a run did not need fit in as well, and if no talk time has a tail heavier than exponential.
+Facts are exactly known parts of figures, and possible jumps. A finish that does not fit before
+closing moves to the next opening. One more day with calls costs the lines of that day. Retries that
+few runs need delay a finish by retry intervals. `dialsim.experiments.intervals.Jump` bounds how
+probable such an event is. The calling time left until closing counts as the distance to it, if the
+longest call and all attempts that a run did not need fit in as well, and if no talk time has a tail
+heavier than exponential.
 """
 
 from __future__ import annotations
@@ -203,7 +204,10 @@ class FigureNames:
         return None
 
     def missing(self, word: str) -> tuple[str, tuple[int, int] | None]:
-        """Return the reason why a word is no figure, and its unknown part; None for all of it."""
+        """Return the reason why a word is no figure, and the span of its unknown part.
+
+        The span is None if the whole word is unknown.
+        """
         heads = [
             (after, places[0])
             for key, places in self._places.items()
@@ -329,7 +333,7 @@ def facts_needed(figures: Sequence[FigureName], bounds: KnownBounds) -> frozense
 
 
 def facts(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
-    """Return the facts about a figure in some runs; of instants in ms."""
+    """Return the facts about a figure in some runs; facts about instants are in ms."""
     name, (least, most) = figure.name, range_of(figure)
     if bounds.certain(name):
         return Known(certain=True, least=least, most=most)
@@ -364,7 +368,7 @@ def chance_after(
 
 
 def expected_mean(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> float:
-    """Return the mean of a figure, charges that are known exactly being expected ones."""
+    """Return the mean of a figure, with the expectation of charges where it is known."""
     known = Known(surplus=_surplus(figure, runs, bounds), uncut=bounds.uncut)
     return float(known.expected(figure.of(runs)).mean())
 
@@ -379,7 +383,7 @@ def follows_answers(figure: FigureName, bounds: KnownBounds) -> bool:
 
 
 def range_of(figure: FigureName) -> tuple[float, float]:
-    """Return the smallest and the greatest possible value; of an instant, since the start."""
+    """Return the smallest and the greatest possible value; for an instant, since the start."""
     is_share = unit_of(figure.name) is Unit.SHARE
     own = figure.name in OWN_FIGURES and not is_share
     return -inf if own or is_worth(figure.name) else 0.0, 1.0 if is_share else inf
@@ -390,7 +394,7 @@ def _is_priced(name: str) -> bool:
 
 
 def _per_cost(figure: FigureName, runs: Sequence[RunFigures]) -> float:
-    """Return the change of a figure per unit of cost, in the mean run."""
+    """Return the change of a figure per unit of cost, at the means of all runs."""
     if figure.name in ("cost", _NET_VALUE):
         return 1.0 if figure.name == "cost" else -1.0
     mine, costs = (
@@ -403,9 +407,9 @@ def _per_cost(figure: FigureName, runs: Sequence[RunFigures]) -> float:
 def _surplus(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds) -> Values | None:
     """Return the charges of each run minus their expectation; None for figures that are no charges.
 
-    A cost per conversation that reached a step has an exact surplus in each run if talk times
-    cannot change the number of these conversations; else the linear coefficient in the mean run is
-    used.
+    For a cost per conversation that reached a step, the surplus is exact if talk times cannot
+    change the number of these conversations. Otherwise the linear coefficient at the means of all
+    runs is used.
     """
     of_talk = figure.name == "talk_minutes"
     if not of_talk and not _is_priced(figure.name):
@@ -426,9 +430,9 @@ def _surplus(figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds
 def _line_costs(
     figure: FigureName, runs: Sequence[RunFigures], bounds: KnownBounds
 ) -> tuple[Values | None, float]:
-    """Return what lines by day cost in each run, and what one day more would.
+    """Return the cost of lines in each run, and the cost of lines on one more day with calls.
 
-    A campaign pays a share of it that differs from run to run, and so is not known here.
+    The first is None for a campaign, whose share of the cost differs from run to run.
     """
     prices = {
         name: price
@@ -444,7 +448,10 @@ def _line_costs(
 def _with_days(
     known: Known, days: _Days, levels: Values | None = None, size: float | None = None
 ) -> Known:
-    """Add the jumps of a figure that each day more moves by `size`, None for an instant."""
+    """Add jumps to the facts about a figure that each further day moves by `size`.
+
+    For an instant `size` is None: its jumps are closed hours and retries.
+    """
     if size is None:
         up = [Jump(days.night, days.left)]
         down = [Jump(days.before, days.since)]
@@ -462,10 +469,10 @@ def _with_days(
 class _Days:
     """Distances of the finishes of some campaigns from another day (`Finishes`).
 
-    `closed` belongs to the campaign that finishes last. None stands for the unknown. `later` is how
-    much later a run may end by attempts that it did not need, `sooner` how much earlier without
-    retries. `last_attempts` is the number of calls that were the last one possible, of the campaign
-    with the fewest.
+    `closed` is the closed time of the campaign that finishes last. Unknown values are None. `later`
+    is the longest delay by attempts that a run did not need, `sooner` the longest time that a run
+    without retries would save. `last_attempts` is, for each run, the number of last allowed
+    attempts in the campaign with the fewest of them.
     """
 
     night: float
@@ -485,9 +492,9 @@ class _Days:
         bounds: KnownBounds,
         until: float | None = None,
     ) -> _Days:
-        """Return the distances of the campaigns that a figure is about.
+        """Return the distances of the campaigns that a figure covers.
 
-        With `until`, `left` is the calling time to this instant (ms) and not to the closing.
+        With `until`, `left` is the calling time to this instant (ms) instead of the closing.
         """
         calendars = bounds.calendars_of((figure.organization, figure.campaign))
         if not calendars:
@@ -535,5 +542,5 @@ class _Days:
 
 
 def _attempts(part: ScopeFigures, most: int) -> list[Number]:
-    """Return the number of attempts of each number from 1 to `most`."""
+    """Return the number of calls made as attempt 1, 2, … up to `most`."""
     return [part.aside.get(f"{ATTEMPTS}{number}", 0) for number in range(1, most + 1)]

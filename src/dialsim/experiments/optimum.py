@@ -96,7 +96,7 @@ _FORESEEN = 32
 """Largest number of combinations that are ordered by first estimates."""
 
 _OF_ANSWER = frozenset({"finish", "people_reached"})
-"""Figures of a combination in every answer."""
+"""Figures that every answer has for a combination."""
 
 Key = tuple[int, ...]
 """Combination: index of each setting's value, in the order of the settings."""
@@ -126,12 +126,12 @@ class Objective:
         return np.where(np.isnan(values), inf, -values if self.greatest else values)
 
     def facts(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> Known:
-        """Return what is known of the losses, besides their values."""
+        """Return the facts about the losses, besides their values."""
         known = self.figure.facts(runs, bounds)
         return Known(certain=True, least=0.0, most=0.0).minus(known) if self.greatest else known
 
     def loss(self, runs: Sequence[RunFigures], bounds: KnownBounds) -> float:
-        """Return the mean loss, with expected charges where these are known exactly."""
+        """Return the mean loss, with the expectation of charges where it is known."""
         losses = self.losses(runs)
         if not np.isfinite(losses).all():
             return float(losses.sum())
@@ -182,15 +182,15 @@ class Optimum(ExperimentResult):
     `figure` is the objective's; None if the smallest values are wanted. `best` is the answer, or
     the closest combination if none meets the goals (`met` False). `sure` means that it meets them
     and that no other combination tried is better by more than the indifference. `open` are
-    combinations that may be better; `in_doubt` are better ones whose allowed runs do not decide
-    about the goals. `alike` meet the goals as well, with an equal objective within the
-    indifference. `frontier` are combinations that meet the goals and are not dominated in finish,
-    cost and people reached, earliest finish first; if none meets the goals, it covers all. `tried`
-    are all evaluations; `count` is the number of combinations. `warnings` list doubts. `certainty`
-    is the estimated probability that `best` meets the goals and no other is better. `stopped_after`
-    is the time limit in seconds if it ended the search; the answer then depends on the speed of the
-    machine. `first_estimate` is a sentence on the estimate before any run. `paths` are the
-    settings, named as they were asked for.
+    combinations that may be better; `in_doubt` are better combinations of which all allowed runs do
+    not decide whether they meet the goals. `alike` meet the goals as well, with an equal objective
+    within the indifference. `frontier` are combinations that meet the goals and are not dominated
+    in finish, cost and people reached, earliest finish first; if none meets the goals, it covers
+    all. `tried` are all evaluations; `count` is the number of combinations. `warnings` list doubts.
+    `certainty` is the estimated probability that `best` meets the goals and no other is better.
+    `stopped_after` is the time limit in seconds if it ended the search; the answer then depends on
+    the speed of the machine. `first_estimate` is a sentence on the estimate before any run. `paths`
+    are the settings, named as they were asked for.
 
     >>> best = dialsim.optimize(scenario, {"lines": [1, 2]}, minimize="mean(cost)", jobs=1)
     >>> best.frame["lines"].tolist()
@@ -355,7 +355,7 @@ def read_objective(
 ) -> Objective | None:
     """Parse `mean(FIGURE)` to maximize or minimize; None if neither is given."""
     if maximize is not None and minimize is not None:
-        raise ExperimentError("either maximize or minimize: one figure can be the best at a time")
+        raise ExperimentError("give either maximize or minimize, not both")
     text = maximize if minimize is None else minimize
     if text is None:
         return None
@@ -399,7 +399,7 @@ class _Race(Trials[Key]):
 
     @property
     def _error(self) -> float:
-        """Error probability of one combination for each of the two halves."""
+        """Error probability of one combination, for its goals and again for its comparisons."""
         # Divided by all combinations and not only by those tried so far, because the choice of
         # these depends on the runs.
         return (1 - self.effort.confidence) / (2 * prod(self._sizes))
@@ -446,7 +446,8 @@ class _Race(Trials[Key]):
             elif max(steps) == 1:
                 return
             else:
-                # Only once the centre beats all its neighbours, as in a pattern search.
+                # Steps shrink only once the centre beats all its neighbours, as in a pattern
+                # search.
                 steps = [max(1, step // 2) for step in steps]
 
     def _foreseen(self, keys: list[Key]) -> list[Key]:
@@ -487,16 +488,16 @@ class _Race(Trials[Key]):
             wanted = [key for key in self._open(leader) if self._has_looks(key)][:_AT_ONCE]
             sure = leader is None or self._tried[leader].sure
             if leader is not None and (wanted or not sure) and self._has_looks(leader):
-                # The leader gets more runs along with its rivals: a paired difference is as long as
-                # the shorter side.
+                # The leader gets more runs along with its rivals: a paired difference uses only the
+                # runs that both sides have.
                 wanted.append(leader)
             if wanted:
                 self._look_at(wanted)
             elif leader is not None and not sure:
-                # All its runs leave its goals in doubt: the next best may be certain.
+                # After all its runs, the leader's goals are in doubt; the next best may be certain.
                 self._doubtful.add(leader)
             elif leader is None and self._doubtful:
-                # Without a certain one, a doubtful one is the answer.
+                # If no combination is certain, a doubtful one is the answer.
                 self._doubtful.clear()
                 return self.leader()
             else:
@@ -516,7 +517,7 @@ class _Race(Trials[Key]):
         return sorted(keys, key=lambda key: (self._tried[key].shortfall, self._loss(key), key))
 
     def _settled(self, key: Key, leader: Key) -> bool:
-        """Return True if a combination is certainly not to be preferred to the leader."""
+        """Return True if a combination is certainly not better than the leader."""
         estimate = self._tried[key]
         if not estimate.met and estimate.sure:
             return True
@@ -534,7 +535,7 @@ class _Race(Trials[Key]):
         return [objective.losses(self._specs[key].first(count)) for key in keys]
 
     def _least_loss(self, key: Key, leader: Key) -> float:
-        """Return the lower limit of the objective's loss compared with the leader's."""
+        """Return the lower limit of the mean loss of a combination minus that of the leader."""
         assert self._objective is not None
         ours, theirs = self._paired_losses(self._objective, key, leader)
         # Each look is a separate test (Bonferroni), and only the lower limit is used.
@@ -584,7 +585,7 @@ class _Race(Trials[Key]):
     def certainty(self, leader: Key) -> float:
         """Estimate the probability that the leader meets the goals and that no other is better.
 
-        Combinations are treated as independent; what is settled counts as certain.
+        Combinations are treated as independent; settled combinations count as certainly not better.
         """
         losing = (1 - self._chance_of_winning(key, leader) for key in self._open(leader))
         return chance_of_meeting(self._tried[leader]) * prod(losing)
@@ -619,8 +620,8 @@ class _Race(Trials[Key]):
 
     def _combination(self, key: Key) -> Combination:
         estimate, objective = self._tried[key], self._objective
-        # The first look only, which all have: a front of unequal runs would compare different
-        # random numbers.
+        # Only the runs of the first look, which all combinations have: with unequal runs, the
+        # frontier would compare different random numbers.
         runs = estimate.runs[: self._looks.counts[0]]
         return Combination(
             values=tuple(change.value for change in self._changes(key)),
@@ -724,7 +725,8 @@ class _Race(Trials[Key]):
 def _frontier(combinations: Iterable[Combination], met: bool) -> tuple[Combination, ...]:
     """Return the combinations that are not dominated in finish, cost and reach.
 
-    Only those count that meet the goals, or that miss them, and that break no rule.
+    Only combinations that break no compliance rule are compared: those that meet the goals, or
+    those that miss them if `met` is False.
     """
     parts = [p for p in combinations if p.estimate.met is met and not p.estimate.breaches]
     losses = [

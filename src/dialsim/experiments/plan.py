@@ -4,8 +4,8 @@ The values are searched by bisection, with common random numbers for all values.
 value guide the search. The likely answer, the value before it, and contradicting values get more
 runs, until they are certain or have the maximum. The error is controlled over all looks at a value
 (`dialsim.experiments.sequential`). In doubt the answer is conservative: a value that certainly
-meets the goal, with the values that may do so as well. Values off the path of the bisection are
-tried, too; if they contradict it, the response is not monotone, and the plan warns.
+meets the goal, and beside it the values that may meet it as well. Values off the path of the
+bisection are tried, too; if they contradict it, the response is not monotone, and the plan warns.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def plan(
             found, stopped = _found_so_far(search, objective), within
         explained = None
         if found.index is None and stopped is None:
-            # Without time for the explanation the answer stands.
+            # If the time runs out, the answer has no explanation.
             with suppress(OutOfTime):
                 explained = why_not(search)
     answer = Plan(
@@ -295,14 +295,14 @@ def _unpriced(path: str, objective: Objective, scenario: Scenario) -> list[str]:
         return []
     lines = "; costs.perLineDay would price a line" if is_line else ""
     return [
-        f"{path} has no price: costs counts dials and minutes, so a value is cheaper only for "
-        f"making fewer of them, and often by chance{lines}"
+        f"{path} has no price: costs counts dials and minutes, so a value is cheaper only if "
+        f"it makes fewer of them, often by chance{lines}"
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Indices of the answer, None without one, of its neighbour, and of values that may do, too."""
+    """Indices of the answer (None without one), its neighbour, and values tied or in doubt."""
 
     index: int | None
     beside: int | None = None
@@ -340,7 +340,7 @@ def _found_so_far(search: Search, objective: Objective) -> _Found:
 
 
 def _plain(search: Search, indices: Sequence[int]) -> tuple[SettingValue, ...]:
-    """Return some values, ascending."""
+    """Return the values at some indices, ascending."""
     amounts = sorted((search.axis[index] for index in indices), key=lambda amount: amount.value)
     return tuple(amount.plain for amount in amounts)
 
@@ -361,7 +361,7 @@ def _doubts(answer: Plan, effort: Effort) -> list[str]:
 
 
 _MORE = 4
-"""Factor of the proposed runs where the maximum is too small."""
+"""Factor by which a maximum of runs that is too small is raised in a proposal."""
 
 
 def _enough(part: GoalEstimate, effort: Effort) -> int:

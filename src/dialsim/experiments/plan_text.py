@@ -73,7 +73,7 @@ def capitalized(text: str) -> str:
 
 
 def stopped(seconds: float, found: str) -> str:
-    """Mark an answer as the state of a search when its time was up."""
+    """Format an answer as the findings of a search that ran out of time."""
     return f"Stopped after {duration_text(1000 * seconds)}, with what was known then: {found}."
 
 
@@ -207,8 +207,9 @@ def warnings_of(answer: Plan | Optimum) -> list[str]:
 
 
 def plan_sentences(answer: Plan) -> list[str]:
-    """Explain a goal that no value meets, and describe the people that the value reaches, unless
-    the goal asks for it, and those it loses.
+    """Explain a goal that no value meets; describe the people that the answer reaches and loses.
+
+    Reached people are left out if the goal asks for them.
     """
     part, said = answer.estimate, [answer.why_not.text] if answer.why_not is not None else []
     setting = setting_text(answer.path, part.value)
@@ -228,20 +229,20 @@ def plan_sentences(answer: Plan) -> list[str]:
 
 
 def not_allowed_of_plan(answer: Plan) -> list[str]:
-    """Return what values tried break a compliance rule more often, and which rule."""
+    """Return sentences on values tried that break a compliance rule more often, with the rule."""
     listed = [(setting_text(answer.path, part.value), part.breaches) for part in answer.not_allowed]
     return _shortened(not_allowed(listed))
 
 
 def not_allowed_of_optimum(answer: Optimum) -> list[str]:
-    """Return what combinations tried break a compliance rule more often, and which rule."""
+    """Return sentences on combinations tried that break a compliance rule more often."""
     return _shortened(
         not_allowed((part.name, part.estimate.breaches) for part in answer.not_allowed)
     )
 
 
 def _shortened(sentences: list[str]) -> list[str]:
-    """Return the first few sentences, and how many more settings there are like these."""
+    """Return the first sentences, and a last one with the number of settings left out."""
     rest = len(sentences) - _MOST_NAMED
     more = [f"{rest:,} more that were tried are not allowed either."] if rest > 0 else []
     return [*sentences[:_MOST_NAMED], *more]
@@ -255,7 +256,7 @@ def _undefined(finding: ClauseFinding, runs: Sequence[RunFigures]) -> str | None
         return None
     return (
         f"Warning: {figure.text} has no finite value in {count} of {len(runs)} runs, where it is "
-        "divided by nothing or never ended; a mean leaves out runs without any value."
+        "divided by zero or an end is missing; a mean leaves out runs without any value."
     )
 
 

@@ -166,7 +166,7 @@ def _lines(
         ])  # fmt: skip
     if all(isinstance(value, int) for value in values):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    # Names need room, so that values which are no numbers go down the side.
+    # Names need room, so they are listed along the vertical axis.
     if not upright:
         _name_rows(ax, [str(value) for value in values])
 
@@ -221,9 +221,10 @@ def _points(ax: Axes, found: Sweep, name: Expression, table: pd.DataFrame) -> No
 
 
 def cut_names(names: Sequence[str], cut: Callable[[str], str], letters: int) -> list[str]:
-    """Return names shortened by `cut`; if some become equal, with their beginnings and ends.
+    """Return names shortened by `cut`.
 
-    `letters` certainly fit.
+    If some become equal, each cut name keeps its beginning and end. Names of up to `letters`
+    letters fit.
     """
     said = [cut(name) for name in names]
     # Variants often share a long beginning, and differ only at the end.
@@ -267,8 +268,7 @@ def _name_points(
     ringed: Sequence[int],
     size: tuple[float, float],
 ) -> None:
-    """Write a name beside each point, where no other name or point is; shared points have all
-    names.
+    """Write a name beside each point, free of other names and points; equal points share a text.
 
     `size` is the size of the plot, in points.
     """
@@ -377,7 +377,7 @@ class ReplicationPlots:
         ends = [*known]
         for low, high, alpha, label in _BANDS:
             early, late = (fan(runs.figures, share) for share in (low, high))
-            # The band ends where the late quantile never gets there.
+            # The band ends where the late quantile is infinite.
             both = np.isfinite(late)
             ends += [*late[both]]
             x, y = runs.bounds.band(levels[both], early[both], late[both])

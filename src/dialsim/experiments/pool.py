@@ -62,7 +62,7 @@ def interrupts_held() -> Iterator[None]:
         return
     from multiprocessing.resource_tracker import ensure_running
 
-    # The tracker's process would start inside, and up to Python 3.12 that ends the mask.
+    # Otherwise the tracker's process would start inside, and up to Python 3.12 that ends the mask.
     ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -84,16 +84,17 @@ def start_process(
     context = get_context("loky")
     ours, theirs = context.Pipe()
     # The default of glibc returns large columns to the system and requests them again in every run,
-    # page by page, which takes a tenth of a worker's time (mallopt(3)). It does so for the arena of
-    # a second thread whatever the thresholds are, so the threads share one arena. Huge
-    # pages spare the engine, which reads people in any order, lookups of page addresses. Other
-    # systems ignore these variables.
+    # page by page, which takes a tenth of a worker's time (mallopt(3)). For the arena of a second
+    # thread it does so at any threshold, so the threads share one arena. Huge pages save lookups of
+    # page addresses, since the engine reads people in any order. Other systems ignore these
+    # variables.
     kept = {name: value for name, value in _MALLOC.items() if name not in os.environ}
     given = (theirs, os.getpid(), nice, target, *arguments)
     with interrupts_held():
         process = context.Process(target=_begin, args=given, daemon=True, env=kept)
         process.start()
-    # The process has its own copy; this one would keep the pipe open after its death.
+    # The process has its own copy of this end. If this copy stayed open, the death of the process
+    # would not close the pipe.
     theirs.close()
     return ours, process
 
@@ -116,7 +117,7 @@ def _begin(connection: Connection, master: int, nice: int, target: Any, *given: 
 def _work(connection: Connection, kept_people: int) -> None:
     """Make runs until the other end of the connection is closed.
 
-    It sends lists of tasks and, to cancel them, None.
+    The other end sends lists of tasks, and None to cancel them.
     """
 
     def check(_: int, __: int) -> None:
@@ -128,7 +129,7 @@ def _work(connection: Connection, kept_people: int) -> None:
     def find(name: str) -> Any:
         connection.send(name)
         if (found := connection.recv()) is None:
-            # The cancellation overtook the answer.
+            # The cancellation came before the answer, which is dropped.
             connection.recv()
             raise Cancelled
         return found
@@ -167,10 +168,10 @@ class Batch:
     advice = "fewer jobs need less memory"
 
     def __init__(self, groups: Iterable[list[Task]], behind: int = 0) -> None:
-        """Batches with up to `behind` more groups started go first."""
+        """Other batches go first until they have started `behind` more groups than this batch."""
         self.is_cancelled = False
         self.last_turn = 0
-        """Turn of the pool in which the batch had a worker last; 0 if it had none."""
+        """Turn of the pool in which the batch last got a worker; 0 if it never got one."""
         self.rank = behind
         """Priority: the smallest goes first."""
         self._arrived: SimpleQueue[list[TaskOutcome] | DialsimError] = SimpleQueue()
@@ -186,7 +187,7 @@ class Batch:
         return self.is_cancelled
 
     def next_tasks(self, worker: int, workers: int) -> list[Task]:
-        """Return tasks that one of the workers starts now; none if there are none for it."""
+        """Return the tasks that a worker starts now; empty if there are none for this worker."""
         self._waiting += islice(self._groups, max(0, 1 + workers - len(self._waiting)))
         if not self._waiting or (self._is_careful and self._busy):
             return []
@@ -217,7 +218,7 @@ class Batch:
         self._arrived.put(news)
 
     def outcomes(self, pool: Pool, tasks: int) -> Generator[list[TaskOutcome]]:
-        """Yield the outcomes of so many tasks as they arrive, made by a pool."""
+        """Run the batch in a pool, and yield outcomes as they arrive; `tasks` is their number."""
         pool.begin(self)
         try:
             while tasks:
@@ -242,11 +243,11 @@ class Pool:
     """Worker processes shared by several batches."""
 
     def __init__(self, jobs: int | None = None, on_demand: bool = False) -> None:
-        """Start `jobs` processes (None: one per processor), now, and one more; or on demand.
+        """Start `jobs` worker processes (None: one per processor) and an extra worker.
 
-        The extra one begins each new batch, such as an answer of the studio: a running task can't
-        be stopped at every moment, and a first answer must not wait for it. On demand there is no
-        such worker, and idle ones end after a while.
+        The extra worker begins each new batch, such as an answer of the studio: a running task
+        can't be stopped at every moment, and a first answer must not wait for it. With `on_demand`
+        there is no extra worker; the others start when they are needed and end when idle.
         """
         from joblib import cpu_count
 
@@ -361,8 +362,8 @@ class _Worker:
         self.batch, self._tasks, self._is_stopped = batch, tasks, False
         try:
             self.start()
-            # Short: the pool must not wait until the process reads. The process requests the parts
-            # that it lacks.
+            # Without parts the message is so short that the pool need not wait until it is read.
+            # The process requests the parts that it lacks.
             self.connection.send([replace(task, parts={}) for task in tasks])
         except OSError:
             self._lose()
@@ -447,8 +448,8 @@ class Workers:
             arrived = (run_tasks(group, __version__) for group in _sharing_draws(tasks, 1))
         else:
             arrived = Batch(_sharing_draws(tasks, jobs)).outcomes(shared_pool(jobs), len(tasks))
-        # Outcomes are consumed while others run: they are stored, and a kill loses at most those
-        # under way.
+        # Outcomes are yielded while other tasks run, so that they are stored at once, and a kill
+        # loses only the runs under way.
         with closing(arrived):
             yield from chain.from_iterable(arrived)
 
@@ -457,10 +458,11 @@ class Workers:
         from distributed import as_completed
         from distributed.scheduler import KilledWorker
 
-        # As an argument of runs a list of people would be sent with each of them. The result of a
-        # task is sent once to workers that need it, and made again when it is lost with a worker.
+        # Each part becomes the result of a Dask task: a result is sent once to each worker that
+        # needs it, and made again if it is lost with a worker. An argument, such as a list of
+        # people, would be sent with every run.
         for name, part in parts_of(tasks).items():
-            with catch_warnings(action="ignore", category=UserWarning):  # of large arguments
+            with catch_warnings(action="ignore", category=UserWarning):  # on large arguments
                 if name not in self._parts:
                     self._parts[name] = client.submit(_same, part, pure=False)
         missing = {task.index: task for task in tasks}

@@ -569,5 +569,5 @@ def distinct(variants: list[Variant]) -> list[Variant]:
     counts = Counter(variant.name for variant in variants)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
-        raise ExperimentError(f"the variant {twice[0]} is there twice")
+        raise ExperimentError(f"the variant {twice[0]} appears twice")
     return variants
