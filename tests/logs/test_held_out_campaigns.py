@@ -152,7 +152,7 @@ def test_a_scenario_tells_settings(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_campaign_is_not_forecast_from_the_calls_of_another(log: Log) -> None:
-    few = "Second: there are too few calls before to learn from"
+    few = "Second: there are too few calls before the cut to learn from"
     found = held_out(log, 0.6, by="campaign")
     assert found.missing == (few,)
     assert [one.campaign for one in found.campaigns] == ["First"]  # over before the second begins

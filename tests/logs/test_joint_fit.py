@@ -118,4 +118,4 @@ def test_a_log_that_the_estimates_do_not_reproduce_is_found() -> None:
     assert found.contradicted(calls) is None
     why = found.contradicted(TRUTHS["concentration 3"].calls(0))
     assert why is not None
-    assert " calls of attempt 2 they expect " in why
+    assert " were expected to be answered" in why

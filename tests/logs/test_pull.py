@@ -104,7 +104,7 @@ def test_what_was_pulled_is_the_truth_and_loads(sandbox: dialsim.Sandbox, files:
     now = parse_instant(sandbox.clock.now.isoformat())
     assert now - 120_000 <= scenario.clock.start <= now
     reached = int((truth.recipients.latest_call_status == "COMPLETED").sum())
-    assert f"of 250 people {reached} are reached by Tue 6 Jan 2026 09:" in done.stdout
+    assert f"of 250 people {reached} had been reached by Tue 6 Jan 2026 09:" in done.stdout
     assert dialsim.run(scenario, seed=1).summary.people_reached > reached
 
 
@@ -225,8 +225,9 @@ def test_the_key_may_come_from_the_environment(
 
 def test_what_the_service_does_not_tell_is_said(sandbox: dialsim.Sandbox, files: Path) -> None:
     done = pulled(sandbox.url, files, campaign=campaign_id(sandbox))
-    assert "does not return the schedule. Written: time windows of the default, maxAttempts" in (
-        done.stdout
+    assert (
+        "does not return the schedule. Written instead: the default time windows, maxAttempts"
+        in (done.stdout)
     )
     assert "10 is a guess" in done.stdout
     assert "--now" in done.stdout  # a sandbox's clock is virtual
@@ -544,7 +545,7 @@ def test_a_list_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{", "must hold the body of the schedule request as JSON, but Expecting"),
+        ("{", "must hold the body of the schedule request as JSON: Expecting"),
         ("{}", "is no body of a schedule request: startDateTime must be a valid ISO 8601 date"),
         (
             '{"startDateTime": "2026-01-05", "lines": 3}',

@@ -284,8 +284,8 @@ class Answering:
             off = abs(answered - expected)
             if calls >= _FEW and off > max(_SURELY * error, _MATTERS * calls):
                 return (
-                    f"of {calls:,} calls of attempt {number} they expect {expected / calls:.1%} to "
-                    f"be answered, but {answered / calls:.1%} were"
+                    f"of {calls:,} calls of attempt {number} {expected / calls:.1%} were expected "
+                    f"to be answered, but {answered / calls:.1%} were"
                 )
         return None
 

@@ -426,7 +426,7 @@ def _campaign(
     """Return a campaign from the cut on. Raises DialsimError if it can't be forecast."""
     behaviour = behaviour_of(log.campaigns[code], by)
     if behaviour not in learned.behaviours:
-        raise DialsimError("there are too few calls before to learn from")
+        raise DialsimError("there are too few calls before the cut to learn from")
     calls = log.calls[log.calls["campaign"] == code]
     masked = int(calls["recipient"].isna().sum())
     if masked > MOST_UNKNOWN * len(calls):
@@ -478,7 +478,7 @@ def _written_settings(log: Log, code: int, cut: int, scenario: Scenario) -> _Set
     if expected is None:
         raise DialsimError("the scenario has no campaign of this id or name")
     if expected.schedule is None:
-        raise DialsimError("in the scenario it has no schedule")
+        raise DialsimError("the scenario has no schedule for it")
     owner = document_of(scenario)["organizations"][expected.organization]
     [agent] = [one for one in owner["agents"] if one["name"] == expected.agent.name]
     agent = {key: value for key, value in agent.items() if key not in {"id", "paramsSchema"}}

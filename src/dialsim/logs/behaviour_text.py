@@ -241,7 +241,7 @@ def _elsewhere(found: Calibrated) -> Iterator[str]:
         yield "    # For engine.webhookDelay, from the end of an unanswered call to its webhook:"
         middle, count = format_duration(round(written[50])), found.latency.count
         most = format_duration(round(written[98]))
-        yield f"    #   {middle} in the middle, up to {most} in 98 %, n = {count:,}"
+        yield f"    #   median {middle}, up to {most} in 98 % of calls, n = {count:,}"
     if found.furthest:
         yield "    # For analysis.funnel of the agent, the furthest step of conversations:"
         yield from _shares(found.furthest)

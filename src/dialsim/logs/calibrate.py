@@ -755,15 +755,15 @@ def _undetermined(
     if not len(delays):
         yield (
             "analysisDelay and rates.lateResult: the log doesn't say when results were sent. "
-            "rates.analysisFailed are those without a late result"
+            "rates.analysisFailed contains only failures without a late result"
         )
     yield "answeredOdds.onHoliday: a log names no holidays"
     if answers.wear is None:
         yield f"answeredOdds.byCallerIdUse: {answers.no_wear}"
     elif _used_alike(answers.wear, attempts):
         yield (
-            "answeredOdds.byCallerIdUse in full: at any one time all numbers had been used much "
-            "alike. What else changes over time, by neither hour nor day, would look the same"
+            "answeredOdds.byCallerIdUse in full: at any one time all numbers had been used about "
+            "equally. Other changes over time, but for hours and days, would look the same"
         )
     if len(answers.attempts) > 1 and "concentration" in answers.determined:
         yield (

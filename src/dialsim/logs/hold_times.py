@@ -39,10 +39,10 @@ FEWEST_SATURATED = 200
 _STEP = 10_000  # ms, resolution of saturated time
 _LONGEST = 120_000  # ms; a call that stops ringing later than this after it was due had to wait
 _WARM_UP = 2 * MINUTE
-_SILENCE = 10 * MINUTE  # without the end of a call, which count as a pause
+_SILENCE = 10 * MINUTE  # a pause, if no call ends for so long
 _CALLS_PER_BLOCK = 25
 _PRIOR_SD = 15_000.0
-_OUTLIER = 7.5  # median deviations, 5 standard deviations of a normal distribution
+_OUTLIER = 7.5  # in median deviations; 5 standard deviations of a normal distribution
 _ROUNDS = 12
 _LEAST = 200.0  # ms, least hold time that is drawn
 _TAIL, _TAIL_OFF = 0.99, 0.15
@@ -70,7 +70,7 @@ class HoldTail(NamedTuple):
 
     @property
     def is_off(self) -> bool:
-        """True if the log is beyond all logs of the model, and by a size that matters."""
+        """True if the log's mean is outside the range of the model's logs, and far from it."""
         ratio = self.observed / self.expected.mean() - 1.0
         inside = self.expected.min() <= self.observed <= self.expected.max()
         return bool(not inside and abs(ratio) > _TAIL_OFF)

@@ -537,7 +537,7 @@ def _read_folder(folder: Path, progress: Progress | None) -> Log:
         () if table is None else table.column_names
     )
     if table is None or lacks:
-        raise LogError(f"{table_path}: no table of calls (without {', '.join(sorted(lacks))})")
+        raise LogError(f"{table_path}: is no table of calls: it lacks {', '.join(sorted(lacks))}")
     chunks = iter(()) if webhooks is None else file_source(webhooks, None, progress).chunks
     bodies = _log_of(chunks, str(folder), "run")
     return _of_table(call_table(table, str(table_path)), bodies)

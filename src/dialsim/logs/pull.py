@@ -317,7 +317,7 @@ def _backoff(tried: int) -> float:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """Return the header in seconds, also if it is a date (RFC 9110, section 10.2.3)."""
+    """Return `Retry-After` in seconds, even if it is a date (RFC 9110, section 10.2.3)."""
     text = response.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text)
@@ -368,7 +368,7 @@ def read_schedule_file(file: Path) -> ScheduleRequest:
         raise ServiceError(f"{file} is no body of a schedule request: {error}") from None
     except ValueError as error:
         raise ServiceError(
-            f"{file} must hold the body of the schedule request as JSON, but {error}"
+            f"{file} must hold the body of the schedule request as JSON: {error}"
         ) from None
 
 
@@ -439,7 +439,7 @@ def _checked_ids(campaigns: Sequence[str]) -> list[str]:
 
 
 def _logged(log: Log, campaign: PulledCampaign) -> LoggedCampaign:
-    """Return the log's data on a campaign; raises ServiceError if it has no call of it."""
+    """Return the log's data on a campaign; raises ServiceError if the log lacks the campaign."""
     shared = numbers_of_several(campaign.recipients)
     found = LoggedCampaign.of(log, campaign.id, shared)
     if found is None:

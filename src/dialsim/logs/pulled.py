@@ -223,8 +223,8 @@ class Pulled:
         lines = []
         for part in self.campaigns:
             lines.append(
-                f"{part.name}: of {len(part.recipients):,} people {part.reached:,} are reached by "
-                f"{minute_text(self.at)} Thai time."
+                f"{part.name}: of {len(part.recipients):,} people {part.reached:,} had been "
+                f"reached by {minute_text(self.at)} Thai time."
             )
         return [*lines, *(f"Note: {note}" for note in self.notes), f"Written to {self.folder}"]
 
@@ -275,9 +275,9 @@ def _guessed(campaign: PulledCampaign, pulled: Pulled) -> ScheduleRequest:
     ends = [p.updated_at for p in campaign.recipients if p.call_attempt]
     attempts = max(1, campaign.most_attempts)
     pulled.notes.append(
-        f"{campaign.name}: the service does not return the schedule. Written: time windows of the "
-        f"default, maxAttempts {attempts} (the most that anybody has had), no end. Give the body "
-        "of the request that started it (--schedule FILE), or change scenario.yaml."
+        f"{campaign.name}: the service does not return the schedule. Written instead: the default "
+        f"time windows, maxAttempts {attempts} (the most that anybody has had), no end. Give the "
+        "body of the request that started it (--schedule FILE), or change scenario.yaml."
     )
     return ScheduleRequest(
         start_date_time=min(ends, default=pulled.at),

@@ -83,9 +83,9 @@ class Replayed:
     """Result of a replay.
 
     Of the recorded `calls`, `agree` are as the model makes them, at every instant that the log has.
-    `before` counts those before the first difference; `missing` are recorded but not simulated,
-    `extra` simulated but not recorded. `unseen` calls of the model may be conversations without a
-    webhook. `hold_times` are by ending, for logs without dials.
+    `before` counts the agreeing calls before the first difference. `missing` calls are recorded but
+    not simulated, `extra` calls simulated but not recorded. `unseen` calls of the model may be
+    conversations without a webhook. `hold_times` are by ending, for logs without dials.
 
     >>> log = dialsim.read_log(result.write("out/log"))
     >>> dialsim.replay(dialsim.RecordedCalls(log, scenario)).first_mismatch is None
