@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simpy.events import Event
 
@@ -13,7 +12,6 @@ from dialsim.engine.clock import At, Clock, Step
 from dialsim.engine.trace import Refusal, Trace
 from dialsim.errors import Refused
 from dialsim.interface import CampaignStatus
-from dialsim.interface.schedule import ScheduleRequest
 from dialsim.scenario.organization import TimelineAction
 
 if TYPE_CHECKING:
@@ -109,9 +107,10 @@ def _carrying_out(
     def carry_out(_event: Event) -> None:
         for due in actions:
             dialler = diallers[due.organization]
-            campaign = None if due.campaign is None else dialler.campaigns[due.campaign]
+            target = dialler if due.campaign is None else dialler.campaigns[due.campaign]
+            method, arguments = command_of(due.action)
             try:
-                _command(dialler, campaign, due.action)()
+                getattr(target, method)(*arguments)
             except Refused as refused:
                 note_refusal(trace, due, refused)
 
@@ -139,43 +138,22 @@ def _actions(world: World, *, compiled: bool = False) -> Iterator[DueAction]:
             yield DueAction(action.at, owner.position, position, action, compiled)
 
 
-def _command(
-    dialler: Dialler, campaign: SimulatedCampaign | None, action: TimelineAction
-) -> Callable[[], None]:
-    if campaign is None:
-        return _organization_command(dialler, action)
-    return _campaign_command(campaign, action)
+_METHODS = {
+    "setConcurrency": ("set_limit", "value"),
+    "setCallingAllowed": ("set_calling_allowed", "value"),
+    "setWebhookUrl": ("set_webhook_url", "url"),
+    "setBehaviour": ("use_behaviour", "agent", "behaviour"),
+    "schedule": ("schedule", "body"),
+    "reanalyze": ("reanalyze", "share"),
+}
+"""Methods of both engines for the actions, and the fields of an action that they take; the other
+actions have no fields, and methods of their own names.
+"""
 
 
-def _organization_command(dialler: Dialler, action: TimelineAction) -> Callable[[], None]:
-    match action:
-        case TimelineAction(action="setConcurrency", value=int(limit)):
-            return partial(dialler.set_limit, limit)
-        case TimelineAction(action="setCallingAllowed", value=bool(allowed)):
-            return partial(dialler.set_calling_allowed, allowed)
-        case TimelineAction(action="setWebhookUrl", url=url):
-            return partial(dialler.set_webhook_url, url)
-        case TimelineAction(action="setBehaviour", agent=str(agent), behaviour=str(behaviour)):
-            return partial(dialler.use_behaviour, agent, behaviour)
-    raise _unchecked(action)
-
-
-def _campaign_command(campaign: SimulatedCampaign, action: TimelineAction) -> Callable[[], None]:
-    commands = {
-        "pause": campaign.pause,
-        "resume": campaign.resume,
-        "cancel": campaign.cancel,
-        "delete": campaign.delete,
-    }
-    match action:
-        case TimelineAction(action="schedule", body=ScheduleRequest() as request):
-            return partial(campaign.schedule, request)
-        case TimelineAction(action="reanalyze", share=float(share)):
-            return partial(campaign.reanalyze, share)
-        case TimelineAction(action=name) if name in commands:
-            return commands[name]
-    raise _unchecked(action)
-
-
-def _unchecked(action: TimelineAction) -> AssertionError:
-    return AssertionError(f"the scenario's checks let {action!r} pass")
+def command_of(action: TimelineAction) -> tuple[str, list[Any]]:
+    """Return the name of the method that carries out an action in both engines, and its
+    arguments.
+    """
+    method, *fields = _METHODS.get(action.action, (action.action,))
+    return method, [getattr(action, field) for field in fields]

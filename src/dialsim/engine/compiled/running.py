@@ -7,12 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dialsim.engine.compiled.organization import CompiledOrganization
-from dialsim.engine.timeline import DueAction, due_actions, note_refusal
+from dialsim.engine.timeline import DueAction, command_of, due_actions, note_refusal
 from dialsim.engine.trace import Trace
 from dialsim.errors import Refused
 from dialsim.interface.instants import LAST_INSTANT
-from dialsim.interface.schedule import ScheduleRequest
-from dialsim.scenario.organization import TimelineAction
 
 if TYPE_CHECKING:
     from dialsim.engine.world import World
@@ -81,38 +79,10 @@ def _is_awaited(compiled: list[DueAction], organizations: list[CompiledOrganizat
 def _carry_out(organization: CompiledOrganization, due: DueAction, trace: Trace) -> None:
     """Run an action of the file at its instant; a refusal is recorded in the trace."""
     organization.at(due.at)
+    method, arguments = command_of(due.action)
+    # Campaigns are no objects in this engine: their methods are the organization's, by position.
+    position = [] if due.campaign is None else [due.campaign]
     try:
-        if due.campaign is None:
-            _command(organization, due.action)
-        else:
-            _campaign_command(organization, due.campaign, due.action)
+        getattr(organization, method)(*position, *arguments)
     except Refused as refused:
         note_refusal(trace, due, refused)
-
-
-def _command(organization: CompiledOrganization, action: TimelineAction) -> None:
-    match action:
-        case TimelineAction(action="setConcurrency", value=int(limit)):
-            organization.set_limit(limit)
-        case TimelineAction(action="setCallingAllowed", value=bool(allowed)):
-            organization.set_calling_allowed(allowed)
-        case TimelineAction(action="setWebhookUrl", url=url):
-            organization.set_webhook_url(url)
-        case TimelineAction(action="setBehaviour", agent=str(agent), behaviour=str(behaviour)):
-            organization.use_behaviour(agent, behaviour)
-
-
-def _campaign_command(organization: CompiledOrganization, c: int, action: TimelineAction) -> None:
-    match action:
-        case TimelineAction(action="schedule", body=ScheduleRequest() as request):
-            organization.schedule(c, request)
-        case TimelineAction(action="reanalyze", share=float(share)):
-            organization.reanalyze(c, share)
-        case TimelineAction(action="pause"):
-            organization.pause(c)
-        case TimelineAction(action="resume"):
-            organization.resume(c)
-        case TimelineAction(action="cancel"):
-            organization.cancel(c)
-        case TimelineAction(action="delete"):
-            organization.delete(c)
