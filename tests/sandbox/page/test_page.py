@@ -18,7 +18,7 @@ from dialsim.sandbox.commands import SteerCampaign
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.page import KINDS, SHARES
-from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Board, Sections, render
+from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, CampaignProgress, Sections, render
 from dialsim.sandbox.page.view import PagePosition, View, find_people, latest_webhooks
 from dialsim.testing import Sketch
 
@@ -330,17 +330,14 @@ def test_the_webhooks_listed_are_the_last_of_all_that_the_control_plane_lists(
 ) -> None:
     everything = client.ask("GET", "/_dialsim/webhooks", HOME).json()["webhooks"]
     lines = latest_webhooks(client.core, View())
-    assert [(format_instant(line["at"]), line["fate"]) for line in lines] == [
+    assert [(line["at"], line["status"]) for line in lines] == [
         (row["at"], row["status"]) for row in reversed(everything)
     ]
 
 
-@pytest.mark.parametrize(
-    "place",
-    ["0.2.0.1.0.9", "0.2.0.9.0.0", "0.2.99.1.0.0", "9.2.0.1.0.0", "0.2.0.1.0", "x", "0.2.0.1.5.0"],
-)
-def test_a_webhook_that_there_is_not_is_missing(client: Client, place: str) -> None:
-    for path, method in ((place, "GET"), (f"{place}/again", "POST")):
+@pytest.mark.parametrize("number", ["0", "-1", "9999", "9" * 5_000, "1.0", "0.2.0.1.0.1", "x"])
+def test_a_webhook_that_there_is_not_is_missing(client: Client, number: str) -> None:
+    for path, method in ((number, "GET"), (f"{number}/again", "POST")):
         answer = ask(client, f"{OWN}/webhooks/{path}", method)
         assert (answer.status_code, _text(answer)) == (404, "Webhook not found")
 
@@ -494,11 +491,10 @@ def test_many_campaigns_come_by_the_page() -> None:
 
 def test_progress_adds_up_to_the_people_of_each_campaign_at_any_time() -> None:
     core = SandboxCore(dialsim.load(WORLD))
-    board = Board()
     for _ in range(12):
         for account in core.accounts:
             for campaign_view in account.views:
-                progress = board.progress(campaign_view)
+                progress = CampaignProgress.of(campaign_view)
                 parts = (progress.reached, progress.unreached, progress.under_way, progress.waiting)
                 assert sum(parts) == progress.people == campaign_view.total_recipients
                 assert min(*parts, progress.queued) >= 0

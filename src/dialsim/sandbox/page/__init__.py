@@ -154,8 +154,8 @@ class PageRoutes:
             _part("scripts", self._script, "POST"),
             _part("scripts/end", self._end_script, "POST"),
             _part("calls/{position}", self._call),
-            _part("webhooks/{position}", self._webhook),
-            _part("webhooks/{position}/again", self._send_again, "POST"),
+            _part("webhooks/{n}", self._webhook),
+            _part("webhooks/{n}/again", self._send_again, "POST"),
             _part("requests/{n}", self._request),
             _part("faults", self._add_fault, "POST"),
             _part("faults/{id}/clear", self._clear_fault, "POST"),
@@ -302,13 +302,11 @@ class PageRoutes:
         )
 
     async def _webhook(self, request: Request) -> str:
-        position = request.path_params["position"]
-        row = find_webhook(self._core, position)
-        return render("webhook", row=row, position=position, json=_indented(row["body"]))
+        row = find_webhook(self._core, number_in(request.path_params["n"]))
+        return render("webhook", row=row, json=_indented(row["body"]))
 
     async def _send_again(self, request: Request) -> str:
-        row = find_webhook(self._core, request.path_params["position"])
-        self._core.send_again(row["n"])
+        self._core.send_again(number_in(request.path_params["n"]))
         return render("sent_again")
 
     async def _request(self, request: Request) -> str:

@@ -1,13 +1,12 @@
 """The live parts of the page, their counts, and the stream that keeps a tab up to date.
 
-A page takes no longer after weeks than after a day: progress is counted from new rows of the log
-alone, and the chart of lines reads the last day.
+A page takes hardly longer after weeks than after a day: progress is counted from the last change of
+each call, and the chart of lines reads the last day.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import cache
@@ -19,8 +18,7 @@ from urllib.parse import urlencode
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.log_reader import IN_QUEUE, SLOTS
-from dialsim.engine.trace import CHANGES, ENDED
+from dialsim.engine.log_reader import CALL_STATUSES, SLOTS, TO_STATUS
 from dialsim.interface import CallStatus, CampaignStatus
 from dialsim.interface.instants import (
     MINUTE,
@@ -32,7 +30,6 @@ from dialsim.interface.instants import (
     time_text,
 )
 from dialsim.language import templates
-from dialsim.results.campaigns import Position
 from dialsim.results.time_use import StepFunction, limit
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import Account, CampaignView
@@ -56,9 +53,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-_REACHED = ENDED[CallStatus.COMPLETED]
-
-
 @dataclass(frozen=True, slots=True)
 class CampaignProgress:
     """Numbers of people in each state of a campaign; the last four add up to `people`.
@@ -74,45 +68,32 @@ class CampaignProgress:
     under_way: int
     waiting: int
 
-
-class Board:
-    """Progress of campaigns, from counts that are updated from new rows of the log alone."""
-
-    def __init__(self) -> None:
-        self._rows_read: Counter[Position] = Counter()
-        self._kinds: dict[Position, NDArray[np.int64]] = {}  # rows of the log by kind
-        self._reached_before: dict[Position, int] = {}
-
-    def progress(self, view: CampaignView) -> CampaignProgress:
+    @classmethod
+    def of(cls, view: CampaignView) -> CampaignProgress:
         """Return the progress of a campaign."""
-        log, position = view.campaign.log, view.position
-        kinds = self._kinds.setdefault(position, np.zeros(len(CHANGES), dtype=np.int64))
-        kinds += np.bincount(log.rows(self._rows_read[position]).kind, minlength=len(CHANGES))
-        self._rows_read[position] = len(log)
-        people = view.total_recipients
-        done = view.campaign.people_done - (view.campaign.block.people.count - people)
-        reached = int(kinds[_REACHED])
-        if kinds.any() or view.campaign.people_done:
-            reached += self._before(view)
-        under_way = int(kinds @ SLOTS)
-        return CampaignProgress(
+        view.catch_up()
+        statuses = TO_STATUS.take(view.calls.last_kind)
+        calls = dict(
+            zip(
+                CALL_STATUSES,
+                np.bincount(statuses, minlength=len(CALL_STATUSES)).tolist(),
+                strict=True,
+            )
+        )
+        people, campaign = view.total_recipients, view.campaign
+        done = campaign.people_done - (campaign.block.people.count - people)
+        reached, under_way = calls[CallStatus.COMPLETED], calls[CallStatus.INITIATED]
+        # People reached before the start are done only once the campaign is scheduled (R3).
+        if campaign.block.people.history and (len(view.calls) or campaign.people_done):
+            reached += int(view.calls.past_reached[view.newest_first(0, people)].sum())
+        return cls(
             people=people,
-            queued=int(kinds @ IN_QUEUE),
+            queued=calls[CallStatus.QUEUED],
             reached=reached,
             unreached=done - reached,
             under_way=under_way,
             waiting=people - done - under_way,
         )
-
-    def _before(self, view: CampaignView) -> int:
-        """Return the number of people reached before the start (R3), once scheduled."""
-        position = view.position
-        if position not in self._reached_before:
-            history = view.campaign.block.people.history
-            self._reached_before[position] = sum(
-                past.reached and view.is_listed(who) for who, past in history.items()
-            )
-        return self._reached_before[position]
 
 
 WIDTH, HEIGHT = 600, 100
@@ -286,7 +267,6 @@ class Sections:
 
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
-        self._board, self._epoch = Board(), core.epoch
         self._found: dict[str, list[PagePosition]] = {}
 
     async def events(self, view: View) -> AsyncIterator[bytes]:
@@ -319,9 +299,6 @@ class Sections:
 
     def render(self, view: View) -> dict[str, str]:
         """All sections of a view, by their names."""
-        # A reset or restore replaces the logs, so rows are counted from the start again.
-        if self._epoch != self._core.epoch:
-            self._board, self._epoch = Board(), self._core.epoch
         core = self._core
         return {
             "clock": render("clock", clock=ClockState.of(core)),
@@ -415,7 +392,7 @@ class Sections:
                 "id": one.identifier,
                 "campaign": one.campaign,
                 "organization": account.block.name,
-                "progress": self._board.progress(one),
+                "progress": CampaignProgress.of(one),
                 "actions": () if one.campaign.deleted else _ACTIONS.get(one.campaign.status, ()),
             }
             for account, one in islice(every, first, first + CAMPAIGNS_A_PAGE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby, islice
 from typing import Any, NamedTuple, Self
@@ -10,10 +10,9 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from dialsim.engine.log_reader import ENDS, NOT_HAPPENED
+from dialsim.engine.log_reader import ENDS
 from dialsim.interface.instants import date_text
 from dialsim.interface.model import is_uuid
-from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS, PostKey
 from dialsim.results.story import (
     PersonChange,
     StoryEvent,
@@ -26,10 +25,7 @@ from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.answers import is_number
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.failures import NO_WEBHOOK
-from dialsim.sandbox.tables import Row, fate_of
-from dialsim.webhooks.deliveries import has_url
-from dialsim.webhooks.messages import sequence
+from dialsim.sandbox.tables import Row
 
 PATH = f"{PREFIX}/"
 
@@ -142,96 +138,36 @@ def view_at(core: SandboxCore, position: PagePosition) -> CampaignView | None:
 MOST_WEBHOOKS = 50
 """Number of latest webhooks listed."""
 
-_PARTS = 6  # parts of a webhook's position: the five of its key, and its number
-_ENDS_BACK = (
-    4 * MOST_WEBHOOKS
-)  # calls that ended last: their results leave in nearly the same order
-# The POSTs of a campaign are looked for among so many: a page must not read a log of millions.
-_MOST_LOOKED_AT = 5_000
 
+def latest_webhooks(core: SandboxCore, view: View) -> list[dict[str, Any]]:
+    """Return the latest webhooks of the selected campaign, newest first.
 
-def webhook_line(
-    core: SandboxCore, key: PostKey, at: int, number: int, resent: bool, response: int
-) -> dict[str, Any]:
-    """Return a listed POST of a result that left at an instant (ms), or a kept result.
-
-    `number` is the POST's of its result, from 1, and 0 for a kept result. `response` is an HTTP
-    status or a code of `interface.payload`. `position` is the position for `find_webhook`.
+    Each is a row of the control plane, with its call and the outcome in words.
     """
+    chosen = PagePosition.read(view.campaign, 2)
+    if chosen is not None and view_at(core, chosen) is None:
+        return []
+    table = core.webhooks
+    found = table.find(campaign=None if chosen is None else chosen[:2])[: -MOST_WEBHOOKS - 1 : -1]
+    return [row | _shown_with(core, row) for row in table.rows(found)]
+
+
+def _shown_with(core: SandboxCore, row: Row) -> dict[str, Any]:
+    key = core.webhooks.key(row["n"])
     campaign_view = core.accounts[key.organization].views[key.campaign]
     campaign_view.catch_up()
     call = campaign_view.calls.of(key.recipient)[key.call - 1]
-    words = {NOT_SENT: "kept", UNDER_WAY: "under way"} | WORDS
+    without = {"kept": "kept", "underWay": "under way"}
     return {
-        "position": (*key, number),
         "call": call_line(campaign_view, call, core.at),
-        "at": at,
-        "number": number,
-        "result": key.result,
-        "resent": resent,
-        "response": response,
-        "outcome": words.get(response) or str(response),
-        "fate": fate_of(response),
+        "outcome": row["response"] or without[row["status"]],
     }
 
 
-def find_webhook(core: SandboxCore, text: str) -> Row:
-    """Return the control plane's record of a webhook, given a position such as `0.2.17.1.0.1`.
-
-    Reads the whole list. Raises Refused with 404 for an unknown position.
-    """
-    numbers = [int(part) for part in text.split(".") if is_number(part)]
-    if len(numbers) == _PARTS and view_at(core, PagePosition(*numbers[:2])) is not None:
-        organization, campaign, recipient, call, result, number = numbers
-        table = core.webhooks
-        rows = table.find(campaign=(organization, campaign), call=(recipient, call))
-        for row in table.rows(rows):
-            if (row["result"], row["attempt"] or 0) == (result, number):
-                return row
-    raise NO_WEBHOOK.refused()
-
-
-def latest_webhooks(core: SandboxCore, view: View) -> list[dict[str, Any]]:
-    """Return the latest webhooks of the selected campaign, newest first."""
-    found = [*islice(_sent(core, view), MOST_WEBHOOKS), *_kept(core, view)]
-    found.sort(key=lambda line: (-line[1], -line[2]))
-    return [webhook_line(core, *line) for line in found[:MOST_WEBHOOKS]]
-
-
-_Found = tuple[PostKey, int, int, bool, int]
-
-
-def _sent(core: SandboxCore, view: View) -> Iterator[_Found]:
-    """POSTs, newest first."""
-    log, chosen = core.outbox.log, PagePosition.read(view.campaign, 2)
-    for row in range(len(log) - 1, max(len(log) - _MOST_LOOKED_AT, 0) - 1, -1):
-        key, number, at, _, resent, response = log.row(row)
-        if chosen is None or chosen[:2] == key[:2]:
-            yield key, at, number, resent, response
-
-
-def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
-    """First results that had no URL to go to (W6), of the calls that ended last."""
-    trace, now, chosen = core.simulation.log, core.at, PagePosition.read(view.campaign, 2)
-    # Results without a URL are in no log of POSTs, so they are made anew from the calls that ended.
-    without = {change.organization for change in trace.urls if change.url is None}
-    campaign_views = (
-        campaign_view for position in without for campaign_view in core.accounts[position].views
-    )
-    for campaign_view in campaign_views:
-        if chosen is not None and chosen[:2] != campaign_view.position:
-            continue
-        campaign_view.catch_up()
-        calls = campaign_view.calls
-        ended = calls.ended(max(calls.ends - _ENDS_BACK, 0))
-        messages = campaign_view.analyses.firsts(ended)
-        sent = sequence(trace, messages.sent_at, messages.turn)
-        kept = (messages.ready_at != NOT_HAPPENED) & (messages.sent_at <= now)
-        kept &= ~has_url(trace, campaign_view.position.organization, sent)
-        for row in np.flatnonzero(kept).tolist():
-            entry = calls[int(messages.call[row])]
-            key = PostKey(*campaign_view.position, entry.recipient, entry.call, 0)
-            yield key, int(messages.sent_at[row]), 0, False, NOT_SENT
+def find_webhook(core: SandboxCore, n: int) -> Row:
+    """Return the control plane's row of a webhook, by its number; 404 if there is none."""
+    core.webhooks.key(n)
+    return core.webhooks.rows(np.array([n - 1]))[0]
 
 
 MOST_REQUESTS = 50
