@@ -87,10 +87,11 @@ class Surroundings:
         return (found and found.params_schema) or {}
 
     def around(self, name: object, identifier: object) -> Surroundings:
-        """Return the part that checks of a campaign of this name and id need.
+        """Return the part of the scenario that checks of a campaign with this name and id need.
 
-        That is its organization alone, so that adding takes as long in a large scenario as in a
-        small one. Only an error about a name or id in use needs the position of the other campaign.
+        This is the campaign's organization alone, so that a large scenario does not slow additions
+        down. If the name or id is in use, it is the whole scenario, since the error names the
+        position of the other campaign.
         """
         names = map(attrgetter("name"), self.campaigns[self.organization])
         ids = map(attrgetter("id"), chain.from_iterable(self.campaigns))
@@ -147,7 +148,7 @@ def _checked_by(owner: Organization) -> dict[str, object]:
         mode="json", by_alias=True, include={"caller_ids", "sip_accounts"}
     )
     if owner.duplicate_call_alert is not None:
-        # Only its presence matters to a campaign, not its window.
+        # Checks of a campaign need to know that the feature is there, not how it is set.
         parts["duplicateCallAlert"] = {}
     parts["agents"] = [
         agent.model_dump(mode="json", by_alias=True, include={"name", "params_schema"})
@@ -180,7 +181,8 @@ def read_campaign(
         if misfit is not None:
             key, message = misfit
             problems.add(entry.at(key), message)
-        # A formula of the scenario's value has no position in the block.
+        # A formula that comes from the scenario has no position in the block: report it at
+        # recipients.
         value = entry.at("recipients") if campaign.value is None else entry.at("value")
         agent = around.agent(campaign.agent)
         check_worth(campaign, agent, around.scenario.value, value, problems)

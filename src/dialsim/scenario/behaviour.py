@@ -1,6 +1,6 @@
-"""Behaviours: reactions of people and lines to an agent's calls; and scripts.
+"""Behaviours, which are reactions of people and lines to an agent's calls, and scripts.
 
-A script fixes the ends of the attempts to reach a person, one by one.
+A script fixes the outcome of each attempt to reach a person.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ ANALYSIS_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class ScriptStep:
-    """One attempt: its end, after `ring` ms of ringing and, if answered, `talk` ms of talk.
+    """One attempt: its outcome, after `ring` ms of ringing and, if answered, `talk` ms of talk.
 
     Recorded calls also set `setup`, in ms, in place of the behaviour's setup time, and `until`, the
     instant (ms) at which ringing ends, in place of `ring`. The text form of a script has neither.
@@ -490,7 +490,7 @@ def behaviour(rates: object) -> dict[str, Any]:
 
 
 def _fitted(frame: pd.DataFrame, levels: dict[str, list[Any]], shares: Any) -> dict[str, Any]:
-    """Fit log odds, a sum of one term per segment and attempt, by weighted least squares."""
+    """Fit log odds, with a term per segment and attempt, by weighted least squares."""
     kept = np.clip(shares, _LEAST_RATE, 1 - _LEAST_RATE)
     # The first segment and the first attempt are the base.
     terms = [(name, level) for name, listed in levels.items() for level in listed[1:]]
@@ -528,6 +528,6 @@ def _outcomes(answered: float) -> dict[str, float]:
     """Return the outcomes with a share of answers; the others have the built-in proportions."""
     others = BUILT_IN.outcomes.model_dump(by_alias=True, exclude={"answered"})
     total = sum(others.values())
-    # The last share is the rest, so that rounded shares sum to 1.
+    # `answered` is what the other shares leave, so that rounded shares sum to 1.
     shares = {key: round((1 - answered) * part / total, 6) for key, part in others.items()}
     return {"answered": round(1 - sum(shares.values()), 6), **shares}

@@ -133,7 +133,7 @@ class DayClasses(Model):
 
     @property
     def week(self) -> Week:
-        """Week without holidays."""
+        """Ranges by day of the week, without holidays."""
         return {number: self.of_weekday(number) for number in range(1, 8)}
 
 
@@ -321,14 +321,14 @@ class LineTime:
         )
 
     def meets(self, other: LineTime) -> bool:
-        """Return True if both apply at some time with equal precedence."""
+        """Return True if both entries apply at a common time, with equal precedence."""
         days = (self.weekdays & other.weekdays) or (self.holiday and other.holiday)
         dates = self.only is not None and self.only == other.only
         (a, b), (c, d) = self.span, other.span
         return self.rank == other.rank and bool(days or dates) and a < d and c < b
 
 
-# The number of lines is worked out for every day of many weeks, from the same few keys.
+# Cached: the same few keys are read again for every day of many weeks.
 @lru_cache(maxsize=1000)
 def line_time(text: str) -> LineTime:
     """Parse a key of `lines`. Raises ValueError with the fault."""
@@ -382,7 +382,7 @@ Lines = Annotated[
 def lines_of(
     lines: Mapping[str, int], otherwise: int, day: date, calendar: Calendar
 ) -> dict[int, int]:
-    """Return the numbers of lines of a date, by their first minute."""
+    """Return the numbers of lines on a date, by the minute of the day from which each applies."""
     held = sorted(
         (
             (time, count)

@@ -122,7 +122,7 @@ MOST_SEGMENTS = 32_767
 
 
 class Codes:
-    """Column of a few distinct texts: each text once, in order of appearance, and codes."""
+    """Column of few distinct texts: each once, in order of appearance, and its index per row."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
@@ -237,7 +237,7 @@ def _encoding(value: Any) -> str:
     if not isinstance(value, str):
         raise wrong(_ENCODING)
     try:
-        # Encoding an empty text looks the codec up without any other effect.
+        # Raises LookupError for an unknown encoding, and has no other effect.
         "".encode(value)
     except (LookupError, UnicodeError, ValueError):
         raise wrong(_ENCODING) from None
@@ -268,7 +268,7 @@ def _is_absent(value: object) -> bool:
 CHOICES = ("where", "sort", "first")
 """Keys that choose recipients from a file."""
 _APART = ("done", *CHOICES)
-"""Keys that are applied to a file that was read."""
+"""Keys that are applied after the file is read."""
 
 
 class RecipientsFile(Model):
@@ -350,7 +350,7 @@ class RecipientsFile(Model):
 
     @property
     def whole(self) -> RecipientsFile:
-        """Settings for reading the whole file."""
+        """Copy that keeps all recipients of the file, without choice and done list."""
         return self.model_copy(update=dict.fromkeys(_APART))
 
     def holding(self, table: PeopleTable) -> RecipientsFile:

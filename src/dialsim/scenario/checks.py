@@ -173,7 +173,7 @@ def _names(blocks: Cursor) -> frozenset[str] | None:
     """Return the names of blocks; None if a name is missing or not a text."""
     items = list(blocks.items())
     names = frozenset(_texts(blocks, "*.name"))
-    # With a broken list of names every reference would be reported as unknown.
+    # None, so that references to the block with the faulty name are not reported as well.
     listed = isinstance(blocks.value, list) or not blocks.exists
     return names if listed and all(item.at("name").text for item in items) else None
 
@@ -239,10 +239,10 @@ def check_worth(
     value: Cursor,
     problems: Problems,
 ) -> None:
-    """Report formulas of a value that have no value for a recipient of a campaign.
+    """Report formulas of the campaign's `value` that are faulty or fail for a recipient.
 
-    `agent` is the campaign's, `default` the scenario's value; `value` is the position of the value,
-    or of whatever is at fault without one.
+    `agent` is the campaign's agent. `default` is the scenario's value, for a campaign without its
+    own. Problems are located at `value`.
     """
     schema = None if agent is None else agent.params_schema
     for key, formula in value_formulas(campaign.value or default, agent).items():

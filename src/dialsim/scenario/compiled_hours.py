@@ -45,7 +45,7 @@ from dialsim.scenario.week import (
 )
 
 WEEKS = 13
-"""Compiled weeks of a campaign without an end."""
+"""Number of weeks that are compiled for a campaign without an end."""
 _YEARS_AHEAD = 5
 
 Span = tuple[int, int]
@@ -61,7 +61,7 @@ class Horizon:
 
     @property
     def is_known(self) -> bool:
-        """True if the file sets it; no call comes after it."""
+        """True if the file sets the end, after which no call comes."""
         return self.source in ("endDateTime", "clock.end")
 
     def holds_at(self, instant: int) -> bool:
@@ -326,10 +326,10 @@ def _lines(scenario: Scenario, owner: Organization) -> CompiledHours:
     return CompiledHours(owner.name, None, horizon, actions)
 
 
-# -- what may not be meant ------------------------------------------------------------------------
+# -- warnings about unintended settings -----------------------------------------------------------
 
 _LONG_CALL = 15
-"""Minutes within which a call may end after its window."""
+"""Assumed length of a long call, in minutes."""
 _SHOWN = 3
 
 
@@ -439,7 +439,7 @@ def _on_rules(scenario: Scenario, owner: Organization, campaign: Campaign) -> It
 def _ends_late(
     called: Mapping[date, tuple[Range, ...]], contact: DayClasses, days: Calendar
 ) -> list[str]:
-    """Return the ends of contact, by kind of day, that calls of the last minutes may overrun."""
+    """Return texts on the ends of permitted contact, by kind of day, after which calls may end."""
     found: dict[tuple[str, int], date] = {}
     for day, spans in called.items():
         for _, end in contact.of(day, days):
@@ -523,7 +523,7 @@ def closed_deadlines(
 
 
 def _why(day: date, days: Calendar, spans: Sequence[Range]) -> str | None:
-    """Return what is special about a day; None for an ordinary day with calls."""
+    """Return why a day is not an ordinary day with calls, as the end of a sentence; else None."""
     if days.day_class(day) == "holiday":
         return f"a holiday ({days.names[day]})"
     if day in days.closed:
@@ -532,7 +532,7 @@ def _why(day: date, days: Calendar, spans: Sequence[Range]) -> str | None:
 
 
 def _near(campaign: Campaign, day: date, days: Calendar, way: int) -> str | None:
-    """Return the first calling time after a day (way 1), or the last one before it (-1)."""
+    """Return when calls first start after a day (`way` 1), or last end before it (-1), in words."""
     for step in range(1, _DAYS_AHEAD):
         other = day + timedelta(days=way * step)
         if spans := called_on(campaign, other, days):

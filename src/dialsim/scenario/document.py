@@ -1,4 +1,4 @@
-"""YAML 1.2 documents: plain values with the locations of their parts; and files."""
+"""YAML 1.2 documents, as plain values with locations in the file, and the reading of files."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ _MISSING: Any = object()
 
 
 class Cursor(NamedTuple):
-    """A position in a document, present or not."""
+    """Position in a document, with or without a value."""
 
     document: Document
     path: NodePath
@@ -344,7 +344,7 @@ _TEXTS = (
 
 
 def reworded(error: yaml.MarkedYAMLError, text: str) -> str:
-    """Explain a syntax error in `text` in plain words, or else in YAML's own."""
+    """Return a message for a syntax error in `text`, in plain words if known, else in YAML's."""
     problem, mark = error.problem or "", error.problem_mark
     # The mark of an unclosed construct may lie after the last line.
     lines = text.splitlines()
@@ -359,7 +359,7 @@ def reworded(error: yaml.MarkedYAMLError, text: str) -> str:
 
 
 MOST_EXPANDED = 100_000
-"""Limit of the nodes that aliases add by repeating anchors."""
+"""Upper limit of values added by aliases, which repeat the values of anchors."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

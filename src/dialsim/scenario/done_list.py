@@ -53,7 +53,7 @@ class DoneList(NamedTuple):
     aside: int
 
     def of(self, table: PeopleTable, digest: bytes) -> PeopleTable:
-        """Return a list of people with these histories."""
+        """Return a copy of a list of people with these histories."""
         found = enumerate(self.histories.get(_number(tel)) for tel in table.tels)
         history = {row: known[0] for row, known in found if known is not None}
         return replace(table, history=history, digest=digest)
@@ -67,7 +67,7 @@ class DoneList(NamedTuple):
         return f"{shown} has calls to {people}, the newest {minute_text(newest)}{aside}."
 
     def misfits(self, shown: str, tables: Sequence[PeopleTable]) -> Iterator[Problem]:
-        """Yield the problems of numbers that are in no list of a campaign, or in several."""
+        """Yield a problem for each number that is in no campaign's list, or in several lists."""
         lists = Counter(number for table in tables for number in {*map(_number, table.tels)})
         calls = f"of {counted(len(self.histories), 'number')} with calls"
         places = {0: "in no list of the plan"}

@@ -230,7 +230,7 @@ def number(value: object) -> float:
 
 
 def patterned(pattern: str, message: str) -> BeforeValidator:
-    """Build the validator of texts of a pattern, with the error `message`."""
+    """Build a validator of texts that match a pattern; other texts fail with `message`."""
     form = re.compile(pattern)
 
     def check(value: object) -> str:

@@ -2,8 +2,8 @@
 
 The notation is Python's: numbers, texts in quotes, true and false, `+ - * /`, comparisons, `and`,
 `or`, `not`, and `A if CONDITION else B`. A name is `segment` or a parameter; one with blanks stands
-in backticks. A formula is a number, a text or a condition. Only its tree is read; no text is
-evaluated as Python. It is computed for all recipients at once, as Python would for each: what
+in backticks. A formula is a number, a text or a condition. It is parsed by Python, but evaluated
+here: no text is executed. It is computed for all recipients at once, as Python would for each: what
 `and`, `or` and `if` skip may be missing (C12).
 """
 
@@ -69,7 +69,10 @@ class Attributes:
         return list(dict.fromkeys([SEGMENT, *self.params, *self.schema]))
 
     def kind(self, name: str) -> Kind:
-        """Return the kind of a name. Raises ValueError for a parameter of several kinds."""
+        """Return the kind of a name's values.
+
+        Raises ValueError for a parameter of several kinds.
+        """
         if name == SEGMENT:
             return "text"
         if name in self.schema:
@@ -85,7 +88,7 @@ class Attributes:
         )
 
     def column(self, name: str) -> _Values:
-        """Return the values of a name, and True for recipients without one."""
+        """Return the values of a name by recipient, and a mask that is True for missing values."""
         if name == SEGMENT:
             texts = np.array([*self.segments, ""], dtype=object)
             codes = [-1] if self.codes is None else self.codes
@@ -112,7 +115,7 @@ _Evaluator = Callable[["Attributes"], _Values]
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """Formula that was read; `names` are those that it uses."""
+    """Parsed formula; `names` are the names in it."""
 
     text: str
     kind: Kind
@@ -122,9 +125,10 @@ class Formula:
     def values(
         self, people: Attributes, rows: NDArray[np.int64], location: Callable[[int], str]
     ) -> NDArray[Any]:
-        """Return the value for each recipient of some rows.
+        """Return the formula's value for each recipient in `rows`.
 
-        Raises ValueError if it has none for some; `location` names the first of them.
+        Raises ValueError if it has no value for some of them. `location` returns the location of a
+        recipient for the error.
         """
         found, missing = self.evaluate(people)
         without = rows[np.broadcast_to(missing, people.count)[rows]]
@@ -146,7 +150,10 @@ def _whom(some: NDArray[np.int64], rows: NDArray[np.int64], location: Callable[[
 
 
 def read_formula(text: str, people: Attributes, wanted: Kind | None = None) -> Formula:
-    """Read a formula; raises ValueError with the fault, and for one that is not as `wanted`."""
+    """Parse a formula.
+
+    Raises ValueError for a faulty one, and for one of another kind than `wanted`.
+    """
     found = _Reader(text, people).read()
     if wanted not in (None, found.kind):
         examples = {"number": "0.3 * amount", "condition": "amount > 5000"}
@@ -178,7 +185,7 @@ _ADVICE = {
     "[0-9],[0-9]": "numbers have no commas",
     "[^=!<>]=[^=]": "compare with ==",
 }
-"""Advice on habits of writing, by pattern."""
+"""Advice on common mistakes, by pattern of the text."""
 
 
 class _Reader:
@@ -287,7 +294,8 @@ class _Reader:
             found, missing = _array(is_and), _NONE
             for part in parts:
                 other, unknown = part.evaluate(people)
-                # As in Python a part does not matter where those before it decide.
+                # As in Python, a part is not evaluated for recipients for whom earlier parts
+                # decide.
                 missing = missing | (unknown & (found == is_and))
                 found = found & other if is_and else found | other
             return found, missing

@@ -125,7 +125,7 @@ class CleanList:
         return block is not None and block == RecipientsFile(file=self.file)
 
     def block(self) -> RecipientsFile | None:
-        """Return how a scenario reads the export itself; None if it needs cleaning."""
+        """Return the block `recipients` that reads the export itself; None if it needs cleaning."""
         if (
             not self.heads_on_top
             or len(self.sheets) > 1
@@ -171,7 +171,7 @@ class CleanList:
             _fail(self.file, f"{rows}: {self._reasons()}")
 
     def _reasons(self) -> str:
-        """Return how many rows were set aside for each reason."""
+        """Return a text with the number of rows set aside for each reason."""
         reasons = Counter(_kind(reason) for _, reason in self.aside).most_common()
         return ", ".join(f"{count:,} {reason}" for reason, count in reasons)
 
@@ -224,9 +224,9 @@ class CleanList:
         import xlsxwriter
 
         content = io.BytesIO()
-        # in_memory: the reader of a page may not write files
-        # Cells are never formulas: a list from elsewhere may contain `=…` texts, which would run in
-        # the planner's spreadsheet.
+        # in_memory: xlsxwriter would otherwise write temporary files, for which there may be no
+        # folder. Cells are never formulas: a list from elsewhere may contain `=…` texts, which
+        # would run in the planner's spreadsheet.
         book = xlsxwriter.Workbook(content, {"in_memory": True, "strings_to_formulas": False})
         people, aside, merged = (book.add_worksheet(name) for name in SHEETS)
         numbers = {f"{PARAM}{name}" for name, kind in self.types.items() if kind == "number"}
@@ -309,7 +309,7 @@ class _Table(NamedTuple):
 
     @property
     def is_list(self) -> bool:
-        """True if a head names phone numbers, or most cells of a column are some."""
+        """True if a head names phone numbers, or most cells of a column are phone numbers."""
         sample = [_padded(row.cells, len(self.heads)) for row in self.rows[:_SAMPLE]]
         columns = ([cell for cell in column if cell] for column in zip(*sample, strict=True))
         return any(map(is_tel_head, self.heads)) or any(

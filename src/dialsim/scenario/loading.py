@@ -197,7 +197,7 @@ def scenario(
 
 
 def _of_argument(problem: Problem) -> Problem:
-    """Return the problem of a file with the name of the argument that sets the key."""
+    """Return a problem with the argument of `scenario` at fault in place of file and line."""
     keys = problem.path.split(".")
     argument = next((ours for ours, key in _ARGUMENTS.items() if key in keys), keys[0])
     if problem.file == _PEOPLE:
@@ -247,7 +247,7 @@ def _recipients(
         how["columns"] = {**(columns or {}), "tel": found[0]}
     instants = frame.select_dtypes("datetimetz")
     texts = {str(name): own.map(datetime.isoformat, "ignore") for name, own in instants.items()}
-    # Without a line feed of the platform, so that equal tables are equal lists everywhere.
+    # The same line feed on all platforms, so that equal tables have equal digests.
     text = frame.assign(**texts).to_csv(index=False, lineterminator="\n")
     return {_PEOPLE: text.encode()}, {"file": _PEOPLE, **how}
 

@@ -252,7 +252,7 @@ name: {_quoted(self.name)}
 {self._value()}"""
 
     def _when(self) -> tuple[str, str, str]:
-        """Return the lines of the calendar, of callingHours and of timeWindows, one of both."""
+        """Return YAML lines of calendar, callingHours and timeWindows; unused ones are empty."""
         code, week = new_holidays(self.holidays), new_week(self.windows)
         said = week_text(week)
         if code is None:
@@ -290,7 +290,7 @@ name: {_quoted(self.name)}
 def cleaned(name: str, content: bytes) -> tuple[str, bytes, Mapping[str, str]]:
     """Return a list that can be read strictly: name, content, and the types of its parameters.
 
-    An export that cannot is replaced by the workbook that the list doctor makes of it.
+    An export that cannot be read strictly is replaced by the list doctor's workbook.
     """
     found = clean_list(content, name)
     if not found.is_as_written:

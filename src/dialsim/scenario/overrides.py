@@ -154,7 +154,7 @@ def _scopes(root: Cursor) -> Iterator[_Scope]:
 
 def _of_organization(organization: Cursor, values: object) -> Iterator[_Scope]:
     path, own = _path_and_name(organization, "organizations")
-    # A planner's `lines` are how many there are; those by time have their full path.
+    # The word `lines` means the number of lines; the block `lines` needs its full path.
     words = {key: key for key in known_keys(organization.path, values)} | _ORGANIZATION_WORDS
     # Without a name, `callerIds` means the numbers that a campaign calls from.
     only = frozenset({"name", "id", "callerIds"})
@@ -434,7 +434,7 @@ def _several(value: object) -> list[Any]:
 
 
 def _shown(item: Any) -> str:
-    """Return an item's name, or its text; items with equal ones are taken for the same."""
+    """Return the name of an item, else its text. Items with an equal result count as equal."""
     name = item.get("name") if isinstance(item, dict) else None
     return str(item if name is None else name)
 

@@ -70,7 +70,7 @@ _BLOCK_BITS = 12  # people whose names are drawn together
 
 
 class Generator:
-    """Generator of one campaign's people; person i does not depend on their number."""
+    """Generator of one campaign's people; a person does not depend on how many there are."""
 
     __slots__ = ("_factor", "_key", "_offset", "_replication")
 
@@ -137,7 +137,7 @@ class Generator:
         return np.searchsorted(ends, uniforms, side="right").astype(np.int16)
 
     def _uniforms(self, purpose: int, start: int, stop: int) -> NDArray[np.float64]:
-        """Return one uniform per person, which depends on the index alone."""
+        """Return a uniform random number per person, which depends on the person's index alone."""
         draws = self._draws(purpose)
         assert isinstance(draws.bit_generator, np.random.Philox)
         # Philox makes four values per step of its counter.
@@ -286,7 +286,7 @@ def people(
 
 
 def attributes_of(campaign: Campaign, schema: Mapping[str, ParamSchema] | None) -> Attributes:
-    """Return the attributes of a campaign's recipients; of made-up people one for each segment."""
+    """Return the attributes of a campaign's recipients; for made-up people, one per segment."""
     recipients = campaign.recipients
     if not isinstance(recipients, GeneratedRecipients):
         return Attributes.of_table(table_of(recipients), schema)
@@ -297,7 +297,7 @@ def attributes_of(campaign: Campaign, schema: Mapping[str, ParamSchema] | None) 
 
 
 def value_formulas(value: Mapping[str, float | str] | None, agent: Agent | None) -> dict[str, str]:
-    """Return the formulas of a value by key; steps and fields of other agents are left out."""
+    """Return the formulas of a `value` by key, without steps and fields that the agent lacks."""
     analysis = agent and agent.analysis
     known = {"reached", *(f"funnel.{step.step}" for step in (analysis and analysis.funnel) or ())}
     for name, field in analysis.fields.items() if analysis else ():
@@ -321,7 +321,7 @@ def worth_of_people(
 
 
 def same_people(one: Recipients, other: Recipients) -> bool:
-    """Return True if both define the same people, given the same position in a scenario."""
+    """Return True if two campaigns at the same position of a scenario have the same people."""
     if isinstance(one, RecipientsFile) and isinstance(other, RecipientsFile):
         return one.table is other.table or one.table.digest == other.table.digest
     return one is other or one == other

@@ -67,7 +67,7 @@ class Problems:
 
     @contextmanager
     def at(self, culprit: Cursor) -> Iterator[None]:
-        """Add a ValueError raised inside as a problem of a part of the file."""
+        """Report a ValueError of the `with` block as a problem of a part of the file."""
         try:
             yield
         except ValueError as error:

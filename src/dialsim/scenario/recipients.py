@@ -279,7 +279,7 @@ def read_people(
                 hint = "" if block is None else hint
                 message = f"the column {name} is missing{hint}"
                 problems.note(Problem(sheet.file, sheet.header_line, 1, name, message))
-    # Of a file as it is, the columns that are not ours stay beside the recipients.
+    # With `columns`, a file may have further columns, which are kept beside the recipients.
     others = () if file.columns is None else enumerate(sheet.header)
     beside = {name: at for at, name in others if name and at not in indices.values()}
     sheet.load(list(indices.values()), problems, beside.values())

@@ -85,7 +85,10 @@ def _version(value: object) -> object:
 
 
 _FIRST_KEYS = ("name", "public_url", "shared_number")
-"""Keys of the service in every digest; later ones only where they are not the default."""
+"""Keys of the service in every digest.
+
+Keys added later are in it if they differ from the default.
+"""
 
 
 class Scenario(Model):
@@ -174,12 +177,12 @@ class Scenario(Model):
 
     @property
     def own_figures(self) -> tuple[Any, ...]:
-        """Figures by functions (`results.figures.OwnFigure`), which experiments compute as well."""
+        """Figures defined by Python functions (`results.figures.OwnFigure`), for experiments."""
         return self._own_figures
 
     @checked(DialsimError)
     def with_own_figures(self, figures: tuple[Any, ...]) -> Scenario:
-        """Return a copy with other figures by functions."""
+        """Return a copy with these figures as `own_figures`."""
         copy = self.model_copy()
         copy._own_figures = figures
         return copy
@@ -210,7 +213,7 @@ class Scenario(Model):
             if name not in _FIRST_KEYS and getattr(self.service, name) == field.default
         }
         values = self.model_dump_json(by_alias=True, exclude={"service": added})
-        # The former name of the key: journals hold digests, and none uses the key in another place.
+        # `plan` is the former name of callingHours: digests in existing journals must stay valid.
         values = values.replace('"callingHours":', '"plan":')
         content = hashlib.sha256(values.encode())
         for organization in self.organizations:
@@ -218,7 +221,7 @@ class Scenario(Model):
                 if isinstance(campaign.recipients, RecipientsFile):
                     content.update(campaign.recipients.table.digest)
         if self.calendar is not None:
-            # The names of holidays come from packaged lists, not from the file, and decide on odds.
+            # Holidays change odds, and come from a package: the file's values do not show them.
             content.update(repr([*self.calendar.names]).encode())
         for own in self._own_figures:
             content.update(own.digest.encode())
@@ -453,9 +456,10 @@ class _Unpickler(pickle.Unpickler):
 
 
 def pack(scenario: Scenario) -> tuple[bytes, dict[str, PeopleTable]]:
-    """Return a scenario without its source text as bytes, and its lists by name.
+    """Return a scenario as bytes, without source text and lists, and its lists of people by name.
 
-    A list keeps its name, which is unique among programs.
+    A list has the same name in every call. The name is random, so that it is unique among
+    processes.
     """
     file = io.BytesIO()
     pickler = _Pickler(file)
@@ -464,6 +468,6 @@ def pack(scenario: Scenario) -> tuple[bytes, dict[str, PeopleTable]]:
 
 
 def unpack(packed: bytes, find: Callable[[str], PeopleTable]) -> Scenario:
-    """Return the scenario in bytes; `find` returns the list of a name."""
+    """Return the scenario in bytes made by `pack`; `find` returns a list of people by its name."""
     scenario: Scenario = _Unpickler(io.BytesIO(packed), find).load()
     return scenario

@@ -130,9 +130,9 @@ class Sheet:
     def load(self, used: Collection[int], problems: Problems, beside: Collection[int] = ()) -> None:
         """Read all rows, and keep these columns, by index; to be called once.
 
-        Blank rows are skipped. Rows of another width, and Excel's errors, are reported; not those
-        in the columns `beside`, whose cells are then empty. Raises
-        ScenarioError if the rest cannot be read.
+        Blank rows are skipped. Rows of another width and errors of Excel are reported. Errors in
+        the columns `beside` are not reported; their cells are empty. Raises ScenarioError if the
+        rest cannot be read.
         """
         self._columns = {index: [] for index in (*used, *beside)}
         kept = list(self._columns.items())
@@ -425,8 +425,9 @@ class _Workbook(_Source):
         self._prefix = f"{self.sheet}!" if len(names) > 1 else ""
 
     def _check_archive(self) -> bool:
-        """Raise an error for files that are no workbook or unpack to too much; returns True for
-        formulas.
+        """Return True if the workbook has formulas.
+
+        Raises an error for other and for too large files.
         """
         # Old workbooks and encrypted new ones are both OLE containers.
         if self._content.startswith(_OLE):
@@ -458,7 +459,10 @@ class _Workbook(_Source):
             self.fail(f"this is no workbook (xlsx), or a damaged one: {error}", None)
 
     def _has_formula(self, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
-        """Return True if a part is a sheet with a formula; raises an error for a document type."""
+        """Return True if a part is a sheet with a formula.
+
+        Raises an error if it has a document type.
+        """
         # Entities, which only a document type declares, can expand to gigabytes of text or include
         # other files. No workbook needs them.
         found, end = False, b""
