@@ -28,7 +28,7 @@ from dialsim.engine.behaviour import durations
 from dialsim.engine.own_chance import Crowd, Odds
 from dialsim.engine.rules import DEAD, NO_ANSWER, calls_again, dial_gap, retry_due, with_odds
 from dialsim.engine.world import World
-from dialsim.experiments.known_bounds import known_bounds_of
+from dialsim.experiments.known_bounds import campaigns_at, known_bounds_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET, minute_text
 from dialsim.results.counts import cost_of, expected_units
@@ -421,7 +421,7 @@ def _figures(
         billed = sum(
             sum(f.reached.values()) * float(expected_units(f.talk, unit)[0]) for f in flows
         )
-        everybody = sum(owner.size for o in scenario.organizations for owner in o.campaigns)
+        everybody = sum(campaign.size for campaign in campaigns_at(scenario))
         cost = cost_of(scenario.costs, calls, billed, reached) + sum(f.lines for f in flows)
         cost += scenario.costs.fixed * people / everybody if everybody else 0.0
         values |= {"cost": cost, "cost_per_reached": cost / reached if reached else inf}

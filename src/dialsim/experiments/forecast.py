@@ -20,6 +20,7 @@ from dialsim.engine.rules import Windows
 from dialsim.errors import ExperimentError
 from dialsim.experiments import experiment_text
 from dialsim.experiments.estimates import instant_text
+from dialsim.experiments.known_bounds import WHOLE, Place, campaigns_at
 from dialsim.experiments.replications import Replications, RunSettings, replicate, runner
 from dialsim.experiments.run_figures import run_values
 from dialsim.experiments.run_spec import RunSpec
@@ -491,29 +492,24 @@ def _reach_change(change: int) -> str:
 def windows_of(scenario: Scenario, only: str | None = None) -> Windows:
     """Return the windows of a campaign, or of all campaigns together."""
     ranges: list[tuple[int, int]] = []
-    for organization in scenario.organizations:
-        for campaign in organization.campaigns:
-            if campaign.schedule is not None and only in {None, campaign.name}:
-                starts, ends = Windows.of(campaign.schedule.time_windows).ranges
-                ranges += zip(starts, ends, strict=True)
+    for campaign in campaigns_at(scenario, (None, only)):
+        if campaign.schedule is not None:
+            starts, ends = Windows.of(campaign.schedule.time_windows).ranges
+            ranges += zip(starts, ends, strict=True)
     return Windows(ranges or [(0, WEEK)])
 
 
 def _reached_before(scenario: Scenario, scope: ScopeFigures) -> int:
     """Return the number of people of a run or campaign who were reached before it begins (R3)."""
-    only = (scope.organization, scope.campaign) if scope.scope == "campaign" else None
-    return sum(past.reached for past in _pasts(scenario, only))
+    return sum(past.reached for past in _pasts(scenario, (scope.organization, scope.campaign)))
 
 
-def _pasts(scenario: Scenario, only: tuple[str | None, str | None] | None = None) -> Iterator[Past]:
-    """Yield the histories of all people, or of one campaign."""
-    for organization in scenario.organizations:
-        for campaign in organization.campaigns:
-            if only not in (None, (organization.name, campaign.name)):
-                continue
-            listed = campaign.recipients
-            if not isinstance(listed, GeneratedRecipients):
-                yield from table_of(listed).history.values()
+def _pasts(scenario: Scenario, place: Place = WHOLE) -> Iterator[Past]:
+    """Yield the histories of the people of campaigns."""
+    for campaign in campaigns_at(scenario, place):
+        listed = campaign.recipients
+        if not isinstance(listed, GeneratedRecipients):
+            yield from table_of(listed).history.values()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from dialsim.experiments.intervals import (
     rank,
     share_interval,
 )
-from dialsim.experiments.known_bounds import UNKNOWN, WHOLE, KnownBounds, Place
+from dialsim.experiments.known_bounds import UNKNOWN, WHOLE, KnownBounds, Place, campaigns_at
 from dialsim.experiments.named_figures import COST, FigureName, chance_after, expected_mean
 from dialsim.experiments.run_figures import earliest_start
 from dialsim.experiments.sequential import LEAST_TO_BE_SURE, Looks, Tails
@@ -216,13 +216,7 @@ def _too_many(clause: Clause, scenario: Scenario) -> str | None:
     figure, bound = clause.figure, clause.bound
     if not figure.is_figure or figure.name not in ("people_reached", "reach_share") or bound.upper:
         return None
-    organization, name = figure.place
-    people = sum(
-        campaign.size
-        for owner in scenario.organizations
-        for campaign in owner.campaigns
-        if organization in (None, owner.name) and name in (None, campaign.name)
-    )
+    people = sum(campaign.size for campaign in campaigns_at(scenario, figure.place))
     wanted = bound.value * (people if figure.name == "reach_share" else 1)
     if wanted < people or (wanted == people and bound.sign == ">="):
         return None
@@ -309,14 +303,10 @@ def _check_is_ahead(
     figure: Expression, text: str, value: float, clause: str, scenario: Scenario
 ) -> None:
     """Reject an instant in words that precedes the start of its campaign."""
-    place = figure.place
     starts = [
         campaign.schedule.start_date_time
-        for organization in scenario.organizations
-        for campaign in organization.campaigns
+        for campaign in campaigns_at(scenario, figure.place)
         if campaign.schedule is not None
-        and place[0] in (None, organization.name)
-        and place[1] in (None, campaign.name)
     ]
     begin = min(starts, default=scenario.calling_begins)
     if value > begin:

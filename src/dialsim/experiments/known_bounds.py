@@ -37,6 +37,15 @@ WHOLE: Place = (None, None)
 Values = NDArray[np.float64]
 
 
+def campaigns_at(scenario: Scenario, place: Place = WHOLE) -> Iterator[Campaign]:
+    """Yield the campaigns at a place; a campaign without an organization is any of that name."""
+    organization, name = place
+    for owner in scenario.organizations:
+        for campaign in owner.campaigns:
+            if organization in (None, owner.name) and name in (None, campaign.name):
+                yield campaign
+
+
 class Finishes(NamedTuple):
     """Finishes of one campaign in several runs: calling time and closed time around them (ms).
 
