@@ -25,11 +25,11 @@ Choice = Literal["auto", "simpy", "compiled"]
 CHOICES: tuple[str, ...] = get_args(Choice)
 
 _WORTH_LOADING = 100_000
-"""Calls that SimPy makes in the time of loading the compiled engine."""
+"""Number of calls that SimPy simulates in the time of loading the compiled engine."""
 _WORTH_COMPILING = 1_500_000
-"""Calls that SimPy makes in the time of compiling the compiled engine."""
+"""Number of calls that SimPy simulates in the time of compiling the compiled engine."""
 _WORTH_A_RUN = 100
-"""Calls that SimPy makes in the time that the compiled engine takes for a run without calls."""
+"""Number of calls that SimPy simulates while the compiled engine makes a run without calls."""
 _COMPILING_SECONDS = 11  # on the servers of docs/speed.md
 _CALLS_PER_PERSON = 2
 
@@ -37,11 +37,10 @@ log = logging.getLogger(__name__)
 
 
 def choose(wanted: str, calls: int, runs: int = 1) -> Engine:
-    """Return the engine to use; "auto" chooses the faster one for about this number of calls, in
-    all of the runs.
+    """Return the engine to use; "auto" chooses the faster one.
 
-    Without numba the result is always SimPy, with a log message if the compiled engine was
-    requested.
+    `calls` is the approximate number of calls in all runs together. Without numba the result is
+    always SimPy, with a log message if the compiled engine was requested.
     """
     if wanted == "simpy":
         return "simpy"
@@ -64,7 +63,7 @@ def calls_of(scenario: Scenario) -> int:
 
 @cache
 def prepare(engine: Engine) -> None:
-    """Compile the engine if necessary, before many processes would compile it at once."""
+    """Compile the engine now if necessary, so that worker processes do not each compile it."""
     if engine == "compiled" and not is_compiled():
         text = "Compiling the engine: this takes some seconds, once."
         log.info(text, extra={"expected_seconds": _COMPILING_SECONDS})
@@ -81,7 +80,8 @@ def load(engine: Engine) -> None:
 def _compiled_run() -> Callable[[World, Callable[[int, int], object] | None], Trace]:
     """Return the run function of the compiled engine, loaded on first use."""
     # Loading creates a hundred thousand objects that all stay. The garbage collector would traverse
-    # them repeatedly, for a seventh of a worker's start (benchmarks/decision.py).
+    # them repeatedly, which takes a seventh of the time in which a worker starts
+    # (benchmarks/decision.py).
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -324,8 +324,9 @@ class Chances:
         return self._numbers[reactions]
 
     def make(self, reaction: int, attempt: int, block: int, choices: set[ColumnKind]) -> None:
-        """Compute the missing columns of an entry; `choices` are the columns of choices that a
-        dial makes.
+        """Compute the missing columns of an entry.
+
+        `choices` are the kinds of columns with which a dial chooses caller ID and voice.
         """
         self._ensure_slot(attempt)
         reactions = self._reactions[reaction]
@@ -350,8 +351,9 @@ class Chances:
                 self.entries[entry, kind] = self._row(drawn, block, draws.count)
 
     def _row(self, values: Values[float], block: int, count: int) -> int:
-        """Return the row with the values of a block of `count` recipients; a column's are stored
-        once.
+        """Return the row index of a column's values in a block, stored on first use.
+
+        `count` is the number of recipients of the campaign.
         """
         size, key = self._width, (values, block)
         if isinstance(values, Same):

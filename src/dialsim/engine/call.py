@@ -180,12 +180,13 @@ class DialChoice:
         self._behaviour = block.agent.behaviour
         self._request: ScheduleRequest | None = None
         self._reactions: dict[str, Reactions] = {}
-        # by recipient, on the last dial that counts
+        # by recipient: caller ID of the last dial that counts
         self._shown_last = array("i", [NONE]) * block.people.count
 
     def start(self, request: ScheduleRequest, organization: Organization) -> None:
-        """Adopt a schedule request: caller IDs (P3), voices (P4), and the terms of earlier
-        attempts (P8).
+        """Use the caller IDs (P3) and voices (P4) of a schedule request from now on.
+
+        Attempts of a history count as made under this request (P8).
         """
         self._request = request
         self.use_behaviour(self._behaviour)
@@ -316,7 +317,7 @@ class Call:
         except Interrupt:  # C4: nothing withdraws a call once it rings
             return
         campaign.call_rings(self)
-        if reaction.ring_ms:  # P1: no row where ringing would be over at once
+        if reaction.ring_ms:  # P1: a ring time of 0 gets no row
             log.append(clock.now, key | trace.RINGING)
             yield clock.timeout(reaction.ring_ms)
         if reaction.outcome is _ANSWERED:

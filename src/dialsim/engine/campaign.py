@@ -249,12 +249,12 @@ class SimulatedCampaign:
         self.people_done += len(removed) + past.settled
         if self.block.share.counts_lines:
             self._dialler.counts_lines = True
-        # Before the first calls, which skip people who continue from a history.
+        # Before the first calls: people with a history get none.
         self._go_on_from(past)
         self._create_first_calls({*removed, *past.recipients.tolist()})
         self._become(CampaignStatus.SCHEDULED, "schedule")
         if request.end_date_time is not None:
-            self._end.set(max(now, request.end_date_time))  # C7: also an end in the past
+            self._end.set(max(now, request.end_date_time))  # C7: the end may be in the past
         self._await_start()
 
     def pause(self) -> None:
@@ -321,7 +321,7 @@ class SimulatedCampaign:
         """Change the behaviour of the recipients from the next dial on."""
         self._outgoing.use_behaviour(name)
 
-    # -- what the dialler asks ------------------------------------------------------------------
+    # -- queries of the dialler -----------------------------------------------------------------
 
     def can_release(self, now: int) -> bool:
         """Return True if a call of this campaign may be released now (Q2)."""
@@ -334,12 +334,12 @@ class SimulatedCampaign:
 
     @property
     def lines(self) -> int:
-        """Number of its calls that are QUEUED or INITIATED (Q8, Q10)."""
+        """Number of the campaign's calls that are QUEUED or INITIATED (Q8, Q10)."""
         return len(self._open) + self._under_way
 
     @property
     def end_date_time(self) -> int | None:
-        """`endDateTime` of its schedule request (Q9)."""
+        """`endDateTime` of the campaign's schedule request (Q9)."""
         return self._request.end_date_time
 
     def held_lines(self, now: int) -> int:
@@ -379,7 +379,7 @@ class SimulatedCampaign:
             instant = self._windows.next_open_on_grid(now, self._first_due, self._release_interval)
         else:
             instant = self._windows.next_open(now)
-        if instant is not None and instant > now:  # open already: only a line is missing
+        if instant is not None and instant > now:  # open already: the call waits for a line
             self._next_release.set(instant)
 
     # -- what calls report ----------------------------------------------------------------------
@@ -423,8 +423,8 @@ class SimulatedCampaign:
 
     def _end_date_time(self, _event: Event) -> None:
         """Expire the waiting calls, and with them the campaign (C7)."""
-        # Asked before they are dropped. Conversations under way go on, and complete the campaign if
-        # nothing was cut short (C7).
+        # Computed before the waiting calls are dropped. Conversations under way go on. If no other
+        # call was cut short, their end completes the campaign (C7).
         cut_short = bool(self._open or len(self.waiting) or self._retries)
         self._drop_waiting("expired")
         if cut_short or not self._started:
@@ -522,7 +522,7 @@ class SimulatedCampaign:
         self._await_retry()
 
     def _await_retry(self) -> None:
-        if self._retries:  # a next call after a history may have been due before (C1)
+        if self._retries:  # the next call after a history may be overdue (C1)
             self._retry.set(max(self.clock.now, self._retries[0][0]))
 
     def _wait(self, due: int, recipient: int, number: int) -> None:
@@ -589,7 +589,7 @@ class SimulatedCampaign:
             raise campaign_not_found()  # C8
 
     def _require_schedulable(self, request: ScheduleRequest) -> None:
-        """Checks 2 to 5 of a schedule request, and that duplicates can be removed (C9)."""
+        """Make checks 2 to 5 of a schedule request; check that duplicates can be removed (C9)."""
         self._require_existing()
         if self.status is not CampaignStatus.DRAFT:
             raise already_started(self.status)

@@ -172,8 +172,8 @@ class Draws:
         rows: NDArray[np.int64] | None = None,
     ) -> None:
         """`position` is (organization, campaign) in the scenario; `count` is the number of
-        recipients. `rows` are their positions in the list that they were chosen from: draws belong
-        to these (C12).
+        recipients. `rows` are the recipients' positions in the list that they were chosen from,
+        which address the draws (C12).
         """
         self._seed = seed
         self._replication = replication
@@ -419,7 +419,7 @@ _GROUPS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
 
 
 class FormerSeed(int):
-    """Seed of a run that an earlier version of dialsim began: its ids have version 8.
+    """Seed of a run that an earlier version of dialsim began, with ids as UUIDs of version 8.
 
     The version is part of the seed because ids depend on the seed and their address alone.
     """

@@ -1,8 +1,8 @@
 """The clock: SimPy's environment on integer milliseconds, and the order of work in one instant.
 
-The steps of one instant (T4) are SimPy event priorities: of SimPy's own timeouts, for which the
-processes of calls wait, and of the events `At`, which run an action. Order never depends on when an
-event was created, nor on small offsets of time. `Move` describes how far to advance a clock.
+The steps of one instant (T4) are priorities of SimPy events: SimPy's own timeouts, for which the
+processes of calls wait, and events `At`, which run an action. Order never depends on when an event
+was created, nor on small offsets of time. `Move` describes how far to advance a clock.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class At(Event):
     A `moot` event runs like any other, but a run does not wait for it (T6).
     """
 
-    # SimPy's Timeout takes no priority, and so no step. Like a Timeout, this event has its outcome
-    # from the beginning.
+    # SimPy's Timeout takes no priority, and so no step. Like a Timeout, this event counts as
+    # triggered from its creation.
     _ok = True
     _value = None
     moot = False
@@ -140,7 +140,7 @@ class Timer:
         """Run the action at `instant`, and at no other."""
         at = self._at
         if at is not None and at.instant == instant and not at.processed:
-            at.callbacks = [self._action]  # also where the timer was dropped in between
+            at.callbacks = [self._action]  # the timer may have been dropped
             return
         self.drop()
         self._at = At(self._clock, instant, self._step, self._action)

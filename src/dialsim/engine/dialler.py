@@ -25,7 +25,7 @@ _DIALLING = Step.DIALLING
 
 
 class Dialler:
-    """Calls of one organization from release to end, of all its campaigns."""
+    """Dialler of one organization: calls of all its campaigns from release to end."""
 
     def __init__(
         self, clock: Clock, block: OrganizationBlock, trace: Trace, scripted: ScriptedNumbers
@@ -200,7 +200,10 @@ class Dialler:
                 return self._in_turn([one for one in ready if self._rank(one) == rank], rank)
 
     def _rank(self, campaign: SimulatedCampaign) -> float:
-        """Return the rank that precedes taking turns: the priority (Q7), or 0 if unused."""
+        """Return the priority of a campaign (Q7), or 0 if priorities are unused.
+
+        Campaigns of equal rank take turns.
+        """
         return campaign.block.share.priority if self._sharing == "priority" else 0
 
     def _in_turn(self, equals: list[SimulatedCampaign], rank: float) -> SimulatedCampaign:

@@ -104,7 +104,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _MONDAY = 4 * DAY - THAI_OFFSET  # 1970-01-05, midnight in Thailand
-# Limits of earlier attempts are rounded up to this, so that few distinct limits remain.
+# Latest possible instants of earlier attempts are rounded up to multiples of this, so that few
+# distinct instants remain.
 _STEP = HOUR // 4
 _ANSWERING = frozenset({CallStatus.NO_ANSWER, CallStatus.BUSY})  # ends that exclude a dead number
 
@@ -114,8 +115,8 @@ class FailedAttempts:
     """Recipients with unanswered attempts in their history who will be called again, as columns.
 
     `count` is the number of attempts, `ended_at` (ms) the end of the last call. The last call
-    either `failed`, or ended otherwise so that the number is `working`, or only `waited` (Q5) and
-    was no attempt.
+    either `failed`, or had another ending, which shows the number to be `working`, or only `waited`
+    in the queue (Q5) and was no attempt.
     """
 
     recipient: Integers

@@ -4,8 +4,8 @@ Both engines call these functions, the compiled engine after `shared` has compil
 other readers of the rules, such as replay and bounds: no rule is worked out in a second place.
 Instants are in ms since 1970, durations in ms. Open ranges of a week are given as `starts` and
 `ends` in ms since Monday 00:00 Thai time, sorted and disjoint (T3); `Windows` has those of a
-schedule request. The test kit's checker and the oracle do not use this module, because they are
-held against it.
+schedule request. The test kit's checker and the oracle do not use this module, because they check
+the engines.
 """
 
 from __future__ import annotations
@@ -115,11 +115,11 @@ ENDINGS = (CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY, CallStat
 """Ends of a dialled call; functions take them as indices."""
 REACHED, NO_ANSWER, BUSY, FAILED = range(len(ENDINGS))
 LOST_IN_QUEUE = -1
-"""In place of an ending: a queue timeout (Q5), which is no attempt."""
+"""Value in place of an ending for a queue timeout (Q5), which is no attempt."""
 
 
 def calls_again(ending: int, attempts: int, max_attempts: int) -> bool:
-    """Return True if another call follows one that ended so (R1, R3).
+    """Return True if another call follows a call with this ending (R1, R3).
 
     `attempts` are the recipient's counted attempts, this call included.
     """
@@ -129,7 +129,7 @@ def calls_again(ending: int, attempts: int, max_attempts: int) -> bool:
 def retry_due(ended_at: int, retry_interval: int, ending: int) -> int:  # noqa: ARG001
     """Return the instant at which the next call of a recipient is due (R2).
 
-    `ending` is how the call before ended, an index into `ENDINGS` or `LOST_IN_QUEUE`.
+    `ending` is the ending of the previous call, an index into `ENDINGS` or `LOST_IN_QUEUE`.
     """
     return ended_at + retry_interval
 
@@ -178,7 +178,7 @@ def dial_gap(calls_per_second: float | None) -> int:
 # -- P: calls and chance ---------------------------------------------------------------------------
 
 DEAD = -1.0
-"""In place of a probability to answer: a dead number, whose calls always fail (P7)."""
+"""Value in place of a probability to answer: a dead number, whose calls always fail (P7)."""
 DIAL = 1_000_000_000
 """One dial in the fixed-point unit in which dials are summed."""
 

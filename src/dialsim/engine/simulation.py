@@ -1,4 +1,4 @@
-"""Live simulation: it is stepped and commanded, and takes further campaigns (C11)."""
+"""Live simulation: callers advance its clock, give commands and add campaigns (C11)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def add_campaign(
 ) -> SimulatedCampaign:
     """Add a campaign to a dialler; arguments and errors as in `Simulation.add_campaign`.
 
-    A campaign that was read earlier may stand in place of its block. Without `scheduledAt` its
-    request is made now (ms).
+    `campaign` may also be a campaign that was read earlier. Without `scheduledAt` its request is
+    made `now` (ms).
     """
     world, position = dialler.trace.world, dialler.block.position
     model = _checked(campaign, world.surroundings(position, now), csv, folder)
@@ -70,7 +70,7 @@ def _checked(
     if isinstance(campaign, Campaign):
         check_campaign(campaign, around)
         return campaign
-    # A lone surrogate must give an error with its line, as for bytes, rather than fail here.
+    # A lone surrogate must not fail here: `read_campaign` reports it with its line, as in bytes.
     content = csv.encode("utf-8", "surrogatepass") if isinstance(csv, str) else csv
     return read_campaign(campaign, around, content, None if folder is None else Path(folder))
 

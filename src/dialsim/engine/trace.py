@@ -163,12 +163,12 @@ class CallLog:
     )
 
     def __init__(self, begun: Sequence[int] = ()) -> None:
-        """`begun` grows by an entry with each turn: `Trace.turns`."""
+        """`begun` is the list `Trace.turns`, which gets an entry with each turn."""
         self._at = array("q")
         self._keys = array("q")
         self._begun = begun
         self._turns = array("q", [0])  # turns in which rows were written
-        self._turn_rows = array("q", [0])  # the first row of each
+        self._turn_rows = array("q", [0])  # index of the first row of each
         self.dial_numbers = array("i")
         self.dial_voices = array("i")
         self.dial_behaviours = array("h")
@@ -190,7 +190,7 @@ class CallLog:
         return len(self._at)
 
     def copy(self, begun: Sequence[int]) -> CallLog:
-        """Return a copy of the rows written so far, with its own turns; the log may grow."""
+        """Return a copy of the rows written so far, with `begun` as its turns; the log may grow."""
         log = CallLog(begun)
         for column in self.__slots__:
             if column != "_begun":
@@ -477,7 +477,7 @@ class CampaignTrace:
 
     @property
     def refused(self) -> list[Refusal]:
-        """Refused actions for the campaign, in order of time."""
+        """Refused schedule requests and timeline actions of the campaign, in order of time."""
         return [row for row in self.trace.refused if self._is_own(row)]
 
     @property

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CampaignShare:
-    """A campaign's share in the lines of its organization (Q7 to Q11)."""
+    """A campaign's share of the lines of its organization (Q7 to Q11)."""
 
     priority: float
     weight: int
@@ -61,11 +61,11 @@ class CampaignBlock:
     """One campaign: recipients (`people`, in upload order), agent and random draws.
 
     `id` is fixed or derived from the seed. `created_at` is the instant (ms) of the upload:
-    clock.start for the scenario's campaigns (F2). `continues` is True where first calls may be due
-    before the scenario begins: this campaign, or another one of the file in its organization, has
-    histories (C1). `value` is the worth of results by outcome, if given; `worth` that of
-    each recipient, of the outcomes with a formula. `remarks` are the warnings
-    about a campaign that was added; those about the others are in the scenario.
+    clock.start for the scenario's campaigns (F2). `continues` is True if first calls may be due
+    before the scenario begins, because this or another campaign of the organization in the file has
+    histories (C1). `value` is the value of a result by outcome, a number or a formula. `worth` has
+    the results of the formulas: by outcome, a value per recipient. `remarks` are the warnings about
+    an added campaign; warnings about campaigns of the file are in the scenario.
     """
 
     organization: int
@@ -96,9 +96,9 @@ class OrganizationBlock:
 
 
 _MOST_SHARED = 256 << 20
-"""Maximum size of values (bytes) that a variant with another behaviour shares."""
+"""Maximum size (bytes) of values that variants with different behaviours share."""
 _MOST_BEHAVIOURS = 4
-"""Behaviours per campaign whose values are kept for variants with another one."""
+"""Number of behaviours per campaign up to which variants share the values."""
 
 
 class World:
@@ -119,7 +119,7 @@ class World:
         """`seed` defaults to the scenario's; seed and replication are integers of 0 or more.
 
         Recipients and draws of the world `like` are reused if they would be equal, so that variants
-        of a scenario share them. Raises DialsimError for other numbers.
+        of a scenario share them. Raises DialsimError for any other seed or replication.
         """
         self.scenario = scenario
         self.seed = count_of("seed", scenario.seed if seed is None else seed)
@@ -173,8 +173,7 @@ class World:
     def add_campaign(self, organization: int, campaign: Campaign, now: int) -> CampaignBlock:
         """Add a campaign, uploaded now (ms), behind those of an organization.
 
-        Its recipients and draws are those that it would have at this position of the scenario
-        (C11).
+        It gets the recipients and draws of a campaign at this position of the scenario (C11).
         """
         from dialsim.scenario.checks import remarks_on_campaign
         from dialsim.scenario.problems import Remark
@@ -187,7 +186,7 @@ class World:
         return block
 
     def add_organization(self, settings: Organization) -> OrganizationBlock:
-        """Add an organization, without campaigns, behind those of the scenario."""
+        """Add an organization without campaigns after all other organizations."""
         block = OrganizationBlock(len(self.organizations), settings.name, settings, [])
         self.organizations.append(block)
         return block
@@ -216,7 +215,7 @@ class World:
         return _index(key, self.voice_keys, self._voice_index)
 
     def snapshot(self) -> World:
-        """Return a copy with the present campaigns and texts."""
+        """Return a copy that later additions of campaigns, caller IDs and voices do not change."""
         world = copy(self)
         world.numbers, world.voice_keys = [*self.numbers], [*self.voice_keys]
         world.organizations = [
@@ -358,8 +357,8 @@ class Continuation:
     `first_due` is the due instant (ms) of first calls, and the origin of release instants (Q2).
     `recipients` are the people with a history, without those removed as duplicates. They have
     `attempts` (P5) and last saw the caller ID at the index `caller_ids` of `World.numbers`, -1 if
-    it is not known. Of them `called_again` have a next call; the instant `due` may be in the past,
-    and is ascending.
+    it is not known. `called_again` are the recipients with a next call, in ascending order of its
+    instant `due`, which may be in the past.
     """
 
     first_due: int

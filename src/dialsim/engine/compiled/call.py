@@ -166,7 +166,7 @@ def caller_id(s: State, person: int, drawn: int, index: int) -> int:
 
 @rule
 def uses_of(s: State, r: int, number: int) -> int:
-    """Return the decayed dials of a caller ID under recovery time `r`."""
+    """Return the decayed count of dials of a caller ID; `r` is an index of `recoveries`."""
     return decayed(s.uses[r, number], s.dialler.now - s.used_at[r, number], s.recoveries[r])
 
 
@@ -237,7 +237,7 @@ def make_progress(s: State) -> bool:
 
 @rule
 def line_stands(s: State, line: int) -> None:
-    """Register that a line is set up: the call cannot be withdrawn any more (C4), its caller ID
+    """Register that a line is set up: the call can no longer be withdrawn (C4), and its caller ID
     counts (P3).
     """
     call = s.lines[line]
@@ -310,7 +310,7 @@ def free_line(s: State, line: int) -> None:
 
 @rule
 def withdraw_dials(s: State, c: int, kind: int, waits: bool) -> None:
-    """Drop the lines that a campaign is setting up (C4, P5); with `waits` the calls return to
+    """Drop the lines that a campaign is setting up (C4, P5); if `waits`, the calls return to
     SCHEDULED.
     """
     dialler = s.dialler

@@ -72,9 +72,9 @@ _WORDS = 4
 class Columns:
     """Columns and records that compiled functions receive as one address.
 
-    Subclasses declare their columns in `FORMS`, each with dtype and number of dimensions. Number 0
-    means a single record, assigned as an array of length 1. Columns can be replaced by others of
-    the same form.
+    Subclasses declare their columns in `FORMS`, each with dtype and number of dimensions. A column
+    of 0 dimensions is a single record, assigned as an array of length 1. Columns can be replaced by
+    others of the same form.
     """
 
     # numba would pass a tuple of arrays by value, several machine words each, to every function,

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 _SCRIPT_ROWS: WeakKeyDictionary[People, tuple[NDArray[np.int64], NDArray[np.int64]]]
 _SCRIPT_ROWS = WeakKeyDictionary()
-_CHANGES_AT_ONCE = 4  # more than a campaign makes between two commands
+_CHANGES_AT_ONCE = 4  # upper limit of the changes of a campaign between two commands
 _OF_CHANCES = ("week_odds", "attempt_odds", "slots", "entry_of", "entries", "values")
 _STOPS = 16  # stops for draws, some ms each, between two reports of progress
 
@@ -129,8 +129,8 @@ class CompiledOrganization:
 
         `look_up` is called occasionally, to report progress.
         """
-        # Compiled code can neither grow arrays nor draw: it stops where it lacks something, and
-        # continues after that was provided.
+        # Compiled code can neither grow arrays nor make draws. It stops where it lacks room or
+        # draws, and the next call of `work_off` continues.
         for stops in count(1):
             self._ensure_changes()
             stopped = work_off(self.state, until)
@@ -140,8 +140,8 @@ class CompiledOrganization:
                 self._ensure_rows(len(self.state.log_at) + 1)
             elif stopped == DRAWS_ARE_WANTED:
                 self._draw()
-            # A run that makes draws stops for them all the time, and may be cancelled meanwhile.
-            # Not at each stop: `look_up` takes time for every organization.
+            # A run stops very often for draws, and `look_up` lets the caller cancel it. `look_up`
+            # takes time for every organization, so it is not called at each stop.
             if stopped == GO_ON or stops % _STOPS == 0:
                 look_up()
 
@@ -236,7 +236,7 @@ class CompiledOrganization:
                 if self._position(c) in self._trace.requests:
                     self._set_reaction(c)
 
-    # -- what came of it --------------------------------------------------------------------------
+    # -- results ----------------------------------------------------------------------------------
 
     def changes(self) -> list[CampaignChange]:
         """Return the changes of the campaigns' status, in order of time."""
@@ -301,7 +301,7 @@ class CompiledOrganization:
         dialler.queue_timeout = engine.queue_timeout
         dialler.release_interval = engine.release_interval
         dialler.gap = dial_gap(engine.calls_per_second)
-        # Negative, as no dial has an instant before 1970.
+        # -1 for no dial yet: no dial has an instant before 1970.
         dialler.dialled_last = -1
         dialler.sharing = SHARING.index(engine.sharing)
         dialler.fresh_rank, dialler.retry_rank = order_classes(engine.order)
@@ -410,7 +410,7 @@ class CompiledOrganization:
     # -- scheduling -------------------------------------------------------------------------------
 
     def _require_schedulable(self, c: int, request: ScheduleRequest) -> None:
-        """Checks 2 to 5 of a schedule request, and that duplicates can be removed (C9)."""
+        """Make checks 2 to 5 of a schedule request; check that duplicates can be removed (C9)."""
         self._require_existing(c)
         if self._status(c) is not S.DRAFT:
             raise already_started(self._status(c))
@@ -508,7 +508,7 @@ class CompiledOrganization:
         self.state.log_keys[rows] = call_keys(people, 1) | kinds.SCHEDULED
         s.dialler.rows = rows.stop
 
-    # -- what the rules lack ----------------------------------------------------------------------
+    # -- requests of the rules --------------------------------------------------------------------
 
     def _carry_out(self, command: int, c: int) -> None:
         """Run an allowed command in the compiled rules."""
@@ -568,13 +568,14 @@ class CompiledOrganization:
             reacts.per1000 = reactions.per1000
         reacts.no_answer, reacts.busy = reactions.other_bounds
         self.state.campaigns[c].reaction = number
-        # The arrays may have been reallocated; the compiled state holds references to them.
+        # `Chances` may have reallocated its arrays, to which the compiled state refers.
         self._take_chances()
 
     def _take_chances(self) -> None:
         for name in _OF_CHANCES:
             column = getattr(self._chances, name)
-            # Few draws need longer columns, and to pass an address on takes as long as some draws.
+            # Most draws leave the arrays in place, and passing an address on takes as long as some
+            # draws.
             if getattr(self.state, name, None) is not column:
                 setattr(self.state, name, column)
 
@@ -603,7 +604,7 @@ class CompiledOrganization:
 def _script_rows(people: People) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return first step and length of each script, and the fields of all steps.
 
-    A log is replayed with the same people thousands of times, so they are kept.
+    The result is cached, because replays of a log use the same people thousands of times.
     """
     if people not in _SCRIPT_ROWS:
         lengths = _integers(map(len, people.scripts))

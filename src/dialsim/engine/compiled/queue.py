@@ -90,7 +90,7 @@ def restore(keys: Integers, items: Integers, base: int, size: int) -> None:
 
 @rule
 def run_index(agenda: Record, number: int) -> int:
-    """Return the index in the columns of an entry of the run, a ring."""
+    """Return the column index of entry `number` of an agenda's run, which is a ring buffer."""
     index = agenda.first + number
     return int(agenda.begin + (index if index < agenda.room else index - agenda.room))
 
@@ -100,8 +100,8 @@ def add(s: State, agenda: Record, key: int, person: int) -> None:
     """Insert an entry into an agenda."""
     # Calls come due in the order in which they were planned, unless they end in one instant, return
     # from the queue, or belong to campaigns with other intervals. The run takes entries in order in
-    # constant time. A heap of all entries waits for memory at each level, for a fifth of the time
-    # of a run with many retries.
+    # constant time. A heap of all entries would wait for memory at each level, which takes a fifth
+    # of the time of a simulation with many retries.
     if agenda.length > 0:
         last = run_index(agenda, agenda.length - 1)
         above = s.run_keys[last]
@@ -192,7 +192,7 @@ def planned(s: State) -> Record:
 
 @rule
 def call_again(s: State, person: int, ended: int) -> None:
-    """Plan another call after one that ended so (R2); `ended` as for `retry_due`."""
+    """Plan the call after one that has ended (R2); `ended` is the `ending` of `retry_due`."""
     dialler = s.dialler
     campaign = s.campaigns[int(s.people[person].campaign)]
     add(s, planned(s), retry_due(dialler.now, campaign.retry_interval, ended), person)
@@ -409,7 +409,7 @@ def await_releases(s: State) -> None:
                 )
             else:
                 at = first_open(s, campaign, dialler.now)
-            if at > dialler.now:  # open already: only a line is missing
+            if at > dialler.now:  # open already: the call waits for a line
                 campaign.releases_at = at
                 look_at(s, at)
 
@@ -462,7 +462,7 @@ def close_windows(s: State) -> None:
 
 @rule
 def leave_queue(s: State, c: int, kind: int, waits: bool) -> None:
-    """Remove all queued calls of a campaign; with `waits` they return to SCHEDULED."""
+    """Remove all queued calls of a campaign; if `waits`, they return to SCHEDULED."""
     dialler = s.dialler
     campaign = s.campaigns[c]
     if campaign.queued == 0:

@@ -51,7 +51,7 @@ ROUND_ROBIN, PRIORITY, FIFO, WEIGHTED, DEADLINE = range(len(SHARING))
 """Settings of `sharing` as numbers."""
 
 ROWS_OF_A_CALL = 8
-"""More than one step writes for one call."""
+"""Upper limit of the log rows that one step writes for one call."""
 
 
 def _record(*names: str, form: str = "i8") -> np.dtype[np.void]:
@@ -116,7 +116,7 @@ CAMPAIGN = _record(
     "settled",  # settled recipients
     "priority",  # 0 where priorities do not apply (Q7)
     "first_of_priority",  # first campaign with the same priority
-    "released_last",  # there: campaign of this priority released last, -1 before the first
+    "released_last",  # in `first_of_priority`: campaign of that priority released last, or -1
     "weight",  # Q8
     "at_most",  # Q10
     "reserved",  # Q11
@@ -162,7 +162,7 @@ REACTION = np.dtype(
 )
 
 SCRIPT = _record("first_step", "steps")
-STEP = _record("ending", "ring", "talk", "setup", "until")  # the last two -1: not set
+STEP = _record("ending", "ring", "talk", "setup", "until")  # `setup`, `until`: -1 if not set
 DIAL = np.dtype([("number", "i4"), ("voice", "i4"), ("behaviour", "i2")])
 CHANGE = _record("at", "campaign", "before", "after", "cause")
 
