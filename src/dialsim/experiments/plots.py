@@ -449,7 +449,7 @@ class SweepPlots:
         found = self._found
         name = read_shown(figure, found.scenario)
         if path is not None and path not in found.paths:
-            raise ExperimentError(f"{path} doesn't vary; what does: {', '.join(found.paths)}")
+            raise ExperimentError(f"{path} doesn't vary; varied paths: {', '.join(found.paths)}")
         table = estimates_of(found, name)
         along = _crossed_along(found, path, table)
         ax = canvas(ax)
@@ -528,7 +528,7 @@ class PlanPlots:
         answer = self._answer
         clauses = [finding.clause for finding in answer.estimate.findings]
         if not 0 <= clause < len(clauses):
-            raise ExperimentError(f"the goal has {len(clauses)} clauses, counted from 0")
+            raise ExperimentError(f"the goal has {len(clauses)} clauses, numbered from 0")
         wanted = clauses[clause]
         ax = canvas(ax)
         for met, color, marker in ((True, GREEN, "o"), (False, VERMILION, "x")):

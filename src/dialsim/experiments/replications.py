@@ -118,8 +118,9 @@ class Store:
             raise StoreError(f"{self.path} is not a store of replications: {error}") from None
 
     def recall(self, spec: RunSpec, count: int) -> None:
-        """Load the stored ones among a spec's first `count` replications."""
-        # The key is the digest of scenario and program: a changed rule never returns stale figures.
+        """Load the replications that are stored of a spec's first `count`."""
+        # The key has the digests of scenario and program, so a changed rule never finds stale
+        # figures.
         rows = self._database.execute(
             "SELECT figures FROM finished WHERE version = ? AND scenario = ? AND seed = ? "
             "AND replication < ?",
@@ -189,7 +190,8 @@ class ExperimentRunner:
             for spec in specs:
                 self._store.recall(spec, count)
         if asked is not None:
-            # Only runs of single figures are shared: related variants go to a worker together.
+            # Runs are shared only if single figures are asked for. Related variants are sorted side
+            # by side, so that they go to a worker together.
             specs = sorted(specs, key=lambda c: (c.relatives.family, c.relatives.settings))
         # Variants of one replication are adjacent, so that workers take them together.
         owners, missing = [], []
@@ -227,7 +229,7 @@ class ExperimentRunner:
             raise OutOfTime
 
     def _choose(self, owners: Sequence[RunSpec]) -> Engine:
-        """Return the engine for one more replication of each of these."""
+        """Return the engine for one more replication of each of the given specs."""
         # Cumulative, because a search requests few runs at a time, which add up.
         self._runs += len(owners)
         self._calls += sum(calls_of(spec.scenario) for spec in owners)
@@ -286,7 +288,8 @@ _FIRST_STAGE = 10
 
 
 PrecisionGoal = tuple[Expression, float]
-"""Figure, and the requested relative precision of its mean, or of an instant's median: 0.02."""
+"""Figure, and the requested relative precision (such as 0.02) of its mean or median.
+"""
 
 
 @dataclass(frozen=True, slots=True)

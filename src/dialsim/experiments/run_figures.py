@@ -81,11 +81,11 @@ class ScopeFigures:
     """Figures of the whole run, of an organization or of a campaign.
 
     `scope` is `run`, `organization` or `campaign`. `values` are the numeric figures of the summary
-    by name, NaN if undefined. `finish` and `final_at` are in ms since 1970 (UTC): infinite for a
-    scheduled campaign without one, NaN if nothing was scheduled. `held_back` is as in the summary.
+    by name, NaN if undefined. `finish` and `final_at` are in ms since 1970 (UTC): infinite if a
+    scheduled campaign has none, NaN if nothing was scheduled. `held_back` is as in the summary.
     `aside` are numbers that intervals need and that no table shows: the excess of `talk_minutes`
-    and `cost` over the expectation for the answered calls (`dialsim.results.counts`), and
-    the number of attempts of each number in a campaign.
+    and `cost` over the expectation for the answered calls (`dialsim.results.counts`), and the
+    number of calls made as attempt 1, 2, … in a campaign.
     """
 
     scope: str
@@ -195,11 +195,11 @@ def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigure
 
 
 _WORTH_A_THREAD = 200_000
-"""People of a run from which on its figures are read by two threads."""
+"""Number of people from which the figures of a run are read by two threads."""
 
 
 def _read_ahead(part: RunPart) -> None:
-    """Read what takes most of the time of all figures; parts keep it."""
+    """Compute the slowest parts of a run's figures in two threads; `part` caches them."""
     if sum(life.people for life in part.lives) < _WORTH_A_THREAD:
         return
     # numpy works without the interpreter's lock, and a first answer of the studio has a processor
@@ -221,8 +221,8 @@ def _values(part: RunPart, asked: frozenset[str] | None) -> dict[str, Number]:
         values |= compliance_figures(part.reading, positions)
     for name, value in values.items():
         if value is None:
-            # A scheduled part without an instant never got there; one that was not scheduled has
-            # none.
+            # An instant that a scheduled part lacks never came (infinite); an unscheduled part has
+            # none (NaN).
             values[name] = inf if part.is_scheduled and name in INSTANTS else nan
         elif name in INSTANTS:
             values[name] = ms_of(value)
@@ -290,7 +290,7 @@ def replication_rows(
 
     `finish` is in ms, None without one. `finish_seconds` counts from `origin`, and is infinite if a
     scheduled campaign did not finish; `final_at` and `final_at_seconds` likewise. Every row has
-    every figure; steps and fields that its agents lack are 0.
+    every figure; the counts of steps and fields of other agents are 0.
     """
     listed = [(run, part) for run in runs for part in run.scopes if part.scope == scope]
     names = _names([part for _, part in listed])
@@ -391,8 +391,8 @@ class RunTables(ExperimentResult):
         There is a row per scope (run, organization or campaign) and figure, and in a sweep per
         variant. `mean`, `p05`, `p25`, `p50`, `p75` and `p95` are in the unit of the figure, ends of
         their intervals in columns such as `mean_low` and `mean_high`: NaN without an interval,
-        infinite without an end, which about `mean_enough` runs would have.
-        Raises ExperimentError unless 0 < confidence < 1.
+        infinite for a limit that the runs do not support; about `mean_enough` runs would. Raises
+        ExperimentError unless 0 < confidence < 1.
 
         >>> found = dialsim.replicate(scenario, 10, jobs=1)
         >>> intervals = found.intervals().set_index(["scope", "figure"])
@@ -435,7 +435,7 @@ class RunTables(ExperimentResult):
 
 
 MOST_DAYS = 5  # days that a table has for one campaign
-_LANDMARKS = (0.0, 0.05, 0.5, 0.95, 1.0)  # quantiles whose days are kept of more days
+_LANDMARKS = (0.0, 0.05, 0.5, 0.95, 1.0)  # of more days, the days of these quantiles are kept
 _SHORT = 2  # days that a table of effects has columns for
 
 
@@ -496,7 +496,7 @@ def compare_days(
     """Return the difference of the probabilities of being done by the end of a day.
 
     `days` are the same day, each with the origin of its side. The estimate is the difference of
-    both estimates, within the limits.
+    both estimates, clipped to the limits.
     """
     certain = all(bounds.certain(days[0].instant) for bounds in all_bounds)
     done = [day.done(side) for day, side in zip(days, sides, strict=True)]
@@ -538,7 +538,7 @@ def calling_days(columns: Mapping[str, Values], origin: int | None, place: Place
 
 
 def telling_days(finish: Values, bounds: KnownBounds) -> list[DoneBy]:
-    """Return up to two days on which it is uncertain that runs are done; else the last day.
+    """Return up to two days by whose end it is uncertain that a run is done; else the last day.
 
     `finish` are the finishes of whole runs in seconds since 1970.
     """

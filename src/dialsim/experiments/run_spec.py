@@ -73,7 +73,7 @@ class RunSpec:
         asked: frozenset[str] | None = None,
         also: Callable[[Result], object] | None = None,
     ) -> Task:
-        """Return a replication as a task; only runs of some figures are shared (`MadeRun`)."""
+        """Return a replication as a task; its run may be shared if `asked` is given (`MadeRun`)."""
         # A figure by a function may depend on settings that change no call
         is_alone = asked is None or self.scenario.own_figures
         family = None if is_alone else self.relatives.family
@@ -106,7 +106,7 @@ _LEAVES = np.isin(FROM_STATUS, [CALL_STATUSES.index(CallStatus.SCHEDULED)])
 
 
 class RetrySettings(NamedTuple):
-    """RetrySettings of one campaign in which related variants may differ."""
+    """Settings of one campaign in which related variants may differ."""
 
     max_attempts: int
     retry_interval: int
@@ -125,7 +125,7 @@ class Relatives:
 
     @property
     def settings(self) -> tuple[RetrySettings, ...]:
-        """RetrySettings of the campaigns that may differ, in the order of `places`."""
+        """Retry settings of the campaigns that may differ, in the order of `places`."""
         requests = [self._scenario.organizations[o].campaigns[c].schedule for o, c in self.places]
         return tuple(
             RetrySettings(r.max_attempts, r.retry_interval) for r in requests if r is not None
@@ -157,7 +157,7 @@ class Slack(NamedTuple):
 
     @classmethod
     def of(cls, calls: Calls, end: int) -> Slack:
-        """Slack of a campaign in a run that ended at `end` (ms)."""
+        """Return the slack of a campaign in a run that ended at `end` (ms)."""
         if (calls.past_status >= 0).any():  # histories have their own due instants
             return cls(_MOST, 0)
         rows, call = calls.rows, calls.row_call
@@ -179,7 +179,7 @@ class Slack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MadeRun:
-    """A run that related variants may share: their family, its settings, slack and figures.
+    """Finished run that related variants may share: its family, settings, slack and figures.
 
     Two variants are related if they differ only in `maxAttempts` and `retryInterval` of campaigns
     that are alone in their organization and have no histories. A run of one shows which settings
@@ -278,7 +278,10 @@ class TaskOutcome:
 
 
 class Cancelled(BaseException):
-    """The tasks are not needed any more; no Exception, which would be the outcome of a task."""
+    """The tasks are no longer needed.
+
+    Not an Exception, since exceptions become outcomes of tasks.
+    """
 
 
 class TaskRunner:
@@ -287,9 +290,10 @@ class TaskRunner:
     def __init__(
         self, check: Callable[[int, int], object] | None = None, kept_people: int = 0
     ) -> None:
-        """Cache nothing yet. `check` is called during a run and may raise Cancelled.
+        """Start with empty caches.
 
-        The draws of `kept_people` people are cached, at least for the people of the last run.
+        `check` is called during a run and may raise Cancelled. The draws of up to `kept_people`
+        people are cached, and always those of the last run.
         """
         self._check = check
         self._kept_people = kept_people
@@ -322,7 +326,8 @@ class TaskRunner:
                 result = result_of(world, task.engine)
             else:
                 result = result_of(world, task.engine, self._check)
-                # Figures take time too; a cancellation during the run's last steps is seen before.
+                # Figures take time too, so a cancellation during the run's last steps is checked
+                # before them.
                 self._check(0, 0)
             # As text, which the store keeps unchanged: equal bytes from all kinds of workers.
             figures = figures_of(result, task.asked).to_text()
@@ -334,8 +339,10 @@ class TaskRunner:
         return TaskOutcome(task.index, figures, None, also)
 
     def _world(self, task: Task, scenario: Scenario) -> World:
-        """Return the world of a task, reusing draws of the last one with the same seed and names,
-        or the people of any.
+        """Return the world of a task.
+
+        The draws of a cached world with equal names, seed and replication are reused, or else the
+        people of any cached world.
         """
         names = tuple((o.name, *(c.name for c in o.campaigns)) for o in scenario.organizations)
         # Draws depend on names of organizations and campaigns, seed and replication, not on the
@@ -390,7 +397,7 @@ _here = _Here()
 
 
 def run_tasks(tasks: Sequence[Task], version: str, parts: Parts | None = None) -> list[TaskOutcome]:
-    """Simulate replications in this thread; `parts` are those that came without their tasks.
+    """Simulate replications in this thread; `parts` are parts sent apart from the tasks.
 
     `version` is the version of the calling program, because another version may give other figures.
     """

@@ -74,7 +74,7 @@ class Effort:
 
 
 class Baseline:
-    """The scenario as it is: breaches under other settings are compared with its own."""
+    """Scenario as it is, with whose breaches the breaches under other settings are compared."""
 
     def __init__(self, scenario: Scenario, seed: int | None) -> None:
         self._scenario = scenario
@@ -86,7 +86,7 @@ class Baseline:
 
     @property
     def specs(self) -> list[RunSpec]:
-        """The specs to be replicated beside each setting; none without compliance rules."""
+        """Specs to replicate beside each setting; none without compliance rules."""
         return [self._spec] if self.figures else []
 
     def spec(self, scenario: Scenario) -> RunSpec:
@@ -95,7 +95,7 @@ class Baseline:
         return self._specs.setdefault((spec.digest, spec.seed), spec)
 
     def breaches(self, runs: Sequence[RunFigures]) -> tuple[RuleBreach, ...]:
-        """Return the rules that the first runs of a setting break more often."""
+        """Return the rules that a setting's first runs break more often than the baseline's."""
         before = self._spec.first(len(runs)) if self.figures else ()
         return breaches_of(self._scenario, runs, before)
 
@@ -145,7 +145,7 @@ class Trials(Generic[Key]):
         return self.effort.confidence
 
     def _value(self, key: Key) -> SettingValue:
-        """Return the setting, or its name, that an evaluation bears."""
+        """Return the setting, or its name, for the field `value` of an evaluation."""
         raise NotImplementedError
 
     def _variant(self, key: Key) -> Scenario:
@@ -218,7 +218,7 @@ _GRID = 9
 class Search(Trials[int]):
     """Values of a setting in order of preference, and evaluations of those that were tried.
 
-    The smallest value is preferred, or the largest: an index is a place in that order.
+    Either the smallest or the largest value comes first; an index is a position in this order.
     """
 
     def __init__(
@@ -262,14 +262,14 @@ class Search(Trials[int]):
 
     @property
     def can_be_sure(self) -> bool:
-        """True if the runs can prove that a value meets the goal, if all are within the bounds."""
+        """True if runs that are all within the bounds can prove that a value meets the goal."""
         return all(
             self._looks.can_tell(clause.share_to_tell, self._confidence)
             for clause in self.goal.clauses
         )
 
     def foreseen(self) -> list[int]:
-        """Return values between which the goal turns by the first estimates, and log the turn."""
+        """Return indices around the first value that is enough by first estimates, and log it."""
 
         def met(index: int) -> bool | None:
             return seems_met(self.goal, first_estimate(self._variant(index)))
@@ -285,14 +285,15 @@ class Search(Trials[int]):
             low, high = (low, middle) if met(middle) else (middle, high)
         found = setting_text(self.path, self.axis[high].plain) if is_enough else "no value"
         self.first_estimate = sought_text("enough", found)
-        # A goal for nearly all runs takes a little more than one for the mean.
+        # A goal for nearly all runs needs a little more than a mean, which is all that estimates
+        # give.
         return [low, min(high + 1, last)] if is_enough and high else []
 
     def at(self, index: int) -> GoalEstimate:
         """Return the evaluation of one value, after at least one look."""
         if index not in self._tried:
             self._look_at([index])
-            # After a misleading first look all later values get as many runs as exposed it.
+            # Once a first look has misled, later values get as many runs as it took to notice.
             while self._looked[index] < self._first and not self._tried[index].sure:
                 self._look_at([index])
         return self._tried[index]
@@ -334,7 +335,7 @@ class Search(Trials[int]):
         """
         again = self.settle([index], lambda estimate: not estimate.met)
         if not self._tried[index].met:
-            # So few runs have misled the search, so values on the rest of the path get as many at
+            # Fewer runs than now have misled the search, so later values get as many runs as now at
             # first.
             self._first = max(self._first, self._looked[index])
         return again
@@ -354,7 +355,7 @@ class Search(Trials[int]):
         return met + missed >= _HOPE
 
     def _prospect(self, finding: ClauseFinding, count: int) -> tuple[float, float]:
-        """Return the probabilities that all runs prove a clause met, and missed."""
+        """Return the probabilities that the last look proves a clause met, and missed."""
         clause = finding.clause
         if finding.sure:
             return float(finding.met), float(not finding.met)
@@ -421,10 +422,10 @@ class Search(Trials[int]):
 def preferred(search: Search) -> int | None:
     """Return the first index that meets the goal, or None.
 
-    Bisection finds where each clause turns; the goal is met where all clauses are. Values off the
-    path show whether a clause turns more than once. The result is the first value that *certainly*
-    meets the goal; uncertain ones before it are `doubtful`. If no value certainly meets it, the
-    result is the safest of those that seem to.
+    Bisection finds where each clause turns from met to missed or back; the goal is met where all
+    clauses are. Values off the path of the bisection show whether a clause turns more than once.
+    The result is the first value that *certainly* meets the goal; uncertain ones before it are
+    `doubtful`. If no value certainly meets it, the result is the safest of those that seem to.
     """
     spread = False
     while True:
@@ -493,7 +494,7 @@ def _conditions(search: Search) -> list[Callable[[int], bool]]:
 def _first_sure(search: Search, found: int) -> int | None:
     """Return the first index after the doubtful `found` that certainly meets the goal.
 
-    The steps double, up to a value that certainly misses the goal; None if there is none.
+    The search ends at a value that certainly misses the goal. None if no index is certain.
     """
     if not search.can_be_sure:
         return None
@@ -528,7 +529,7 @@ def _safest(search: Search, found: int, end: int) -> int:
 def doubtful(search: Search, answer: int) -> list[int]:
     """Return the indices before the answer that may meet the goal.
 
-    They follow the last one that certainly misses it.
+    They follow the last index that certainly misses the goal.
     """
     found = answer if search.at(answer).sure else _meeting(search)[0]
 
@@ -548,14 +549,14 @@ def doubtful(search: Search, answer: int) -> list[int]:
 
 
 def _meeting(search: Search) -> list[int]:
-    """Return the values tried that meet the goal."""
+    """Return the indices of the values tried that seem to meet the goal."""
     return [index for index in search.indices if search.met(index)]
 
 
 def _span(search: Search, met: Callable[[int], bool]) -> tuple[int, int] | None:
-    """Return the first and the last index at which a condition is met; None if it was at none.
+    """Return the first and the last index at which a condition is met; None if it is met nowhere.
 
-    It is met in between, unless it turns more often than necessary.
+    In between it is met as well, unless it turns more often than necessary.
     """
     last = len(search.axis) - 1
     indices = [0, last]
@@ -571,7 +572,7 @@ def _span(search: Search, met: Callable[[int], bool]) -> tuple[int, int] | None:
 
 
 def _turn(holds: Callable[[int], bool], search: Search, *, missed: int, met: int) -> int:
-    """Return the index at which meeting turns into missing, on the way from `met` to `missed`."""
+    """Return the last index that meets a condition, on the way from `met` to `missed`."""
     ends = min(missed, met), max(missed, met)
     between = [index for index in search.indices if ends[0] <= index <= ends[1]]
     missed = min((index for index in between if not holds(index)), key=lambda k: abs(k - met))
@@ -586,7 +587,7 @@ def _turn(holds: Callable[[int], bool], search: Search, *, missed: int, met: int
 
 
 def _spread(low: int, high: int, count: int) -> list[int]:
-    """Return up to `count` evenly spaced indices between two."""
+    """Return up to `count` evenly spaced indices between `low` and `high`."""
     inside = range(low + 1, high)
     if len(inside) <= count:
         return list(inside)
@@ -654,7 +655,7 @@ def cheapest(search: Search) -> int | None:
 
 
 def cheapest_of(search: Search, indices: Sequence[int]) -> int:
-    """Return the index with the lowest mean cost among some."""
+    """Return the index with the lowest mean cost among the given indices."""
     return min(indices, key=lambda index: (search.at(index).cost or 0.0, index))
 
 

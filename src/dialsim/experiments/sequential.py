@@ -55,13 +55,13 @@ class Tails(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """Confidence of the symmetric interval that is never narrower."""
+        """Confidence of a symmetric interval that is at least as wide as both tails require."""
         return 1 - 2 * min(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Numbers of runs of the looks, ascending."""
+    """Looks, given by their numbers of runs in ascending order."""
 
     counts: tuple[int, ...]
 
@@ -78,8 +78,8 @@ class Looks:
     def of_share(self, share: float, count: int, confidence: float) -> Tails:
         """Return the tails at the look of `count` runs that compares a share of runs with `share`.
 
-        All looks together call a share at its bound greater, or smaller, with a probability of at
-        most (1 − `confidence`) / 2 each.
+        If the share is exactly at its bound, all looks together call it greater with a probability
+        of at most (1 − `confidence`) / 2, and smaller with the same limit.
         """
         index = self.counts.index(count)
         error = (1 - confidence) / 2
@@ -140,7 +140,7 @@ class Looks:
         return float(stats.norm.sf([needed - distance, needed + distance], scale=spread).sum())
 
     def can_tell(self, share: float, confidence: float) -> bool:
-        """Return True if runs that all meet a bound can prove that at least this share does."""
+        """Return True if runs that all meet a bound can prove that this share of runs does."""
         return self.least(share, confidence) is not None
 
     def least(self, share: float, confidence: float) -> int | None:
@@ -155,11 +155,11 @@ class Looks:
 
 @cache
 def _nominal(counts: tuple[int, ...], share: float, error: float) -> tuple[float, ...]:
-    """Return, per look, the greatest probability of a number of hits at which it stops.
+    """Return the significance level of each look, given the hit probability `share`.
 
-    A look stops at a number of hits if this number or more is at most that probable, given the hit
-    probability `share`. If no number may stop it, the result is the error left to spend, which is
-    smaller than any of these probabilities.
+    A look stops at a number of hits if that number or more is at most as probable as its level. If
+    no number may stop the look, its level is the error left to spend, which is smaller than the
+    probability of any such number.
     """
     return tuple(_tails(counts, share, error))
 
@@ -167,7 +167,7 @@ def _nominal(counts: tuple[int, ...], share: float, error: float) -> tuple[float
 def _tails(counts: tuple[int, ...], share: float, error: float) -> Iterator[float]:
     from scipy import stats
 
-    # Probabilities of the number of hits, of runs that are not stopped.
+    # Probability of each number of hits without an earlier stop.
     going_on, before, spent = np.ones(1), 0, 0.0
     for count in counts:
         step = count - before
@@ -184,7 +184,7 @@ def _tails(counts: tuple[int, ...], share: float, error: float) -> Iterator[floa
 Verdict = Literal["more", "less", "alike", "open"]
 
 INDIFFERENCE = 0.005
-"""Default share within which two runs are equivalent."""
+"""Default relative difference up to which two runs are equivalent."""
 _FIRST_LOOK = 8
 """Runs at the first look, as in a plan: enough to stop early if all pairs agree."""
 _HALF = 0.5

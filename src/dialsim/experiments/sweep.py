@@ -345,7 +345,7 @@ def sweep(
         raise ExperimentError(f"a sweep needs 2 replications or more, not {replications}")
     variants = variants_of(vary, scenario.first_day)
     if not variants:
-        raise ExperimentError("vary must have a variant to run")
+        raise ExperimentError("vary must contain at least one variant")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
     scenario, shown = read_figures(figures, scenario)
     specs = [RunSpec(variant.of(scenario), seed) for variant in variants]

@@ -194,9 +194,10 @@ SettingValue = int | float | str
 
 
 def sorting(frame: pd.DataFrame, paths: Iterable[str]) -> pd.DataFrame:
-    """Return a table whose columns `paths` sort by length and time, where they are texts of such.
+    """Return a table in which columns of texts among `paths` sort by their amounts.
 
-    Other texts come last, in their order in the table.
+    Durations sort by length and instants by time. Other texts come last, in their order in the
+    table.
     """
     import pandas as pd
 
@@ -371,7 +372,7 @@ def _read_values(listed: str, first_day: int | None) -> list[str]:
 
 
 DRAWS = "draws.yaml"
-"""File of the behaviours that may be true, beside a scenario of today."""
+"""File of plausible behaviours, beside the scenario of a running campaign."""
 _OPENING = ("[", "{", '"', "'")
 
 
@@ -490,7 +491,7 @@ COUNTED = {
     "callsPerSecond": ("dial a second", "dials a second"),
     "count": ("person", "people"),
 }
-"""Settings that count something, by the last part of their path: what one and several are."""
+"""Singular and plural of what a setting counts, by the last part of its path."""
 _ALIASES = {
     "lines": "maxConcurrentCalls",
     "people": "count",
@@ -508,7 +509,7 @@ _WORDED = {
 
 
 def setting_key(path: str) -> str:
-    """Return the last part of a path, without short words: `maxConcurrentCalls`."""
+    """Return the last part of a path in full: `maxConcurrentCalls` for the short word `lines`."""
     key = path.rpartition(".")[2]
     return _ALIASES.get(key, key)
 
@@ -525,7 +526,7 @@ def setting_text(path: str, value: SettingValue) -> str:
 
 
 def setting_noun(path: str) -> str:
-    """Return what a setting is called: `lines`, `retry interval`."""
+    """Return the noun for a setting: `lines`, `retry interval`."""
     key = setting_key(path)
     if key in _WORDED:
         return _WORDED[key][0]

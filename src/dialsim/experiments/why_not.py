@@ -42,14 +42,14 @@ Constraint = Literal["attempts", "windows", "pauses", "end", "lines", "people", 
 Reason = tuple[Constraint, str]
 Kind = Literal["attempts", "lines", "deadline", "end"]
 
-_MORE_LINES = 8  # factor of the most lines tried
+_MORE_LINES = 8  # largest multiple of the present lines that is tried
 _LATER = 60 * DAY  # time in which a later deadline or end is sought
 _MORE_ATTEMPTS = 10  # further attempts that are tried
 
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """A setting near the closest one that meets the goal.
+    """Setting that meets the goal and is nearest to the closest value tried.
 
     `value` is the number of attempts or of lines, or the later deadline or end. With `sure` the
     goal is certainly met. `is_own` marks a value of the setting that the plan varies.
@@ -105,7 +105,8 @@ def why_not(search: Search) -> WhyNot | None:
     missed = [part for part in search.at(index).findings if not part.met]
     late = [part for part in missed if _is_deadline(part.clause)]
     if late and search.path.endswith(".maxConcurrentCalls"):
-        # More lines never hurt a deadline, so that what the most lines miss is the reason.
+        # More lines never delay a finish, so the reason is what the value with most lines still
+        # misses.
         index = max(allowed, key=lambda index: search.axis[index].value)
         missed = [part for part in search.at(index).findings if not part.met]
     worst = late[0] if late else min(missed, key=lambda part: part.margin)
@@ -121,7 +122,7 @@ def _is_deadline(clause: Clause) -> bool:
 
 
 class _Missed:
-    """A clause that the value at an index of a search misses; a subclass explains it."""
+    """Clause missed by the value at an index of a search; subclasses explain why."""
 
     def __init__(self, search: Search, index: int, missed: ClauseFinding, is_only: bool) -> None:
         self.search, self.index, self.is_only = search, index, is_only
@@ -182,7 +183,7 @@ class _Missed:
 
     def _is_own(self, path: str) -> bool:
         """Return True if the plan itself varies a setting."""
-        # Paths name campaigns by number or by name.
+        # Only last parts are compared, since paths name campaigns by number or by name.
         return self.search.path.rpartition(".")[2] == path.rpartition(".")[2]
 
     def _tried(
@@ -361,7 +362,7 @@ class _MissedDeadline(_Missed):
 
     @property
     def _limit(self) -> int:
-        """Deadline, or the end of the campaign before it."""
+        """Deadline, or the end of the campaign if it is earlier."""
         return min(self.calendar.request.end_date_time or self._deadline, self._deadline)
 
     def _days_before(self, until: float) -> int:
@@ -425,7 +426,7 @@ class _MissedAmount(_Missed):
         return WhyNot(*self._reason(most_lines, bool(lines)), self.setting, tuple(nearest))
 
     def _later_end(self) -> Iterator[Nearest]:
-        """Yield the earliest end of a calling day that, as the end of the campaign, will do."""
+        """Yield the earliest end of a calling day that meets the goal as the campaign's end."""
         end = self.calendar.request.end_date_time
         closes = self.closes(end) if end is not None and self.estimate.people_lost else ()
         return self.later("end", closes, lambda _: self.search.goal)
