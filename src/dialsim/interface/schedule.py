@@ -161,7 +161,7 @@ class TimeRange(_Body):
         description="First minute, HH:MM, 24-hour with a two-digit hour", examples=["09:00"]
     )
     end: Time = Field(
-        description="Minute at which no call starts any more, HH:MM; after start",
+        description="First minute after the range, HH:MM; later than start",
         examples=["19:00"],
     )
 
@@ -268,8 +268,8 @@ class ScheduleRequest(_Body):
     )
     end_date_time: Instant | None = Field(
         default=None,
-        description="Whoever has not been called by then becomes EXPIRED, ISO 8601; null: no end. "
-        "It must be after startDateTime.",
+        description="Instant, ISO 8601, at which people not called yet become EXPIRED; null: no "
+        "end. It must be after startDateTime.",
         examples=["2026-01-12T12:00:00Z"],
     )
     time_windows: Annotated[

@@ -184,10 +184,12 @@ _Odds = Annotated[Amount, Field(le=1_000_000)]
 
 
 class Outcomes(Model):
-    """Ends of attempts before any odds apply, as shares of all people; they sum to 1."""
+    """Outcomes of attempts before any odds apply, as shares that sum to 1."""
 
     answered: Share = Field(default=0.0, description="Somebody answers.", examples=[0.35])
-    no_answer: Share = Field(default=0.0, description="It rings in vain.", examples=[0.45])
+    no_answer: Share = Field(
+        default=0.0, description="The phone rings, but nobody answers.", examples=[0.45]
+    )
     busy: Share = Field(default=0.0, description="The line is engaged.", examples=[0.12])
     failed: Share = Field(default=0.0, description="The line or the number fails.", examples=[0.08])
 
@@ -247,12 +249,12 @@ class AnsweredOdds(Model):
         examples=[{"vip": 1.5}],
     )
     by_caller_id_use: CallerIdUse | None = Field(
-        default=None, description="By how much the caller ID has been used of late."
+        default=None, description="By the number of recent dials of the caller ID."
     )
 
 
 class Persons(Model):
-    """Differences between people; `outcomes` hold over all of them."""
+    """Differences between people; `outcomes` are averages over all people."""
 
     dead_numbers: Share = Field(
         default=0.0,
@@ -266,8 +268,9 @@ class Persons(Model):
     )
     concentration: Annotated[Number, Field(gt=0, le=1_000_000)] | None = Field(
         default=None,
-        description="a + b of the Beta distribution of each reachable person's own chance to "
-        "answer: small means that people differ much. Left out: all alike.",
+        description="Sum of the parameters a and b of the Beta distribution from which each "
+        "reachable person's chance to answer is drawn. The smaller it is, the more people "
+        "differ. Left out: all are alike.",
         examples=[6],
     )
 
@@ -281,30 +284,32 @@ class Persons(Model):
 
 
 class RingTime(Model):
-    """Ring time before each end; the default behaviour fills in what is left out."""
+    """Ring time before each outcome; the default behaviour fills in what is left out."""
 
     answered: Distribution = Field(
         default=distribution(
             {"dist": "lognormal", "mean": "12s", "sd": "4.5s", "min": "1s", "max": "28s"}
         ),
-        description="Until somebody answers.",
+        description="Ring time until somebody answers.",
         examples=["9s"],
     )
     no_answer: Distribution = Field(
         default=distribution("28s"),
-        description="Until the service gives up.",
+        description="Ring time until the service gives up.",
         examples=["30s"],
     )
     busy: Distribution = Field(
-        default=distribution("1s"), description="Until the line is found engaged.", examples=["1s"]
+        default=distribution("1s"),
+        description="Ring time until the line is found engaged.",
+        examples=["1s"],
     )
     failed: Distribution = Field(
-        default=distribution("0s"), description="Until the line fails.", examples=[0]
+        default=distribution("0s"), description="Ring time until the line fails.", examples=[0]
     )
 
 
 class Rates(Model):
-    """Failures of answered calls: shares of one draw each, in this order."""
+    """Shares of answered calls by failure; a call has at most one failure."""
 
     silent: Share = Field(default=0.0, description="Nobody speaks.", examples=[0.02])
     agent_error: Share = Field(
@@ -321,7 +326,7 @@ class Rates(Model):
     )
     late_result: Share = Field(
         default=0.0,
-        description="Share of the failed analyses whose result comes late after all.",
+        description="Share of the failed analyses that still yield a result later.",
         examples=[0.5],
     )
 
@@ -343,7 +348,7 @@ class Behaviour(Model):
         default=Outcomes.model_validate(
             {"answered": 0.5, "noAnswer": 0.33, "busy": 0.05, "failed": 0.12}
         ),
-        description="Ends of attempts before any odds apply, as shares that sum to 1; a "
+        description="Outcomes of attempts before any odds apply, as shares that sum to 1; a "
         "share left out is 0. Left out as a whole: the default behaviour's.",
     )
     answered_odds: AnsweredOdds = Field(
@@ -367,13 +372,13 @@ class Behaviour(Model):
     )
     analysis_delay: Distribution = Field(
         default=distribution("20s"),
-        description="From the end of a call to its analysis.",
+        description="Time from the end of a call to its analysis.",
         examples=["20s"],
     )
     rates: Rates = Field(default=Rates(), description="What goes wrong in answered calls.")
     late_result_delay: Distribution = Field(
         default=distribution("30m"),
-        description="From a failed analysis to its late result.",
+        description="Time from a failed analysis to its late result.",
         examples=["30m"],
     )
 

@@ -420,7 +420,7 @@ class ComplianceRule(Model):
         examples=[1],
     )
     source: Text | None = Field(
-        default=None, description="Where it is written.", examples=["Policy 12, page 3"]
+        default=None, description="Where the rule is written.", examples=["Policy 12, page 3"]
     )
 
     @model_validator(mode="after")

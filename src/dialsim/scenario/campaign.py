@@ -222,12 +222,13 @@ class Recipient(Model):
     )
     history: History | None = Field(
         default=None,
-        description="What happened before the scenario begins: a forecast from the middle.",
+        description="Calls to the person before the scenario begins, for a forecast from the "
+        "middle of a campaign.",
     )
     script: ScriptText | None = Field(
         default=None,
-        description="How each attempt at this person ends, where that is not left to chance; the "
-        "last step repeats.",
+        description="Outcome of each attempt to reach this person, in place of chance; the last "
+        "step repeats.",
         examples=["noAnswer 25s; answered 5s 90s"],
     )
     id: FixedId = None
@@ -294,14 +295,14 @@ class RecipientsFile(Model):
     )
     columns: dict[Text, Text] | None = Field(
         default=None,
-        description="Names of columns of a file as it is: which one is our tel, and so on. Other "
-        "columns then only stand in the table of recipients.",
+        description="Columns of the file by their names in dialsim, such as tel: Phone. Other "
+        "columns then only appear in the table of recipients.",
         examples=[{"tel": "Phone", "agentParams.amount": "Balance"}],
     )
     normalize: Switch = Field(
         default=False,
-        description="Read phone numbers, amounts and dates of other spellings as what they mean, "
-        "081-234-5678 as 0812345678; changes are counted.",
+        description="Read other spellings of phone numbers, amounts and dates, such as "
+        "081-234-5678 for 0812345678. The changes are counted.",
         examples=[True],
     )
     done: Text | None = Field(
@@ -313,13 +314,13 @@ class RecipientsFile(Model):
     )
     where: Text | None = Field(
         default=None,
-        description="Condition on segment and parameters: whom of the list to call.",
+        description="Condition on segment and parameters: only people who meet it are called.",
         examples=["segment == 'gold' and amount > 5000"],
         exclude_if=_is_absent,
     )
     sort: Annotated[tuple[Text, ...], BeforeValidator(_listed)] | None = Field(
         default=None,
-        description="Formula, or several: who comes first in the list, the smallest value or text; "
+        description="Formula, or several, by whose value the people are sorted, smallest first; "
         "-amount puts the highest amount first. Left out: the order of the file.",
         examples=["-amount"],
         exclude_if=_is_absent,
@@ -329,7 +330,7 @@ class RecipientsFile(Model):
     )
     first: Annotated[Whole, Field(ge=1)] | None = Field(
         default=None,
-        description="How many of them to call, from the beginning.",
+        description="Number of people to call, from the beginning of the list.",
         examples=[15000],
         exclude_if=_is_absent,
     )
@@ -444,24 +445,24 @@ class Campaign(Model):
     )
     priority: Annotated[Whole, Field(ge=1, le=MOST_LINES)] | None = Field(
         default=None,
-        description="Where sharing is priority: 1 goes first (Q7). Left out: behind all that have "
-        "one.",
+        description="With engine.sharing priority: 1 goes first (Q7). Left out: after all "
+        "campaigns with a priority.",
         examples=[1],
     )
     weight: Annotated[Whole, Field(ge=1, le=MOST_LINES)] = Field(
         default=1,
-        description="Where sharing is weighted: its share of the lines, against the weights of the "
-        "others (Q8).",
+        description="With engine.sharing weighted: share of the lines, relative to the other "
+        "campaigns' weights (Q8).",
         examples=[3],
     )
     at_most: Annotated[Whole, Field(ge=1, le=MOST_LINES)] | None = Field(
         default=None,
-        description="Most lines that it takes (Q10). Left out: as many as there are.",
+        description="Upper limit of lines that the campaign takes (Q10). Left out: all lines.",
         examples=[10],
     )
     reserved: Annotated[Whole, Field(ge=0, le=MOST_LINES)] = Field(
         default=0,
-        description="Lines kept for it while it runs inside its windows (Q11).",
+        description="Lines kept for the campaign while it runs inside its windows (Q11).",
         examples=[3],
     )
     value: Values | None = Field(

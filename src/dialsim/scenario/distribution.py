@@ -108,7 +108,7 @@ def not_below(earlier: str) -> Callable[[int | None, ValidationInfo], int | None
     return check
 
 
-_DIST = "Which distribution it is; times are durations such as 75s."
+_DIST = "Kind of distribution; its times are durations such as 75s."
 
 
 class Clipped(Model):
@@ -208,7 +208,7 @@ def _values_or_file(schema: dict[str, Any]) -> None:
         },
         "column": {
             "type": "string",
-            "description": "Its column that holds them.",
+            "description": "Column of the file with the durations.",
             "examples": ["talk"],
         },
     }

@@ -74,7 +74,7 @@ class AnalysisField(Model):
         description="The field's type.", examples=["boolean"]
     )
     required: Switch = Field(
-        default=False, description="Whether every analysis has it.", examples=[True]
+        default=False, description="true: every analysis has the field.", examples=[True]
     )
     description: Text | None = Field(
         default=None, description="What the field means.", examples=["Promised"]
@@ -83,8 +83,8 @@ class AnalysisField(Model):
         default=None, description="The values an enum may take.", examples=[["yes", "no"]]
     )
     values: Shares = Field(
-        description="Share of each value; they sum to 1. Keys of a boolean are true and false, "
-        "of a number its values.",
+        description="Share of each value; the shares sum to 1. Keys of a boolean field are true "
+        "and false, keys of a number field are numbers.",
         examples=[{"true": 0.35, "false": 0.65}],
     )
 
@@ -117,7 +117,8 @@ class Analysis(Model):
     )
     funnel: Funnel | None = Field(
         default=None,
-        description="The steps in order, each with the share of conversations reaching it.",
+        description="The steps of conversations in order, each with the share of conversations "
+        "that reach it.",
     )
     fields: dict[Text, AnalysisField] = Field(
         default_factory=dict, description="Custom fields by name."
@@ -148,7 +149,7 @@ class Agent(Model):
         default="default", description="A name under behaviours.", examples=["default"]
     )
     analysis: Analysis | None = Field(
-        default=None, description="What the analyses of its conversations say."
+        default=None, description="Results of the analyses of the agent's conversations."
     )
 
 
@@ -158,9 +159,11 @@ class Outage(Model):
     from_: Instant = Field(
         alias="from", description="First instant of the outage.", examples=["2026-01-06T03:00:00Z"]
     )
-    to: Instant = Field(description="When it is over.", examples=["2026-01-06T03:20:00Z"])
+    to: Instant = Field(
+        description="Instant at which the outage is over.", examples=["2026-01-06T03:20:00Z"]
+    )
     mode: Literal["refuse", "hang"] = Field(
-        default="refuse", description="What happens to POSTs.", examples=["refuse"]
+        default="refuse", description="What happens to POSTs in the outage.", examples=["refuse"]
     )
 
     @field_validator("to")
@@ -224,7 +227,10 @@ class SipAccount(Model):
 class DuplicateCallAlert(Model):
     """Feature that finds people who were reached recently."""
 
-    window: Duration = Field(description="How far back it looks.", examples=["30d"])
+    window: Duration = Field(
+        description="Time before now in which a person counts as reached recently.",
+        examples=["30d"],
+    )
 
 
 class Retention(Model):
@@ -275,8 +281,8 @@ _SWITCHES = ("setCallingAllowed",)
 class TimelineAction(Model):
     """Action of a client or operator at an instant; the action determines the fields."""
 
-    at: Instant = Field(description="When it is done.", examples=["2026-01-05T05:00:00Z"])
-    action: Action = Field(description="What is done.", examples=["pause"])
+    at: Instant = Field(description="Instant of the action.", examples=["2026-01-05T05:00:00Z"])
+    action: Action = Field(description="Kind of action.", examples=["pause"])
     campaign: Text | None = Field(
         default=None, description="Name of the campaign.", examples=["January"]
     )
@@ -298,7 +304,7 @@ class TimelineAction(Model):
     )
     behaviour: Text | None = Field(
         default=None,
-        description="Name of the behaviour that holds for it from then on.",
+        description="Name of the agent's behaviour from then on.",
         examples=["holiday"],
     )
     share: Share = Field(
@@ -308,7 +314,7 @@ class TimelineAction(Model):
     )
     url: Url | None = Field(
         default=None,
-        description="Where results are sent from the next one on; null for nowhere.",
+        description="URL for the next results and all later ones; null: results are not sent.",
         examples=["https://example.test/hook/secret"],
     )
 
@@ -354,12 +360,14 @@ class Organization(Model):
     )
     lines: Lines = Field(
         default_factory=dict,
-        description="When maxConcurrentCalls is another: by days, times of the day, holidays or "
+        description="Other values of maxConcurrentCalls by days, times of the day, holidays or "
         "dates, in Thai time.",
         examples=[{"Mon-Fri 13:00-18:00": 40, "2026-01-09": 10}],
     )
     calling_allowed: Switch = Field(
-        default=True, description="Whether the service lets it call.", examples=[True]
+        default=True,
+        description="true: the service accepts schedule requests of the organization.",
+        examples=[True],
     )
     api_key: Annotated[str, patterned(API_KEY_PATTERN, API_KEY_TEXT)] | None = Field(
         default=None,
@@ -388,7 +396,7 @@ class Organization(Model):
         default=(), description="Its campaigns, in the order in which they share lines."
     )
     timeline: tuple[TimelineAction, ...] = Field(
-        default=(), description="What somebody does while the campaigns run."
+        default=(), description="Actions of clients and operators while the campaigns run."
     )
     _compiled_actions: tuple[TimelineAction, ...] = PrivateAttr(default=())
 

@@ -105,10 +105,12 @@ class Scenario(Model):
         default="Scenario", description="What the scenario is called.", examples=["First campaign"]
     )
     description: str | None = Field(
-        default=None, description="What it shows.", examples=["One campaign, one week"]
+        default=None, description="Purpose of the scenario.", examples=["One campaign, one week"]
     )
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = Field(
-        default=1, description="Decides all chance: same seed, same run.", examples=[1]
+        default=1,
+        description="Seed of all random numbers: the same seed gives the same run.",
+        examples=[1],
     )
     clock: ClockSettings = Field(description="When the simulated time begins and ends.")
     service: Service = Field(default=Service(), description="The service's name and addresses.")

@@ -122,29 +122,31 @@ class StandingFault(Combined, Model):
     )
     at: Instant | None = Field(
         default=None,
-        description="The virtual instant from which it strikes. Left out: at once.",
+        description="The virtual instant from which the fault strikes. Left out: at once.",
         examples=["2026-01-05T20:00:00Z"],
     )
     lasts: PositiveDuration | None = Field(
-        default=None, description="For how much virtual time it strikes.", examples=["10m"]
+        default=None, description="Virtual time for which the fault strikes.", examples=["10m"]
     )
     every: PositiveDuration | None = Field(
         default=None,
-        description="After how much virtual time it begins anew; longer than lasts.",
+        description="Virtual time from one beginning of the fault to the next; longer than lasts.",
         examples=["1d"],
     )
     share: Annotated[Number, Field(gt=0, le=1), NullAsAbsent()] = Field(
         default=1,
-        description="The chance, for each that it could strike, to be struck.",
+        description="Probability with which the fault strikes each POST or answer.",
         examples=[0.5],
     )
     organization: Text | None = Field(
         default=None,
-        description="The only one to be struck, by id or by name.",
+        description="The only organization that the fault strikes, by id or by name.",
         examples=["Acme"],
     )
     path: ApiPath | None = Field(
-        default=None, description="How the paths begin that are struck.", examples=["/api/call/"]
+        default=None,
+        description="Beginning of the paths that the fault strikes.",
+        examples=["/api/call/"],
     )
     status: ErrorStatus | None = Field(
         default=None,
@@ -158,13 +160,13 @@ class StandingFault(Combined, Model):
     )
     executed: Switch | None = Field(
         default=None,
-        description="Whether the request is carried out before its answer is lost.",
+        description="true: the request is carried out before its answer is lost.",
         examples=[True],
     )
     delay: Annotated[Distribution, BeforeValidator(_spelled_out)] | None = Field(
         default=None,
-        description="By how much an answer is slow, in real time, at most a minute; or a webhook "
-        "late, in virtual time, at most a day. A duration or a distribution.",
+        description="Delay of an answer, in real time, at most a minute; or of a webhook, in "
+        "virtual time, at most a day. A duration or a distribution.",
         examples=["2s"],
     )
     requests_per_second: Annotated[Number, Field(ge=0.0001, le=1_000_000)] | None = Field(
@@ -350,13 +352,13 @@ class ClockSettings(Model):
     """Beginning and end of the simulated time; instants in ms since 1970, UTC."""
 
     start: Instant = Field(
-        description="Where the simulated time begins. Left out: the earliest scheduledAt, "
+        description="Start of the simulated time. Left out: the earliest scheduledAt, "
         "startDateTime or timeline instant of the file.",
         examples=["2026-01-05T01:00:00Z"],
     )
     end: Instant | None = Field(
         default=None,
-        description="The last instant simulated. Left out: until nothing is left to happen.",
+        description="The last instant simulated. Left out: until nothing more can happen.",
         examples=["2026-01-12T00:00:00Z"],
     )
 
@@ -387,41 +389,42 @@ class Service(Model):
     )
     public_url: Url = Field(
         default="http://127.0.0.1:8400",
-        description="Where links to recordings point. Left out: the server's own address.",
+        description="Address in links to recordings. Left out: the server's own address.",
         examples=["http://127.0.0.1:8400"],
     )
     shared_number: Phone = Field(
         default="020000000",
-        description="The number calls come from where neither request nor agent names one.",
+        description="Caller ID of calls for which neither request nor agent names a number.",
         examples=["020000000"],
     )
     guessed: Switch = Field(
         default=False,
-        description="Whether a sandbox has endpoints that the interface names but does not show, "
-        "as we guess them.",
+        description="true: a sandbox has the endpoints that the interface names but does not "
+        "show, as dialsim guesses them.",
         examples=[True],
     )
     in_order: Switch = Field(
         default=False,
-        description="Whether a sandbox lets no time pass while webhooks are under way.",
+        description="true: the clock of a sandbox waits while webhooks are under way.",
         examples=[True],
     )
     strict: Switch = Field(
         default=False,
-        description="Whether requests are refused where the interface leaves open whether they are "
+        description="true: requests are refused if the interface leaves open whether they are "
         "valid.",
         examples=[True],
     )
     webhook_concurrency: Annotated[Whole, Field(ge=1, le=1_000)] = Field(
         default=5,
-        description="Most webhooks of a sandbox that are under way at once. With more than 5, "
-        "retries may leave behind later results.",
+        description="Upper limit of webhooks of a sandbox that are under way at once. With more "
+        "than 5, a retry may arrive after a later result.",
         examples=[50],
     )
     faults: Annotated[tuple[StandingFault, ...], AfterValidator(_not_too_many)] = Field(
         default=(),
-        description="The limits, maintenance windows and latency of a sandbox: each fault strikes "
-        "what those before it let pass. A sandbox alone has them.",
+        description="The limits, maintenance windows and latency of a sandbox: each fault "
+        "strikes the POSTs and answers that the faults before it let pass. Runs without a "
+        "sandbox ignore them.",
         examples=[[{"api": "limit", "requestsPerSecond": 5, "burst": 20}]],
     )
 
@@ -447,21 +450,22 @@ class EngineSettings(Model):
 
     queue_timeout: PositiveDuration = Field(
         default=600_000,
-        description="A call that waits longer in the queue is cancelled (Q5); at least 1ms.",
+        description="Longest wait of a call in the queue, at least 1ms; a call that waits longer "
+        "is cancelled (Q5).",
         examples=["10m"],
     )
     queue_limit: (
         Annotated[_QueueLength | Literal["unlimited"], BeforeValidator(_queue_limit)] | None
     ) = Field(
         default=None,
-        description="Most calls in an organization's queue, or unlimited (Q2). Left out: as "
-        "many as its maxConcurrentCalls.",
+        description="Upper limit of calls in an organization's queue, or unlimited (Q2). Left "
+        "out: the organization's maxConcurrentCalls.",
         examples=[40],
     )
     release_interval: Duration = Field(
         default=0,
-        description="Time between releases of calls to the queue, at most 1h (Q2). 0: whenever "
-        "there is room.",
+        description="Time between releases of calls to the queue, at most 1h (Q2). 0: calls are "
+        "released whenever the queue has room.",
         examples=[0],
     )
     order: Literal["due", "freshFirst", "retriesFirst"] = Field(
@@ -475,12 +479,12 @@ class EngineSettings(Model):
     )
     calls_per_second: Annotated[Number, Field(ge=0.0001, le=1_000_000)] | None = Field(
         default=None,
-        description="Most dials per second of an organization (Q4). Left out: no limit.",
+        description="Upper limit of dials per second of an organization (Q4). Left out: no limit.",
         examples=[2],
     )
     webhook_delay: Duration = Field(
         default=0,
-        description="From a result to its first POST (W3).",
+        description="Time from a result to its first POST (W3).",
         examples=[0],
     )
 
@@ -504,8 +508,8 @@ class Costs(Model):
     )
     billing_increment: PositiveDuration = Field(
         default=1000,
-        description="Conversations are charged in whole multiples of this, rounded up; more "
-        "than 0.",
+        description="Conversations are charged in whole multiples of this duration, rounded up; "
+        "more than 0.",
         examples=["60s"],
     )
     per_reached: Amount = Field(
@@ -515,8 +519,8 @@ class Costs(Model):
     )
     per_line_day: Amount = Field(
         default=0.0,
-        description="Cost of each line on each Thai date with a dial: of as many lines as "
-        "maxConcurrentCalls allowed at most when calls were dialled.",
+        description="Cost of each line on each Thai date with a dial. The number of lines is the "
+        "highest maxConcurrentCalls at a dial of that date.",
         examples=[35],
     )
     fixed: Amount = Field(
