@@ -1,1 +1,1 @@
-"""Rules as checks of traces and of logs read them. Shares no code with the engines."""
+"""Rules of the rule book as checks of runs and of logs, without code of the engines."""

@@ -123,7 +123,7 @@ _WAYS = np.array(["lost", "dialled", "taken back", "taken back", "still there"])
 
 @rule("Q6", "ended", "status", "settings")
 def stays_outside_windows(table: CheckedCalls) -> Iterator[Violation]:
-    """Check that calls leave the queue when the window closes, and not before with that reason."""
+    """Check that calls are taken back from the queue when their window closes, and not before."""
     call, _, until, left, way = table.stays
     closes = np.full(len(call), FAR)
     for one, rows in table.by_campaign(call):

@@ -1,4 +1,4 @@
-"""Table of calls on which rules are checked, settings of campaigns, and violations of rules."""
+"""Tables of calls, campaigns and lines on which rules are checked, and violations of rules."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OpeningHours:
     """Time windows of a week. Arguments and results are instants in ms UTC, int64."""
 
     def __init__(self, windows: Iterable[tuple[int, int, int]]) -> None:
-        """Each window is a day of the week (1 to 7), and a start and an end in minutes of it."""
+        """Each window is a day (1 is Monday), and a start and an end in minutes after midnight."""
         # A table of minutes shares no arithmetic with the engine's intervals, which it checks. The
         # extra entry at its end closes Sunday.
         open_minutes = np.zeros(WEEK // MINUTE + 1, dtype=np.int8)
@@ -300,7 +300,7 @@ class CheckedCalls:
 
     @cached_property
     def attempts(self) -> Instants:
-        """Number of the person's attempts up to and with each call, including the history (P5)."""
+        """Number of the person's attempts up to and including each call, with the history (P5)."""
         order, total = self.sequence, np.zeros(len(self.person), dtype=np.int64)
         counted = np.concatenate([[0], np.cumsum(self.is_counted[order], dtype=np.int64)])
         person = self.person[order]

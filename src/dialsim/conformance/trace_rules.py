@@ -107,7 +107,7 @@ def completions_of_campaigns(table: TraceTable) -> Iterator[Violation]:
 
 @rule("C7 T5", "changes")
 def ends_of_campaigns(table: TraceTable) -> Iterator[Violation]:
-    """Check expiry at the end date, and that each campaign ends a run final, stalled or cut."""
+    """Check expiry at the end date, and that each campaign ends final, stalled or cut off."""
     end = table.trace.end
     for campaign in table.campaigns:
         if campaign.end_at is not None and campaign.end_at <= end:

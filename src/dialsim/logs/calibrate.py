@@ -183,8 +183,8 @@ class Calibration:
     def draws(self) -> tuple[Variant, ...]:
         """Behaviours that may have made the log as well, drawn from the posterior.
 
-        Each is a variant that replaces values of the scenario of `apply`. They are the same at each
-        access.
+        Each is a variant that replaces values of the scenario that `apply` returns. They are the
+        same at each access.
         """
         from dialsim.logs.behaviour_text import draws_text
 

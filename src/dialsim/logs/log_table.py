@@ -374,7 +374,7 @@ class LogTable(CheckedCalls):
     def of_bodies(
         self, rule: str, wrong: Rows, text: str, at: str = "ended_at", **values: Any
     ) -> Iterator[Violation]:
-        """Yield a violation for each wrong body; `text` has `values` or body columns in braces."""
+        """Yield a violation per wrong body; braces in `text` name columns of bodies or `values`."""
         instants, calls, campaigns = self.body(at), self.body("call"), self.body("campaign")
         for row in self.listed(rule, wrong):
             call, one = int(calls[row]), self.log.campaigns[campaigns[row]]

@@ -283,7 +283,7 @@ class RecordedCalls:
             )
 
     def _horizon(self) -> int:
-        """Return the instant (ms) up to which no call is missing as still in progress."""
+        """Return the instant (ms) up to which all calls that began have ended within the log."""
         if self.has_dials:
             return self.until
         latest = self.calls[np.diff(self.calls.key >> BITS_OF_CALL, append=-1) != 0]

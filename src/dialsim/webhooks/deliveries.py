@@ -243,7 +243,7 @@ class CampaignStream:
     def _answers(
         self, due: NDArray[np.int64], number: int
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Draw the receiver's latency (ms) for each message, and True for an answer of an error."""
+        """Draw the receiver's latency (ms) per message, and True where it answers with an error."""
         receiver, draws = self._receiver, self._block.draws
         latency = durations(receiver.latency, np.zeros(len(due)))
         fails = np.zeros(len(due), dtype=bool)

@@ -33,7 +33,7 @@ from dialsim.webhooks.analysis import (
 def sequence(
     trace: Trace, at: NDArray[np.int64], turn: NDArray[np.int32] | int = 0
 ) -> NDArray[np.int64]:
-    """Return the point in the run's sequence of each event, at instant `at` and caused in `turn`.
+    """Return each event's point in the run's sequence, by its instant `at` and its cause's `turn`.
 
     An event takes place with the first work of its instant, or in the turn that caused it if that
     is later.
