@@ -84,7 +84,7 @@ def test_where_the_approximation_does_not_apply_it_names_the_reason(
 ) -> None:
     scenario = first(*overrides, people=400)
     assert first_estimate(scenario) is None
-    said = None if reason is None else f"No first estimate, which leaves out {reason}."
+    said = None if reason is None else f"No first estimate: the approximation leaves out {reason}."
     assert estimate_text(scenario) == said
     few = {"jobs": 1, "replications": 2, "max_replications": 2}
     found = dialsim.plan(scenario, LIMIT, (20, 21), "mean(finish) <= 9d", **few)
@@ -134,7 +134,7 @@ def test_a_plan_begins_with_the_value_that_its_segments_seem_to_need(
     found = dialsim.plan(scenario, LIMIT, (1, 4), goal, jobs=1, replications=2, max_replications=20)
     said = f"First estimate, before any run, of what is enough: {estimate} ({USUAL_ERROR})."
     if estimate is None:
-        said = f"No first estimate, which leaves out {goal}."
+        said = f"No first estimate: the approximation leaves out {goal}."
     assert plan_sentences(found)[-1] == said
     if found.met and estimate is not None:
         assert f"{found.value} line" in estimate

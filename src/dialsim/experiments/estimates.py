@@ -5,8 +5,8 @@ depends on rare runs that go on for another day. Instants are compared by median
 of runs that are done by the end of each day (`dialsim.experiments.run_figures`).
 
 A setting that breaks compliance rules more often than the scenario as it is (`RuleBreach`) is never
-recommended. Both are compared over the same replications, so that a setting without effect on
-compliance never breaks a rule more often.
+recommended. The setting and the scenario as it is are compared over the same replications, so that
+a setting without effect on compliance never breaks a rule more often.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ class SettingRuns:
 
 
 Pair = tuple[SettingRuns, SettingRuns]
-"""A setting and the one that it is compared with."""
+"""Setting, and the setting with which it is compared."""
 
 
 def settings_table(

@@ -6,8 +6,8 @@
     amount    5000, 2h or 30 THB
     figure    (place ".")? name
 
-An expression has a value in each run, and a measure derived from its parts, such as THB per person:
-an instant, or powers of units. Counts of different things, shares and plain numbers can be
+An expression has a value in each run, and a measure derived from its parts: an instant, or powers
+of units such as THB per person. Counts of different things, shares and plain numbers can be
 combined. Times, money and instants can only be combined with their own kind. Places are campaigns
 and organizations; `figure_names` has the names. Both may be quoted. They are matched against the
 scenario, longest name first, so that names with blanks, dots and hyphens need no quotes. No text is
@@ -264,7 +264,7 @@ class Expression:
 
     @property
     def is_figure(self) -> bool:
-        """True for a figure alone."""
+        """True if the expression is a single figure."""
         return self.figure is not None and not self.by_mean
 
     @property
@@ -296,7 +296,7 @@ class Expression:
 
     @property
     def place(self) -> Place:
-        """Organization and campaign, as far as all figures share them."""
+        """Organization and campaign that all figures share; None where they differ."""
         places = {(figure.organization, figure.campaign) for figure in self.figures}
         if len(places) == 1:
             return places.pop()
@@ -437,7 +437,7 @@ def read_expression(
 ) -> Expression:
     """Parse an expression over the figures of a scenario's summary.
 
-    `within` is the whole text that contains it from `at` on, for locations in errors. Raises
+    `within` is a larger text that contains `text` at index `at`, for locations in errors. Raises
     ExperimentError with the location, the fault, and a correction.
     """
     whole = text if within is None else within

@@ -1,11 +1,11 @@
 """First estimate of a run by a fluid approximation: expected figures within milliseconds.
 
-People are not followed one by one. Those who are to be called for the n-th time from the same
-minutes on form a cohort, divided into classes with equal probabilities to answer. A cohort holds
-lines for the mean time of its calls, is reached in expectation, and comes back after the retry
-interval. Lines that were idle start more calls than their mean rate, by the mean residual time of
-a call (Cox 1962, "Renewal Theory", section 4.2). Such models are accurate where many calls are made
-(Whitt 2006, "Fluid models for multiserver queues with abandonments", Operations Research 54).
+People are not followed one by one. People whose n-th call is due in the same minutes form a cohort,
+divided into classes with equal probabilities to answer. A cohort holds lines for the mean time of
+its calls, is reached in expectation, and comes back after the retry interval. After idle time,
+lines start more calls than at their mean rate; the surplus takes each line the mean residual time
+of a call (Cox 1962, "Renewal Theory", section 4.2). Such models are accurate where many calls are
+made (Whitt 2006, "Fluid models for multiserver queues with abandonments", Operations Research 54).
 
 An estimate is the first answer before any run, and the order in which settings are simulated. No
 verdict depends on it. `benchmarks/fluid.py` measures its error, which docs/experiments.md states.
@@ -63,8 +63,8 @@ _MODELLED = ("setConcurrency", "pause", "resume", "reanalyze", "setWebhookUrl")
 def first_estimate(scenario: Scenario) -> RunFigures | None:
     """Return the expected figures of a scenario's runs; None where the approximation has no answer.
 
-    It knows no priorities, shares or deadlines of campaigns, fatigue of caller IDs, scripts,
-    histories, duplicates, releases at intervals, or other actions than pauses and lines.
+    The approximation covers no priorities, shares or deadlines of campaigns, fatigue of caller IDs,
+    scripts, histories, duplicates, releases at intervals, or other actions than pauses and lines.
     """
     world = World(scenario)
     if _is_small(world) or _left_out(world):
@@ -108,7 +108,9 @@ def no_estimate(scenario: Scenario, figures: str = "") -> str | None:
     """
     world = World(scenario)
     reasons = [] if _is_small(world) else [*_left_out(world), figures]
-    return f"No first estimate, which leaves out {reasons[0]}." if any(reasons) else None
+    return (
+        f"No first estimate: the approximation leaves out {reasons[0]}." if any(reasons) else None
+    )
 
 
 def sought_text(sought: str, found: str) -> str:

@@ -209,8 +209,8 @@ class Forecast(ExperimentResult):
 
     `runs` are the replications, `figures` the figures of the forecast, `earlier` the figures of
     earlier ones, oldest first. `draws` is the number of behaviours among which the runs are
-    divided; 0 means that all use the scenario's. `notes` are sentences on what the forecast rests
-    on.
+    divided; 0 means that all use the scenario's. `notes` are sentences on the assumptions of the
+    forecast.
 
     >>> found = dialsim.forecast(scenario, 19, jobs=1)
     >>> found.figures.people, found.figures.reached

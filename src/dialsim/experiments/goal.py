@@ -486,11 +486,10 @@ def estimates_frame(
 ) -> pd.DataFrame:
     """Return a table of settings that were tried, with the evaluation of each.
 
-    `rows` hold the settings. Further columns: met, sure, replications, cost (mean, NaN without
-    costs), reach_share and people_lost (means); and for each clause of the goal the clause itself
-    with its estimate, and `CLAUSE low` and `CLAUSE high`. Instants are timestamps in UTC, NaT for
-    never.
-    `attrs["units"]` has the units of the others.
+    `rows` has the columns of the settings. Further columns: met, sure, replications, cost (mean,
+    NaN without costs), reach_share and people_lost (means); and for each clause of the goal the
+    columns `CLAUSE` (its estimate), `CLAUSE low` and `CLAUSE high`. Instants are timestamps in UTC,
+    NaT for never. `attrs["units"]` has the units of the other columns.
     """
     import pandas as pd
 
@@ -534,7 +533,7 @@ def judge(
     """Evaluate a goal by runs of a scenario with known limits `bounds`.
 
     The evaluation is one of `looks`, or the only one. `confidence` holds for the whole goal. A
-    setting with `breaches` surely misses every goal.
+    setting with `breaches` certainly misses every goal.
     """
     # Certainty that a goal is met needs certainty of every clause, at the full level: a wrong
     # answer needs a wrong answer about the one missed clause. Certainty that it is missed needs one

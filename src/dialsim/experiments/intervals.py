@@ -4,12 +4,12 @@ A limit that the runs do not support is missing: infinite, or NaN without any in
 `docs/experiments.md` explains the methods; the sources are:
 
 - Means: Student's t interval (Law 2015, "Simulation Modeling and Analysis", section 4.5), for a
-  positive figure upwards on the scale of logarithms. If the logarithms are not skewed to the left,
-  also the interval of a log-normal mean (Zou, Taleban & Huo 2009, "Confidence interval estimation
-  for lognormal data with application to health economics", Computational Statistics & Data Analysis
-  53); the wider limits count. For rare counts the exact Poisson interval (Garwood 1936). A limit on
-  a side with too much skew for the runs is missing: Cochran's rule requires n > 25 G1² ("Sampling
-  Techniques", 1977, page 42), G1 the coefficient of skewness.
+  positive figure with an upper limit on the scale of logarithms. If the logarithms are not skewed
+  to the left, also the interval of a log-normal mean (Zou, Taleban & Huo 2009, "Confidence interval
+  estimation for lognormal data with application to health economics", Computational Statistics &
+  Data Analysis 53); the wider limits count. For rare counts the exact Poisson interval (Garwood
+  1936). A limit on a side with too much skew for the runs is missing: Cochran's rule requires n >
+  25 G1² ("Sampling Techniques", 1977, page 42), G1 the coefficient of skewness.
 - Known inputs: a control variate with expectation 0 is subtracted first (Lavenberg & Welch 1981, "A
   perspective on the use of control variables to increase the efficiency of Monte Carlo
   simulations", Management Science 27; Law 2015, section 11.4), unless runs are

@@ -178,7 +178,7 @@ class FigureNames:
                 yield FoundName(after, figures, self._fault(own[0]))
 
     def _own(self, place: Place, key: tuple[str, ...]) -> list[str]:
-        """Return the columns of a name at a place."""
+        """Return the columns of a name in a campaign, an organization or the whole run."""
         columns = self._columns[key].items()
         if key[0] in self._own_names and place != (None, None):
             return []

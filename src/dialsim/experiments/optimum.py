@@ -414,7 +414,7 @@ class _Race(Trials[Key]):
             return 0.0
         part = self._tried[key]
         known = key, part.replications
-        if known not in self._losses:  # a step of the race asks for it again and again
+        if known not in self._losses:  # each step of the race needs it many times
             self._losses[known] = self._objective.loss(part.runs, part.bounds)
         return self._losses[known]
 

@@ -155,7 +155,7 @@ def _by(clause: Clause) -> str:
 
 
 def _beyond(answer: Plan) -> str:
-    """Describe the neighbour, which just fails: `; with 7 lines, p95(finish) is Wed 10:20`."""
+    """Describe the answer's neighbour, which just fails: `; with 7 lines, p95(finish) is …`."""
     part = answer.neighbour
     if answer.objective == "cheapest" or (part is not None and (part.met or not part.sure)):
         return ""
@@ -359,7 +359,7 @@ def optimum_sentences(answer: Optimum) -> list[str]:
     if answer.alike:
         share = f"{100 * answer.indifference:.3g} %"
         names = _combinations(answer.alike)
-        said.append(f"Within {share} of it, and meeting the goal as well: {names}.")
+        said.append(f"Within {share} of the best, and meeting the goal as well: {names}.")
     if answer.in_doubt:
         said.append(
             f"May meet the goal, too, and would be better: {_combinations(answer.in_doubt)}."

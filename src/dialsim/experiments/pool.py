@@ -403,7 +403,7 @@ def shared_pool(jobs: int | None = None) -> Pool:
     It is created on first use and closed at exit.
     """
     with _sharing:
-        # The threads of a pool are missing in a fork of this process.
+        # A fork of this process lacks the threads of its pools, so it gets pools of its own.
         key = os.getpid(), jobs
         if key not in _shared:
             _shared[key] = Pool(jobs, on_demand=jobs is not None)

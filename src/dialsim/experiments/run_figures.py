@@ -520,7 +520,7 @@ Days = Mapping["Place", Sequence[DoneBy]]
 def calling_days(columns: Mapping[str, Values], origin: int | None, place: Place) -> list[DoneBy]:
     """Return the days on which runs of a place end, at most `MOST_DAYS` for each instant.
 
-    `columns` are figures of all runs, by the columns of the tables.
+    `columns` has the figures of all runs, by their columns in the tables.
     """
     found: list[DoneBy] = []
     if origin is None:

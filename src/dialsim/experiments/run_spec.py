@@ -113,7 +113,7 @@ class RetrySettings(NamedTuple):
 
 
 class Relatives:
-    """The `family` of a scenario, equal for related variants, and its own `settings`."""
+    """`family` of a scenario, equal for related variants, and the `settings` that may differ."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario

@@ -74,7 +74,7 @@ class Effort:
 
 
 class Baseline:
-    """Scenario as it is, with whose breaches the breaches under other settings are compared."""
+    """Scenario as it is; the breaches of other settings are compared with its breaches."""
 
     def __init__(self, scenario: Scenario, seed: int | None) -> None:
         self._scenario = scenario
@@ -254,7 +254,7 @@ class Search(Trials[int]):
 
     @property
     def tried(self) -> tuple[GoalEstimate, ...]:
-        """All evaluations, by value."""
+        """All evaluations, sorted by value."""
         return tuple(
             self._tried[index]
             for index in sorted(self._tried, key=lambda index: self.axis[index].value)
@@ -335,8 +335,8 @@ class Search(Trials[int]):
         """
         again = self.settle([index], lambda estimate: not estimate.met)
         if not self._tried[index].met:
-            # Fewer runs than now have misled the search, so later values get as many runs as now at
-            # first.
+            # The search was misled by fewer runs than this value has now, so later values start
+            # with as many.
             self._first = max(self._first, self._looked[index])
         return again
 

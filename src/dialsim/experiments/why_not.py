@@ -245,7 +245,7 @@ class _Missed:
     def more_attempts(self) -> list[Nearest]:
         """Return the fewest further attempts that meet the goal."""
         now = self.calendar.request.max_attempts
-        # One attempt has no retry interval, which more of them would need.
+        # A request for one attempt has no retry interval, which more attempts would need.
         if now == 1:
             return []
         _, now = self._limits(".maxAttempts", now)

@@ -62,7 +62,7 @@ class Unit(StrEnum):
 
     @property
     def is_money(self) -> bool:
-        """True for an amount of money, also per something."""
+        """True for amounts of money, including amounts per person or conversation."""
         return self.startswith(Unit.CURRENCY.value)
 
 

@@ -220,7 +220,7 @@ class CampaignResult:
 
     @cached_property
     def people(self) -> PeopleCount:
-        """People by state."""
+        """Number of people by state."""
         return PeopleCount.of(self.states)
 
     def counted(self, kind: type[Counted]) -> Counted:
@@ -455,12 +455,12 @@ class RunPart:
 
     @cached_property
     def people(self) -> PeopleCount:
-        """People by state."""
+        """Number of people by state."""
         return PeopleCount.total(own.people for own in self.campaigns)
 
     @cached_property
     def calls(self) -> CallCounts:
-        """Calls by their ends."""
+        """Counts of calls by their ends."""
         return self._sum(CallCounts)
 
     @cached_property
@@ -480,12 +480,12 @@ class RunPart:
 
     @cached_property
     def analyses(self) -> AnalysisCounts:
-        """Conversations by their analyses."""
+        """Counts of conversations by the state of their analysis."""
         return self._sum(AnalysisCounts)
 
     @cached_property
     def deliveries(self) -> DeliveryCounts:
-        """Results by their delivery."""
+        """Counts of results by the outcome of their delivery."""
         return self._sum(DeliveryCounts)
 
     def _sum(self, kind: type[Counted]) -> Counted:

@@ -87,7 +87,7 @@ def counts(values: NDArray[np.int32] | NDArray[np.int64], missing: NDArray[np.bo
 def campaign_columns(
     catalog: Catalog, blocks: Sequence[CampaignBlock], sizes: Sequence[int]
 ) -> dict[str, pd.Categorical]:
-    """Return the columns organization and campaign: `sizes[i]` rows of the i-th campaign."""
+    """Return the columns organization and campaign, with `sizes[i]` rows for the i-th campaign."""
     organizations = np.array([block.organization for block in blocks], dtype=np.int32)
     campaigns = np.array([catalog.campaign_code(block) for block in blocks], dtype=np.int32)
     return {
