@@ -501,7 +501,7 @@ FITS = {"api": "error", "next": 1}
         ]),
         ({"webhooks": "late", "next": 1, "path": "/api"}, ["path goes with api alone"]),
         ({"webhooks": "late", "next": 1, "campaign": "January"}, [
-            'campaign "January" is not the id of one'
+            'campaign "January" is not the id of a campaign'
         ]),
         ({"next": 0, "share": "x", "whenever": 2, "api": "error"}, [
             "property whenever should not exist",

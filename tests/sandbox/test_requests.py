@@ -216,7 +216,7 @@ def test_an_empty_object_is_as_good_as_no_body(client: Client) -> None:
         ]),
         ("POST", "/faults", {"webhooks": "late", "next": 1, "organization": "Delta", "campaign": "x"}, [
             'organization "Delta" is not known; known here: Acme, Beta, Gamma',
-            'campaign "x" is not the id of one',
+            'campaign "x" is not the id of a campaign',
         ]),
         ("POST", "/clock/advance", {"too": "x"}, [
             "property too should not exist",

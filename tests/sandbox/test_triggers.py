@@ -110,8 +110,8 @@ def test_what_comes_of_it_is_answered(sandbox: dialsim.Sandbox) -> None:
         ),
         ({"status": "BUSY", "organization": None}, "organization is required where there are"),
         ({"status": "BUSY", "agent": "Nobody"}, 'agent "Nobody" is not known; known here: '),
-        ({"script": "answered 5s 60s agentError"}, "of such a call no result is sent"),
-        ({"status": "BUSY", "isReAnalysis": True}, "of such a call no result is sent"),
+        ({"script": "answered 5s 60s agentError"}, "no result is sent for such a call"),
+        ({"status": "BUSY", "isReAnalysis": True}, "no result is sent for such a call"),
         (
             {"status": "BUSY", "recipient": {"tel": "1", "agentParams": {"nope": []}}},
             "recipient.agentParams.nope must be text",

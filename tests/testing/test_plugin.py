@@ -190,14 +190,14 @@ def test_without_a_scenario():
     )
     result = inner("--dialsim-seed", "9")
     result.assert_outcomes(failed=2)
-    again = result.outlines.index(next(li for li in result.outlines if "the same again" in li))
+    again = result.outlines.index(next(li for li in result.outlines if "to repeat the runs" in li))
     assert result.outlines[again + 1 : again + 4] == [
         "pytest 'test_again.py::test_it[seed9-3]' --dialsim-seed 9",
         "dialsim run 'a file.yaml' --seed 9 --replication 4 "
         "--set organizations.Acme.maxConcurrentCalls=3",
         "dialsim run 'a file.yaml' --seed 9",
     ]
-    assert sum("the same again" in line for line in result.outlines) == 1
+    assert sum("to repeat the runs" in line for line in result.outlines) == 1
     once_more = inner("test_again.py::test_it[seed9-3]", "--dialsim-seed", "9")
     once_more.assert_outcomes(failed=1)
     plain = inner("test_again.py::test_it")

@@ -102,13 +102,13 @@ _KEY_LENGTH = 32
 
 
 def derived_key(seed: int, organization: str) -> str:
-    """The key of an organization that fixes none: its prefix, an underscore and 32 characters."""
+    """Return the key of an organization without a given one: prefix, underscore, 32 characters."""
     digest = sha256(f"API key of {organization}, seed {seed}".encode()).hexdigest()
     return _KEY_PREFIX + digest[:_KEY_LENGTH]
 
 
 def regenerated_key(seed: int, organization: str, first: str, times: int) -> str:
-    """Return the key of an organization after some regenerations, with the prefix of the first."""
+    """Return the key of an organization after some regenerations, with the first key's prefix."""
     text = f"API key of {organization}, seed {seed}, regenerated {times} times"
     return first[:-_KEY_LENGTH] + sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
 
@@ -152,7 +152,7 @@ class ControlToken:
     """
 
     def __init__(self, token: str) -> None:
-        """Raises DialsimError, without showing it, if the token is too short or can't be sent."""
+        """Raises DialsimError, without the token, if the token is too short or can't be sent."""
         if not _FORM.fullmatch(token):
             raise DialsimError(
                 "the control token must have at least 16 characters, all of them letters, digits, "
@@ -258,7 +258,7 @@ class Destinations:
         return asked and self._may_call(url)
 
     def require(self, url: str | None) -> None:
-        """Refuse a client's URL whose host must not be called (400)."""
+        """Refuse (400) a client's URL whose host must not be called."""
         if url is not None and not self._may_call(url):
             raise Refused(400, "VALIDATION_FAILED", [f"{url}: {_EXCLUDED}"])
 
@@ -285,7 +285,7 @@ class Destinations:
         return not self._is_limited or bool(self._networks) or host in self._names
 
 
-_EXCLUDED = "its host is not to be called: it is link-local, or --webhook-hosts leaves it out"
+_EXCLUDED = "its host must not be called: it is link-local, or --webhook-hosts excludes it"
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:

@@ -26,13 +26,13 @@ from dialsim.interface.schedule import DayWindows
 JSON = "application/json"
 BINARY = "application/octet-stream"  # media type of files from generated clients
 MOST_BYTES = 1_048_576
-"""The most that a request under /api may carry."""
+"""Maximum size (bytes) of the body of a request under /api."""
 
 Answer = tuple[int, str]
 """Status and code of a refusal."""
 UNSUPPORTED: Answer = (415, "UNSUPPORTED_MEDIA_TYPE")
 
-_READ = ("utf-8", "ascii")  # charsets, as codecs names them: the second is part of the first
+_READ = ("utf-8", "ascii")  # names of charsets in codecs; ASCII is a part of UTF-8
 _NOTHING = (b"", b"{}")
 _MOST_DIGITS = 9
 
@@ -168,7 +168,7 @@ closed = with_config(
     alias_generator=to_camel,
     model_title_generator=lambda model: named(model.__name__),
 )
-"""Makes a model of named fields alone, in camelCase on the wire."""
+"""Decorator of models: no fields but the declared ones, names in camelCase on the wire."""
 
 
 def named(name: str) -> str:

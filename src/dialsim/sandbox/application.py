@@ -67,7 +67,7 @@ class FairShare:
             await self._app(scope, receive, send)
         finally:
             ended = monotonic()
-            # longer requests waited for something else: a body, a fault, the clock
+            # a longer request has mostly waited: for a body, a fault or the clock
             self._next = ended + min(ended - begun, PATIENCE)
 
 
@@ -143,7 +143,7 @@ PIECES = 10
 
 
 def _in_pieces(send: Send, delay: int) -> Send:
-    """Sends the body of an answer in pieces over `delay` ms, or until the sandbox stops."""
+    """Return a `send` that sends a body in pieces over `delay` ms, or until the sandbox stops."""
     stopping = False
 
     async def piecewise(message: Message) -> None:
@@ -214,7 +214,7 @@ def _is_guarded(path: str) -> bool:
     return path == "/api" or path.startswith("/api/")
 
 
-# A proxy in front may have added the s: the page then has another scheme than this server.
+# A proxy in front may add TLS: the page then has the scheme https, but this server has http.
 _SCHEMES = ("http", "https")
 _READS = ("GET", "HEAD")
 
@@ -332,7 +332,7 @@ OPERATIONS: tuple[type[Operations], ...] = (
 
 
 def offered(guessed: bool) -> tuple[type[Operations], ...]:
-    """Return the operations for programs; `guessed` includes those without an example."""
+    """Return the offered operations; `guessed` adds those without an example in the interface."""
     return (*OPERATIONS, GuessedOperations) if guessed else OPERATIONS
 
 

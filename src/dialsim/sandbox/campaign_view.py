@@ -89,11 +89,11 @@ class LiveAnalyses:
                 ("found", np.uint16, (1 + (len(analysis.fields) if analysis else 0),)),
             ]
         )
-        self._table = np.empty(0, dtype=self._row)  # a row per call, and room for more
+        self._table = np.empty(0, dtype=self._row)  # a row per call, and spare rows
         self._ends_seen = 0
         self._changes: AnalysisChanges | None = None
         self.reanalyses = 0
-        self._again = self.firsts(np.empty(0, dtype=np.int64))  # none, so far; by (call, result)
+        self._again = self.firsts(np.empty(0, dtype=np.int64))  # by (call, result)
 
     def update(self) -> None:
         """Analyze the calls that ended since the last update, then the re-analyses."""
@@ -118,7 +118,7 @@ class LiveAnalyses:
             promised = MessageBuilder(self._part.trace, calls, everything).promised()
             self._again = promised[promised.result > 0]
 
-    # -- how calls stand --------------------------------------------------------------------------
+    # -- statuses of calls ------------------------------------------------------------------------
 
     def standing(self, calls: NDArray[np.integer], at: int | NDArray[np.int64]) -> CallStatuses:
         """Return the statuses of some calls at `at`.
@@ -146,7 +146,7 @@ class LiveAnalyses:
         changes = changes_by(self.of(np.array([call])), at)
         return [*zip(changes.at.tolist(), changes.kind.tolist(), strict=True)]
 
-    # -- what analyses come to --------------------------------------------------------------------
+    # -- outcomes of analyses ---------------------------------------------------------------------
 
     def of(self, calls: NDArray[np.integer]) -> Analyses:
         """Return the first analyses of some calls; `call` is an index into these calls."""
@@ -192,10 +192,10 @@ class LiveAnalyses:
             return
         raise fail.NOT_DELIVERED.refused(text)
 
-    # -- what is owed to the receiver -------------------------------------------------------------
+    # -- results for the receiver -----------------------------------------------------------------
 
     def firsts(self, calls: NDArray[np.int64]) -> Messages:
-        """Return the first results of some calls; without a result, at `NOT_HAPPENED` (W1)."""
+        """Return the first results of some calls; a missing result is at `NOT_HAPPENED` (W1)."""
         return first_messages(calls, self._calls.ended_at[calls], self.of(calls), self._delay)
 
     def again(self, call: int) -> Messages:
@@ -281,7 +281,7 @@ class CampaignView:
         self._state = (-1, -1)  # rows of the log read so far
 
     def catch_up(self) -> None:
-        """Read new events; every other method reads only events read here."""
+        """Read new events; all other methods use only events that were read here."""
         state = len(self.campaign.log), len(self.part.trace.reanalyses)
         if state == self._state:
             return
@@ -298,7 +298,7 @@ class CampaignView:
     # -- ids --------------------------------------------------------------------------------------
 
     def call_position(self, identifier: str) -> int | None:
-        """The position of the call of an id; None if there is none."""
+        """Return the position of the call with an id; None for an unknown id."""
         self.catch_up()
         for number, ids in enumerate(self._call_ids, 1):
             if (recipient := ids.find(identifier)) is not None:
@@ -428,18 +428,18 @@ class CampaignView:
         }
 
     def latest_calls(self, most: int) -> list[tuple[int, int]]:
-        """The calls that changed last, newest first: the instant (ms) of the change, the call."""
+        """Return the calls that changed last, newest first: (instant of change in ms, call)."""
         calls = self.calls.latest(most)
         return [*zip(self.calls.changed_at[calls].tolist(), calls.tolist(), strict=True)]
 
     def expired(self, call: int, at: int) -> int:
-        """Return the data of a call removed by retention or deletion at an instant, as bits."""
+        """Return the data of a call that are removed at an instant, as bits; see `flags`."""
         return int(self.flags(self.calls.ended_at[[call]], at)[0])
 
     # -- the rest ---------------------------------------------------------------------------------
 
     def flags(self, ended_at: NDArray[np.int64], at: int) -> NDArray[np.int8]:
-        """Return the removed data of calls by their ends: by retention (D2) or deletion (C8)."""
+        """Return the data removed by retention (D2) or deletion (C8), as bits, of calls by end."""
         if self.campaign.deleted:
             return np.full(len(ended_at), ALL_EXPIRED, dtype=np.int8)
         return expired(self._retention, ended_at, at)

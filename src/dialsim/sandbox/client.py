@@ -101,7 +101,7 @@ class Sandbox:
         from dialsim.sandbox.session import Session
 
         if self._session is not None or self._over:
-            raise DialsimError("a sandbox is started once: make another one")
+            raise DialsimError("a sandbox can only be started once: create another one")
         destinations = Destinations(self._webhook_url)
         self._session = Session(self._scenario, self._seed, self._port, destinations, self._state)
         return self
@@ -233,7 +233,7 @@ class Sandbox:
         path = Path(file)
         draft = path.with_name(f".{path.name}.part")
         if path.exists():
-            raise DialsimError(f"{path} is there already: name another file, or remove it")
+            raise DialsimError(f"{path} is there already: give another path, or remove the file")
         query = "?apiKeys=true" if api_keys else ""
         packed = self._running.client.download(f"{PREFIX}/export{query}")
         try:

@@ -130,7 +130,7 @@ class VirtualClock:
         return "stopped" if advance.stopped else ended
 
     async def advance_to_idle(self) -> bool:
-        """Move until nothing is left to happen, or clock.end; 409 where that takes over a year."""
+        """Move until nothing is left to happen, or to clock.end; 409 if that takes over a year."""
         core, last = self._core, self._last()
         with _Advance(self) as advance:
             await self._work_off(last)
@@ -160,7 +160,7 @@ class VirtualClock:
         self.close()
 
     def go_on(self) -> None:
-        """Run if a speed is set."""
+        """Start to run if a speed is set and the clock is not running yet."""
         if self.speed is not None and (self._runner is None or self._runner.done()):
             self._runner = asyncio.create_task(self._run())
 

@@ -122,7 +122,7 @@ class AddCampaign(_Command):
     _read: Campaign | None = PrivateAttr(default=None)
 
     def read(self, around: Surroundings) -> None:
-        """Read the campaign ahead of time, which takes long for many people."""
+        """Read the campaign before the command runs, because many people take long to read."""
         with _refusing():
             self._read = read_campaign(self.block, around, self.csv)
 
@@ -140,7 +140,8 @@ class AddCampaign(_Command):
     @override
     def without_sources(self) -> Self:
         kept = self.model_copy(update={"block": {}, "csv": None})
-        # The run has these people anyway, so that the parsed campaign takes no further memory.
+        # The run keeps the people anyway: the parsed campaign shares them and takes no further
+        # memory.
         kept._read = self._read
         return kept
 
@@ -212,19 +213,19 @@ class OrganizationChanges(Combined):
     )
 
     max_concurrent_calls: Limit | None = Field(
-        default=None, description="A lower limit hangs up nobody.", examples=[20]
+        default=None, description="A lower limit ends no call.", examples=[20]
     )
     calling_allowed: Switch | None = Field(
         default=None, description="Whether campaigns may be started."
     )
     webhook_url: Url | None = Field(
         default=None,
-        description="Where results are sent from the next one on; null: nowhere. To set it is to "
-        "ask for sending there.",
+        description="URL for results, from the next result on; null: none. A URL that is set here "
+        "is permitted, so results are sent to it.",
         examples=["http://127.0.0.1:9000/hook"],
     )
     regenerate_api_key: Switch | None = Field(
-        default=None, description="true makes a new key; the old one is wrong at once."
+        default=None, description="true creates a new key; the old key is invalid at once."
     )
 
     @classmethod
@@ -245,7 +246,7 @@ class OrganizationChanges(Combined):
 
 
 class ChangeOrganization(_Command):
-    """Change settings of an organization, by position, all or none of them (see the shape)."""
+    """Change settings of an organization, given its index: all of them or none."""
 
     kind: Literal["changeOrganization"] = "changeOrganization"
     organization: int
@@ -296,18 +297,17 @@ class InjectFault(_FaultCommand):
 
 
 class CountFaults(_FaultCommand):
-    """Count faults, by number, that a webhook or a request met, and the one that struck it.
+    """Count the faults that a webhook or a request met, and the one that struck, by number.
 
     `at` (ms) is when the webhook leaves; the clock may be ahead of it. `caller` is the index of the
     organization that sent the request.
     """
 
-    # A command of its own: a replay meets the same faults, although it has no requests and no
-    # POSTs.
+    # Counting is a command, because a replay repeats commands but no requests and no POSTs.
     kind: Literal["countFaults"] = "countFaults"
     met: tuple[int, ...]
     struck: int | None = None
-    post: tuple[int, ...] | None = None  # a POST of the webhook; else it was a request
+    post: tuple[int, ...] | None = None  # key of the POST; None for a request
     at: int | None = None
     caller: int | None = None
 

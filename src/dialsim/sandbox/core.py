@@ -39,11 +39,11 @@ from dialsim.scenario.organization import Organization
 from dialsim.scenario.scenario import Scenario
 
 POST: TypeAdapter[Post] = TypeAdapter(Post)
-"""Writes and reads what the journal keeps of a POST."""
+"""Serializer of the POSTs in the journal."""
 
 _LOG = logging.getLogger("dialsim.sandbox")
 
-PATIENCE = 0.01  # seconds: upper limit of the wait of other requests, as stretches are short
+PATIENCE = 0.01  # seconds that the clock works before other requests get their turn
 _STEP = 60_000
 """Virtual time (ms) between two checks for waiting requests."""
 NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
@@ -97,7 +97,7 @@ class SandboxCore:
         self.epoch = 0
         self.destinations = destinations or Destinations()
         self.named_urls: set[str] = set()
-        self._kept_urls: set[str] = set()  # number of logged requests
+        self._kept_urls: set[str] = set()  # already logged as kept
         self._silent = silent
         self.records: list[Record] = []
         self.snapshots: dict[str, Snapshot] = {}
@@ -117,7 +117,7 @@ class SandboxCore:
         self.requests = RequestLog()
         self.triggers = Triggers()
         self.journal: Journal | None = None
-        self._leaving: list[Delivery] = []  # with the next step that the journal contains
+        self._leaving: list[Delivery] = []  # POSTs that leave once the journal is written
         self._retrying: asyncio.Task[None] | None = None
         self.outbox = Outbox(self.simulation, self.accounts)
         self.webhooks = WebhookTable(self.simulation, self.outbox)
@@ -338,7 +338,7 @@ class SandboxCore:
         before = log.before(post.key) if delivery.fault == "stale" else None
         delivery.stale = None if before is None else self.webhooks.body(before)
         self.outbox.write_down(delivery, post)
-        # It leaves with the next write to the journal: no receiver may see what a kill could undo.
+        # The POST leaves once the journal is written: no receiver may see what a kill could undo.
         self._leaving.append(delivery)
 
     def sends(self, url: str) -> bool:
@@ -348,7 +348,7 @@ class SandboxCore:
     def _log_kept(self, url: str) -> None:
         if url not in self._kept_urls:
             self._kept_urls.add(url)
-            text = "Results for %s are kept, not sent: nobody asked for sending them there"
+            text = "Results for %s are kept, not sent: no option or client permits that URL"
             _LOG.warning(text, url)
 
     def _new_sender(self) -> Sender:
@@ -358,7 +358,7 @@ class SandboxCore:
 
     def _came_back(self, epoch: int, delivery: Delivery, response: int) -> None:
         """Record the response to a POST and send the POSTs that waited for it."""
-        # The POST left in a run that was given up by a reset or a restore since.
+        # The POST belongs to a run that a reset or a restore has replaced.
         if epoch != self.epoch:
             return
         self.outbox.came_back(delivery, response)
@@ -479,7 +479,7 @@ class SandboxCore:
                 raise fail.NO_SNAPSHOT.refused()
             self._keep(Restore(name=name))
             # Closed after the new run is in place: a POST under way is cancelled and reports to
-            # neither.
+            # neither run.
             given_up = self.sender
             self._become(other)
             self.open()

@@ -151,13 +151,13 @@ MARK = "X-Dialsim-Fault"
 
 _RETRY_AFTER: dict[str, Any] = {
     "Retry-After": {
-        "description": "After how many seconds to try again, where the fault says so.",
+        "description": "Seconds to wait before the next request, if the fault gives them.",
         "schema": {"type": "string", "pattern": "^[0-9]+$"},
     }
 }
 _MARKS: dict[str, Any] = {
     MARK: {
-        "description": "The number of the fault that was asked for, where this is one.",
+        "description": "Number of the injected fault, if this answer comes from one.",
         "schema": {"type": "string", "pattern": "^[0-9]+$"},
     }
 }

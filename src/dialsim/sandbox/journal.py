@@ -118,7 +118,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, lock: FileLock | None) -> None:
-        """For `create`, `reopen` and `read`."""
+        """Callers use `create`, `reopen` or `read` instead."""
         self.path = path
         self.error: str | None = None
         self.has_log = False
@@ -126,7 +126,7 @@ class Journal:
         self._lock = lock
         self._writing = False
         self._tail = self._before = _Tail(0, 0)
-        self._undo: _Statement | None = None  # takes the last entry back
+        self._undo: _Statement | None = None  # statement that takes the last entry back
         self._owed: list[_Statement] = []
         self._pages = 0  # approximate number written to the log since it restarted
         self._more = False  # True if the mark may announce further entries
@@ -268,8 +268,8 @@ class Journal:
         if self._mark()[1] and not self.has_log:
             log = f"{self.path.name}-wal"
             raise JournalError(
-                f"{self.path} lacks its end, which was in {log}: a sandbox that is not stopped "
-                "keeps what came last there. Copy journals with `dialsim journal copy`"
+                f"{self.path} lacks its end, which was in {log}, the file of a running sandbox's "
+                "latest entries. Copy journals with `dialsim journal copy`"
             )
 
     def _damaged(self, part: str) -> JournalError:
@@ -488,7 +488,7 @@ def _lock(path: Path) -> FileLock:
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        raise JournalError(f"{path} is in use: another sandbox goes on with it") from None
+        raise JournalError(f"{path} is in use: another sandbox writes to it") from None
     except OSError as error:
         raise JournalError(f"{path} can't be written: {error.strerror}") from None
     return lock

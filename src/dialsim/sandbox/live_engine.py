@@ -132,7 +132,7 @@ def _organization(trace: Trace, position: int, allowed: bool) -> Organization:
             actions.append(
                 TimelineAction.model_construct(None, at=now, action="pause", campaign=block.name)
             )
-    # Behind the schedule requests of this instant, which were allowed when they were made.
+    # Behind the requests of this instant, which stand for earlier requests that were allowed.
     if not allowed:
         actions.append(
             TimelineAction.model_construct(None, at=now, action="setCallingAllowed", value=False)
@@ -144,7 +144,7 @@ def _organization(trace: Trace, position: int, allowed: bool) -> Organization:
     )
     changes = {
         "max_concurrent_calls": trace.limits_of(position)[-1].limit,
-        # An action of this instant forbids calling again, behind the schedule requests.
+        # If calling is forbidden now, the action above says so after the schedule requests.
         "calling_allowed": True,
         "agents": tuple(
             agent.model_copy(update={"behaviour": _behaviour(settings, agent.name, now)})

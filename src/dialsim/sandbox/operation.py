@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from dialsim.sandbox.core import SandboxCore
 
 MOST_CONTROL_BYTES = 268_435_456
-"""The most that a request under /_dialsim may carry."""
+"""Maximum size (bytes) of the body of a request under /_dialsim."""
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -153,7 +153,7 @@ class Operation:
 
     @property
     def failures(self) -> list[FailureKind]:
-        """Possible failures: by the parts of the request, by the changes, and specific failures."""
+        """Possible failures: of the request's parts, of recording a change, of this operation."""
         kinds: list[FailureKind] = []
         if self.has_key:
             kinds += fail.KEYED
@@ -377,18 +377,18 @@ class PageQuery(WireModel):
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "#/components/schemas/{model}"
 _ABOUT = (
-    "Outbound calls by voice agents, simulated by dialsim on a virtual clock. What clients may "
-    "rely on at the real service is tagged `interface`; what is tagged `sandbox` steers and shows "
-    "the simulation, and the service has nothing of it."
+    "Outbound calls by voice agents, simulated by dialsim on a virtual clock. Operations tagged "
+    "`interface` exist at the real service, too. Operations tagged `sandbox` control and show the "
+    "simulation; the real service has none of them."
 )
 _TAGS = {
-    "interface": "What the service offers, and its sandbox just so.",
+    "interface": "Operations of the real service; the sandbox offers the same.",
     "sandbox": "What only the sandbox has: its control plane, and the files behind its links. "
     "Successes have no envelope.",
 }
 _GUESSED = (
-    "Named by the interface, which does not show them: paths, answers and errors are guesses. "
-    "The service may have them otherwise."
+    "Named by the interface without an example: paths, answers and errors are guesses. The real "
+    "service may differ."
 )
 _KEY = {
     "type": "apiKey",
@@ -399,15 +399,15 @@ _KEY = {
 _TOKEN = {
     "type": "http",
     "scheme": "bearer",
-    "description": "The control token, asked for only where the sandbox was started with one "
-    "(--control-token); else programs and pages of the same machine are answered without.",
+    "description": "The control token, required only if the sandbox was started with one "
+    "(--control-token). Otherwise programs and pages of the same machine need none.",
 }
 
 Schemas = Mapping[tuple[Any, Any], dict[str, Any]]
 
 
 class _Schemas(GenerateJsonSchema):
-    """Leaves out titles of properties, which only repeat their names, and suffixes of models."""
+    """Schema generator without titles of properties, which repeat names, and suffixes of models."""
 
     def field_title_should_be_set(self, _schema: Any) -> bool:
         return False
@@ -450,7 +450,8 @@ def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
 def _with_plain_names(document: dict[str, Any]) -> dict[str, Any]:
     """Rename the models that pydantic calls `Agent-Input` and `Agent-Output`.
 
-    These differ in what is sent and answered. Generators of clients make the same class of both.
+    The two differ between requests and answers, but generators of clients would make one class of
+    both.
     """
     text = orjson.dumps(document).decode().replace('-Output"', '"')
     renamed: dict[str, Any] = orjson.loads(re.sub(r'(\w+)-Input"', r'New\1"', text))
@@ -550,7 +551,7 @@ def _security(operation: Operation) -> list[dict[str, list[str]]]:
 
 def _success(operation: Operation, schemas: Schemas) -> dict[str, Any]:
     success: dict[str, Any] = {"description": "Done as asked."}
-    # Generators of clients know no other media types than JSON, and leave out what has one.
+    # Generators of clients know only JSON, and leave out operations with another media type.
     if operation.answer is None:
         return {"description": f"A file, {operation.media}."}
     schema = schemas[operation.answer, "serialization"]
@@ -577,7 +578,7 @@ def _webhook(schema: dict[str, Any]) -> dict[str, Any]:
         "three POSTs, 1 s and 2 s apart, until one is answered with 2xx within 10 s. Redirects are "
         "not followed. Order is not kept and results may come twice: upsert on payload.call.id.",
         "requestBody": {"required": True, "content": _json(schema)},
-        "responses": {"2XX": {"description": "Received. Any other answer counts as none."}},
+        "responses": {"2XX": {"description": "Received. Any other answer counts as a failure."}},
     }
 
 

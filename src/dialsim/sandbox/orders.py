@@ -177,8 +177,8 @@ class InjectedFaults:
         A POST under way has met its faults already. `before` returns the key of the previous result
         of the same recipient, or None; it is called only for faults that need the key.
         """
-        # The fate of a POST under way is sealed: a retry of the same number after a restart must
-        # not meet the faults twice.
+        # The faults of a POST under way are decided: if the POST is made again after a restart, it
+        # must not meet faults twice.
         if which_post(post) in self._fates:
             return Encounter()
 
@@ -292,7 +292,7 @@ _VALUES = {"text": "text", "number": 1, "boolean": True}
 _PACE = 0.0001  # calls a second
 _LONGEST_WAIT = 3_600_000  # ms, less than between two dials at that pace
 _ANYWHERE = "http://127.0.0.1/"  # a result without a URL is not delivered
-_DELIVERY = 60_000  # ms until it is
+_DELIVERY = 60_000  # ms until a result is delivered
 _ROUNDS = 4  # attempts to set the clock: a window may postpone a call by its minute without calls
 
 
@@ -305,7 +305,7 @@ class TriggeredPerson(Model):
     )
     agent_params: AgentParams | None = Field(
         default=None,
-        description="What the agent's paramsSchema asks for; left out: a value for each.",
+        description="Parameters of the agent's paramsSchema; left out: a default for each.",
         examples=[{"amount": 100}],
     )
 
@@ -324,7 +324,8 @@ class TriggerOrder(Combined):
         examples=["answered 5s 90s silent"],
     )
     organization: Text | None = Field(
-        default=None, description="Its id or name; the only one need not be named."
+        default=None,
+        description="Its id or name; may be left out if there is only one.",
     )
     agent: Text | None = Field(
         default=None, description="The agent's name; left out: the organization's first."
@@ -333,7 +334,8 @@ class TriggerOrder(Combined):
         default=None, description="Whom the call was to; left out: a made-up person."
     )
     is_re_analysis: Switch | None = Field(
-        default=None, description="Whether it is another result of the call, by a re-analysis."
+        default=None,
+        description="Whether the result is one of a re-analysis.",
     )
     url: Url | None = Field(
         default=None,
@@ -349,9 +351,9 @@ class TriggerOrder(Combined):
 
 
 class Triggered(NamedTuple):
-    """A result that was triggered, the `n`th, to be sent at an instant (ms).
+    """Triggered result number `n`, to be sent at an instant (ms).
 
-    `view` shows its call, and `key` names it there.
+    `view` shows its call; `key` identifies the result in the view.
     """
 
     n: int
@@ -441,7 +443,7 @@ def _made(order: TriggerOrder, account: Account, engine: LiveEngine, n: int) -> 
         whose = stream.calls.recipient[messages.call] == len(block["recipients"]) - 1
         found = np.flatnonzero(whose & (messages.result == bool(order.is_re_analysis)))[:1]
         if not len(found):
-            raise invalid("of such a call no result is sent")
+            raise invalid("no result is sent for such a call")
         sent_at = int(messages.sent_at[found[0]])
         if sent_at == at:
             break

@@ -82,7 +82,8 @@ class CampaignOutbox:
     def due(self, promised: Sequence[tuple[int, int]]) -> Messages:
         """Return the results, by call and result number, that are still to be sent.
 
-        A later re-analysis may have replaced a result: a fallback does not overwrite a good result.
+        Results are read anew, because a later re-analysis may have replaced a result (a fallback
+        does not overwrite a good result).
         """
         self.view.catch_up()
         analyses = self.view.analyses
@@ -196,8 +197,9 @@ class Outbox:
         self._boxes: list[list[CampaignOutbox]] = [[] for _ in accounts]
         service = simulation.log.world.scenario.service
         self._in_order = service.in_order
-        # Many POSTs at once need many results that are ready. Within the second or two until a
-        # retry may be due, a campaign of ten lines has one at most: retries are overtaken then.
+        # If POSTs waited for possible retries, at most the results of a second or two could leave
+        # together: about one from a campaign of ten lines. So where many POSTs at once are wanted,
+        # later results may overtake retries.
         self._overtakes = service.webhook_concurrency > IN_ORDER_AT_ONCE and not self._in_order
         self.stride = STRIDE * max(service.webhook_concurrency // IN_ORDER_AT_ONCE, 1)
         self._entries: list[_Entry] = []  # heap; so are the next three
@@ -465,7 +467,7 @@ class Outbox:
     def _wait(self, delivery: Delivery) -> None:
         """Queue a delivery for its instant and its turn."""
         turns, at = self._simulation.log.turns, delivery.at
-        # turns order events of the instant of a command only
+        # turns matter only within the instant of a command
         turn = delivery.turn if delivery.turn and turns[delivery.turn - 1] >= at else 0
         heap = self._due if at <= self._simulation.at else self._later
         heappush(heap, _Waiting(at, turn, delivery.key, next(self._numbers), delivery))
@@ -473,7 +475,7 @@ class Outbox:
     def _certain(self) -> int:
         """Return the first instant (ms) at which a POST under way may be due again.
 
-        FOREVER where others need not wait for that.
+        FOREVER if other POSTs need not wait for retries.
         """
         if self._overtakes:
             return FOREVER

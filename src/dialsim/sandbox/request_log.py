@@ -62,9 +62,9 @@ class Captured:
 class LoggedRequest:
     """A request; `at` is the virtual instant (ms) at which it came, `received_at` the real one.
 
-    `organization`, a name, is known once its key is. `status` is None, and `took` (s) too,
-    until it is answered; `status` stays so where the connection was dropped. `fault` is the number
-    of the one that struck it.
+    `organization` is the name of the key's owner, known once the key was checked. `status` and
+    `took` (s) are None until the answer; `status` stays None if the connection was dropped. `fault`
+    is the number of the fault that struck the request.
     """
 
     n: int
@@ -168,7 +168,7 @@ class RequestLogging:
         if scope["type"] != "http" or _is_unlogged(scope["path"]):
             await self._app(scope, receive, send)
             return
-        # the sender is an index into today's accounts: a restore may replace the list meanwhile
+        # the sender is an index into these accounts, which a restore may replace meanwhile
         log, accounts = self._core.requests, self._core.accounts
         request, began = log.begin(scope, self._core.at), time.perf_counter()
 
@@ -187,7 +187,8 @@ class RequestLogging:
         try:
             await self._app(scope, heard, said)
         except Exception:
-            # The handler of errors answers further out, behind this middleware, with a 500.
+            # The error handler, outside of this middleware, answers with a 500 that is not seen
+            # here.
             request.status = request.status or 500
             raise
         finally:
@@ -202,7 +203,7 @@ def _is_unlogged(path: str) -> bool:
     return path in _UNLOGGED or is_control(path)
 
 
-# -- which are meant -------------------------------------------------------------------------------
+# -- filters ---------------------------------------------------------------------------------------
 
 _WILD = re.compile(r"(\{[^{}/]*\}|\*\*|\*)")
 
@@ -256,7 +257,7 @@ _SECRETS = ("authorization", "cookie", "key", "token", "secret", "password", "si
 # an API key is a prefix, an underscore and 32 characters (interface, section 5)
 _KEY = re.compile(r"_[^\s_\"'&,;/\\]{32,}")
 _SIGNATURE = re.compile(r"(signature=)[^&\s\"'\\]+")
-_NO_SECRETS = ("voicekey", "categorykey", "ttsvoicekeys")  # keys of the interface that open nothing
+_NO_SECRETS = ("voicekey", "categorykey", "ttsvoicekeys")  # keys of voices, not secrets
 
 
 def _is_secret(name: str) -> bool:

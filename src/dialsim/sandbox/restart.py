@@ -1,4 +1,4 @@
-"""Replay: a journal is begun for a new sandbox, and gone on with after a stop or a kill."""
+"""Replay: begin a journal for a new sandbox, and resume a sandbox after a stop or a kill."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def begin(
     seed: int | None = None,
     destinations: Destinations | None = None,
 ) -> SandboxCore:
-    """Start a sandbox that keeps a journal in a file, which must not be there yet."""
+    """Start a sandbox that keeps a journal in a file, which must not exist yet."""
     core = SandboxCore(scenario, seed, destinations)
     core.journal = Journal.create(path, _subject(core))
     return core
@@ -74,7 +74,7 @@ def check_same(path: Path, scenario: Scenario, seed: int | None) -> None:
     if (subject.digest, subject.seed) != (served.digest, scenario.seed if seed is None else seed):
         raise JournalError(
             f"{path} is the journal of another scenario, {subject.name} with seed {subject.seed}; "
-            "go on with that by naming no scenario, or name a new file"
+            "to continue that run, name no scenario; to begin another, name a new file"
         )
 
 
@@ -142,7 +142,7 @@ def _replay(journal: Journal, destinations: Destinations | None = None) -> tuple
 def _repeat(core: SandboxCore, at: int, what: Command | Post | int | None) -> None:
     # A POST is recorded when its response arrives, at the earlier instant at which it left.
     if at < core.simulation.at and not isinstance(what, Post):
-        raise DialsimError("an entry lies before the one before it")
+        raise DialsimError("an entry is earlier than the entry before it")
     if what is None or isinstance(what, int):
         core.simulation.move_to(at)
     else:

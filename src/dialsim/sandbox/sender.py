@@ -60,7 +60,7 @@ class Sender:
             f"X-{service.name}-Event": "CALL_RESULT",
         }
         self._waiting: deque[Delivery] = deque()
-        self._under_way = 0  # those that wait included
+        self._under_way = 0  # including deliveries that wait
         self._workers: set[asyncio.Task[None]] = set()
         self._reporting = False
         self._progress = asyncio.Event()
@@ -75,7 +75,7 @@ class Sender:
         return self._under_way > 0
 
     def take(self, deliveries: Iterable[Delivery]) -> None:
-        """Send deliveries on their way; where there are any, an event loop must be running."""
+        """Start to send deliveries; unless there are none, an event loop must be running."""
         for delivery in deliveries:
             self._waiting.append(delivery)
             self._under_way += 1
@@ -143,7 +143,7 @@ class Sender:
                 return TIMED_OUT if response > 0 else response
             case "twice":
                 response = await self.post(delivery)
-                # The second POST is none of the service: only the first answer counts.
+                # The service itself would make one POST: only the answer to the first one counts.
                 await self.post(delivery)
                 return response
             case "stale" if delivery.stale is not None:
@@ -205,7 +205,7 @@ class Sender:
 
     @cached_property
     def _encryption(self) -> SSLContext:
-        """Certificates are verified as httpx does; it reads no settings of its surroundings."""
+        """TLS context that verifies certificates like httpx, without environment variables."""
         context = httpx.create_ssl_context(trust_env=False)
         context.set_alpn_protocols(["http/1.1"])
         return context
@@ -234,7 +234,7 @@ class Sender:
 
 
 class SilentSender(Sender):
-    """Has no POST leave: each counts as answered with 200."""
+    """Sender that sends nothing: each POST counts as answered with 200."""
 
     async def post(self, delivery: Delivery) -> int:  # noqa: ARG002 (nothing is sent)
         """Send nothing."""

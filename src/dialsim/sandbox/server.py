@@ -84,7 +84,7 @@ class Connection(H11Protocol):
     # -- callbacks of the transport ----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Listen to a new client, if there are not far too many."""
+        """Listen to a new client, unless there are more than twice `most`."""
         assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
         self._is_one_too_many = len(self.connections) > self.most
@@ -369,7 +369,7 @@ class Server(uvicorn.Server):
         self._supervision.stopping = True
         self.should_exit = True
         self._leaving.set()
-        # a request of this moment is begun first: who is cancelled before that answers nothing
+        # requests of this moment begin first: a task cancelled before it begins answers nothing
         self._loop.call_soon(self._break_off)
 
     def _break_off(self) -> None:
@@ -405,7 +405,7 @@ def listening(host: str, port: int, token: ControlToken | None = None) -> socket
     """
     host = checked_host(host, token)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # naming the protocol has asyncio switch off waiting for more to send (Nagle), 40 ms a request
+    # asyncio disables Nagle's algorithm (40 ms a request) only if the protocol is named
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -350,8 +350,8 @@ class InterfaceOperations(Operations):
     def list_voices(self) -> JsonObject:
         """List the voices.
 
-        Needs no key and has no envelope. To be asked by servers: pages of other sites are kept
-        out by the browser.
+        Needs no key and has no envelope. For servers: browsers keep pages of other sites from
+        reading the answer.
         """
         return {
             "voices": [voice.model_dump(by_alias=True) for voice in self.core.scenario.voices],
@@ -471,7 +471,7 @@ _LINK: tuple[dict[str, Any], ...] = (
         "name": "expires",
         "in": "query",
         "required": True,
-        "description": "The second since 1970, of virtual time, up to which the link is good.",
+        "description": "Virtual time until which the link is valid, in seconds since 1970.",
         "schema": {"type": "string", "pattern": "^[0-9]{10}$"},
         "example": "1767582000",
     },
@@ -479,7 +479,7 @@ _LINK: tuple[dict[str, Any], ...] = (
         "name": "signature",
         "in": "query",
         "required": True,
-        "description": "What shows that the sandbox has made the link.",
+        "description": "Signature that only the sandbox can make.",
         "schema": {"type": "string"},
     },
 )

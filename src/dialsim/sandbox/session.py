@@ -219,10 +219,10 @@ class RemoteClock:
 
 _WHY = {
     "stopped": "the clock was stopped on the way",
-    "limit": "it has not come within the limit",
-    "idle": "it has not come, and nothing is left to happen",
-    "clockEnd": "it has not come, and the clock is at its end",
-    "never": "it can't come any more: the campaign is over with another status",
+    "limit": "the condition was not met within the limit",
+    "idle": "the condition was not met, and nothing is left to happen",
+    "clockEnd": "the condition was not met, and the clock is at its end",
+    "never": "the condition can't be met any more: the campaign is over with another status",
 }
 
 
@@ -342,7 +342,7 @@ class RemoteFaults:
 
 
 def _times(times: int | None, lasts: str | None) -> int | None:
-    """Return one as the default if neither a number nor a duration is given."""
+    """Return the number of strikes: 1 if neither a number nor a duration is given."""
     return 1 if times is None and lasts is None else times
 
 
@@ -458,7 +458,7 @@ def differences(wanted: object, found: object, path: str = "body") -> Iterator[s
             yield f"{path} has {len(found)} items, not {len(wanted)}"
         for number, (value, own) in enumerate(zip(wanted, found, strict=False)):
             yield from differences(value, own, f"{path}.{number}")
-    # in JSON true is no number
+    # in JSON, unlike in Python, true is no number
     elif wanted != found or isinstance(wanted, bool) is not isinstance(found, bool):
         yield f"{path} is {_shown(found)}, not {wanted!r}"
 
@@ -469,7 +469,7 @@ def _shown(value: object) -> str:
 
 
 def find(campaigns: Sequence[CampaignState], name: str) -> CampaignState:
-    """The campaign of a name or full name; raises DialsimError unless it is exactly one."""
+    """Return the only campaign with a name or full name; else raises DialsimError."""
     found = [one for one in campaigns if one.full_name == name]
     found = found or [one for one in campaigns if one.name == name]
     if len(found) == 1:
@@ -481,7 +481,7 @@ def find(campaigns: Sequence[CampaignState], name: str) -> CampaignState:
 
 
 class RemoteWebhooks(Sequence[WebhookRow]):
-    """Webhooks as of the request for them; pages are requested when they are needed."""
+    """Webhooks listed when this object was created; pages are requested when needed."""
 
     def __init__(self, client: ControlClient) -> None:
         self._client = client

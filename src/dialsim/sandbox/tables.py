@@ -75,7 +75,7 @@ class CallRow(WireModel):
     tel: str
     call_id: UuidText
     session_id: str
-    call: int = Field(description="1, 2, … of this recipient.")
+    call: int = Field(description="Ordinal among the recipient's calls, from 1.")
     attempt: int | None
     status: CallStatus
     agent_status: AgentStatus | None
@@ -150,7 +150,7 @@ class TransitionRow(WireModel):
 
     at: InstantText
     recipient: int = Field(description="Position in the campaign's list, from 0.")
-    call: int = Field(description="1, 2, … of this recipient.")
+    call: int = Field(description="Ordinal among the recipient's calls, from 1.")
     from_status: CallStatus | None
     to_status: CallStatus
     phase: Phase | None
@@ -215,14 +215,14 @@ Fate = Literal["delivered", "failed", "kept", "underWay"]
 class WebhookRow(WireModel):
     """A POST of the webhook, or a payload that was kept, not sent."""
 
-    n: int = Field(description="Its number in the list, from 1; it stays.")
+    n: int = Field(description="Number in the list, from 1; it never changes.")
     at: Moment
     organization: str = Field(description="Its name.")
     campaign: str = Field(description="Its name.")
     campaign_id: UuidText
     call_id: UuidText
     result: int = Field(
-        description="0: the call's first result; n: that of the campaign's n-th re-analysis."
+        description="0: the call's first result; n: the result of the campaign's n-th re-analysis."
     )
     attempt: int | None = Field(description="null where the payload was kept.")
     url: str | None = Field(description="The URL at that time; null where there was none.")
@@ -230,8 +230,8 @@ class WebhookRow(WireModel):
     response: int | str | None = Field(
         description="An HTTP status, or timeout, refused or broken; null while there is none."
     )
-    received: bool = Field(description="Whether a 2xx came back.")
-    resent: bool = Field(description="Whether somebody asked for it.")
+    received: bool = Field(description="Whether the response was a 2xx.")
+    resent: bool = Field(description="Whether a client asked for this POST.")
     body: dict[str, JsonValue]
 
 
@@ -304,7 +304,7 @@ class WebhookTable:
         campaign = owner.campaigns[position[1]]
         messages = part.messages[posts.message]
         calls = part.calls.recipient[messages.call], part.calls.call[messages.call]
-        # POSTs go to the URL of the first one of their result, unless they were resent (W6)
+        # Retries go to the URL of the result's first POST, resent results to the current one (W6)
         at = np.where(posts.resent, posts.at, messages.sent_at)
         turn = np.where(posts.resent, posts.turn, messages.turn)
         columns = (

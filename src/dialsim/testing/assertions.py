@@ -47,7 +47,7 @@ def violations(run: RunLike) -> list[Violation]:
     """Return every violation of a rule by a run, in order of time; empty for a correct run.
 
     The checked rules are T3, T5, C1 to C8, Q1 to Q11, P1 to P5, R1 to R3 and D3, as far as a trace
-    alone shows them: of Q3 the order inside a campaign. The time is linear in the size of the
+    alone shows them (of Q3 only the order inside a campaign). The time is linear in the size of the
     trace.
 
     A `Simulation` may be at any instant. The instant of a command from outside is excused from
@@ -180,7 +180,7 @@ def _campaign(trace: Trace, position: Position) -> list[tuple[int, str]]:
     refused = [
         (row.at, f"refused: {row.action}  {row.code}: {row.message}") for row in part.refused
     ]
-    # Stable: of one instant changes come before refusals.
+    # The sort is stable: changes come before refusals of the same instant.
     return sorted([*changes, *refused], key=lambda event: event[0])
 
 
@@ -210,7 +210,7 @@ def _change(rows: CallRows, row: int) -> str:
 
 
 def _shown(reading: RunView, position: Position, rows: CallRows) -> dict[int, str]:
-    """Return, by row of a dial, the caller ID and voice that it used (P3, P4)."""
+    """Return a text with caller ID and voice (P3, P4) of each dial, by row."""
     log, world = reading.trace.campaign(*position).log, reading.world
     dials = (row for row, kind in enumerate(rows.kind.tolist()) if kind == DIALLED)
     return {
@@ -284,7 +284,7 @@ def _block_difference(title: str, was: list[str], now: list[str]) -> BlockDiffer
 
 
 def _marked(was: list[str], now: list[str]) -> Iterator[str]:
-    """Yield all lines of both; `-` marks lines of the first only, `+` lines of the second only."""
+    """Yield all lines of two texts; `-` marks lines of the first only, `+` of the second only."""
     # autojunk ignores lines that are frequent in long traces, such as dials of one instant.
     matcher = SequenceMatcher(None, was, now, autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
@@ -296,7 +296,10 @@ def _marked(was: list[str], now: list[str]) -> Iterator[str]:
 
 
 def _instant(marked: str) -> tuple[float, str]:
-    """Return the instant of a marked line, for sorting and for printing; without one, infinity."""
+    """Return the instant of a marked line, for sorting and for printing.
+
+    It is infinity for a line without an instant.
+    """
     text = marked[2:].partition("  ")[0]
     try:
         return at(text).timestamp(), text

@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--dialsim-update",
         action="store_true",
-        help="write the golden traces anew, instead of holding runs to them",
+        help="write the golden traces anew instead of comparing runs with them",
     )
     group.addoption(
         "--dialsim-seed",
@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--dialsim-seeds must be 1 or more")
     if config.getoption("--dialsim-update") and not (seed is seeds is None):
         raise pytest.UsageError(
-            "--dialsim-update writes traces of the scenarios' own seeds: leave the other seeds out"
+            "--dialsim-update writes traces of the scenarios' own seeds: leave out the seed options"
         )
 
 
@@ -82,9 +82,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def dialsim_seed(request: pytest.FixtureRequest) -> int | None:
-    """Seed from `--dialsim-seed` or for this repetition of `--dialsim-seeds`; None: the
-    scenario's.
-    """
+    """Seed given by `--dialsim-seed` or `--dialsim-seeds`; None for the scenario's own seed."""
     return getattr(request, "param", None)
 
 
@@ -165,7 +163,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
         if seed is not None:
             again += ["--dialsim-seed", str(seed)]
         text = "\n".join([shlex.join(again), *reader.commands])
-        report.longrepr.addsection("dialsim: the same again", text, "-")
+        report.longrepr.addsection("dialsim: to repeat the runs", text, "-")
     return report
 
 
@@ -241,7 +239,7 @@ class ScenarioReader:
 
         scenario = self._load(source, overrides)
         chosen = next(s for s in (seed, self.seed, scenario.seed) if s is not None)
-        # A scenario that the test has changed is no longer its file
+        # A loaded `Scenario` may differ from its file: no command repeats its run.
         if scenario.source is not None and not isinstance(source, Scenario):
             self._record(scenario.source, overrides, chosen, replication)
         return scenario, chosen

@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, answer: Answer) -> None:
         content = answer.body.encode()
-        # A longer length makes the client wait for the rest, which the reset then cuts off.
+        # A length beyond the body makes the client wait for the rest until the reset.
         length = len(content) + 1_000 if answer.then == "reset" else len(content)
         self.send_response_only(answer.status)
         for name, value in answer.headers.items():
@@ -234,8 +234,8 @@ def main() -> None:
     """Run a receiver until interrupted; the first printed line is the URL."""
     parser = argparse.ArgumentParser(
         prog="python -m dialsim.testing.receiver",
-        description="Receive webhooks. What came in is at GET /-/requests; PUT /-/answers takes "
-        'how the next ones are answered, such as [{"status": 500}, {"delay": 11}].',
+        description="Receive webhooks. GET /-/requests returns the requests so far. PUT "
+        '/-/answers sets the next answers, such as [{"status": 500}, {"delay": 11}].',
     )
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     with Receiver(parser.parse_args().port) as receiver:

@@ -39,15 +39,15 @@ Kind = Literal[
 _COMMAND, _END_DATE, _CLOSING, _CALLS, _OPENING = 1, 2, 3, 4, 6
 _COMMANDS: dict[str, Kind] = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 _RULE_OF = {"paused": "C4", "cancelled": "C6", "expired": "C7"}
-_FAILED = "failed"  # in place of a rule: the scheduler raised an error
-_LONGEST = 35 * DAY  # windows may be open once a week
-_MOST_DIALS = 1_000  # calls of a scenario, some 15 in the longest
+_FAILED = "failed"  # in place of a rule number: the scheduler raised an error
+_LONGEST = 35 * DAY  # windows open until then; weekly ones open five times
+_MOST_DIALS = 1_000  # limit of calls; the longest scenario needs some 15
 
 
 @checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Campaign as the schedule request has it; `retry_interval` in ms, `recipients` a number."""
+    """Settings of a schedule request: `retry_interval` in ms, `recipients` as their number."""
 
     campaign: str
     recipients: int
@@ -77,7 +77,7 @@ class Event:
 @checked(DialsimError)
 @dataclass(frozen=True, slots=True)
 class Dial:
-    """Dial of a recipient (position in the list, from 0), at once."""
+    """Order to dial a recipient (position in the list, from 0) at once."""
 
     campaign: str
     recipient: int
@@ -126,7 +126,7 @@ class Breach:
 
 
 class ConformanceError(AssertionError):
-    """A scheduler breaks rules; `breaches` has the first breach of each rule."""
+    """Error for a scheduler that breaks rules; `breaches` has the first breach of each rule."""
 
     def __init__(self, name: str, breaches: Sequence[Breach]) -> None:
         rules = ", ".join(breach.rule for breach in breaches)
@@ -163,9 +163,10 @@ def conformance(scheduler: Callable[[], Scheduler], *sketches: Sketch, examples:
     scenarios are those worked out on paper for the oracle, and `examples` random ones of at most
     five recipients, of which hypothesis finds the smallest that fails. Scenarios of one campaign
     are also compared with the engine, dial by dial. Raises ConformanceError with the first breach
-    of each rule that a scheduler breaks, or, if it breaks none, the scheduler's own error with a
-    note of its smallest scenario; DialsimError for a sketch that needs more than conformance can do
-    (several organizations, people without scripts, other actions than pauses and cancellations).
+    of each rule that the scheduler breaks. If it breaks no rule but raises an error, that error is
+    raised with a note of the smallest scenario. Raises DialsimError for a sketch that needs more
+    than conformance can do (several organizations, people without scripts, other actions than
+    pauses and cancellations).
 
     >>> from dialsim.testing import ConformanceError, Dial
     >>> class Once:  # calls the first person, too early or not
@@ -190,7 +191,7 @@ def conformance(scheduler: Callable[[], Scheduler], *sketches: Sketch, examples:
             except DialsimError:
                 raise
             except Exception as error:
-                # Recorded as a finding: a rule broken in another scenario is the better explanation
+                # The error is kept as a finding: a rule broken in another scenario explains more
                 failures[sketch.text] = error
                 judged[sketch.text] = Breach(_FAILED, 0, 0, repr(error), sketch)
         return judged[sketch.text]
@@ -230,7 +231,7 @@ def _smallest(judge: Callable[[Sketch], Breach | None], examples: int) -> dict[s
             breach = judge(sketch)
             if breach is None or breach.rule in found:
                 return False
-            # While it shrinks, a scenario must not slip to another rule
+            # While hypothesis shrinks a scenario, the scenario must not come to break another rule
             rule = rule or breach.rule
             return breach.rule == rule
 
@@ -258,7 +259,7 @@ PAPER = (
         "A", "busy 1s", "answered 0s 330s", "busy 0s", max_attempts=2, retry_interval="5m"
     ),
 )  # fmt: skip
-"""Scenarios worked out on paper, which the oracle's tests hold too."""
+"""Scenarios worked out on paper, which the oracle's tests use too."""
 
 
 def random_sketches() -> SearchStrategy[Sketch]:
@@ -403,10 +404,11 @@ class _Bench:
                 self._carry_out(answer, at)
         alone = len(self._campaigns) == 1
         differences = [*self._against_engine()] if alone else []
-        # Dials that agree with the engine keep all rules but the one on caller IDs
+        # Dials like the engine's keep all rules except perhaps P3, on caller IDs
         if differences or not alone or self._chooses_numbers:
             self._breaches += self._against_rules()
-        # min() takes the first of equal instants: a broken rule explains more than a difference
+        # Rules come first: min() takes the first of equal instants, and a broken rule explains more
+        # than a difference
         breaches = [*self._breaches, *differences]
         first = min(breaches, key=lambda breach: breach.at, default=None)
         return None if first is None else replace(first, dialled=tuple(self._dialled()))
@@ -472,7 +474,7 @@ class _Bench:
         call = _Call(answer.campaign, recipient, at, answer.caller_id)
         before = self._of(call)
         if any(other in self._under_way for other in before):
-            text = "dialled while the call before goes on"
+            text = "dialled while the previous call is under way"
             self._breaches.append(self._breach("R2", at, recipient, text))
             return
         if campaign.ended_by:
@@ -494,7 +496,7 @@ class _Bench:
         return Breach(rule, at, recipient, text, self._sketch)
 
     def _against_rules(self) -> Iterable[Breach]:
-        """Yield what the check of tables of calls finds."""
+        """Yield the breaches that the check of a table of calls finds."""
         if not self._calls:
             return
         table = pd.DataFrame(vars(call) for call in self._calls)
@@ -523,7 +525,7 @@ class _Bench:
         dialled = mine.get((recipient, number))
         then = "never is" if dialled is None else f"is dialled {stamp(dialled)}"
         if late and early:
-            yield self._breach("Q3", at, recipient, f"goes before recipient {early[0][0]}")
+            yield self._breach("Q3", at, recipient, f"must come before recipient {early[0][0]}")
         elif late:
             (campaign,) = self._campaigns.values()
             ended = [call.ended_at for call in self._calls if call.recipient == recipient]

@@ -237,7 +237,7 @@ class Sketch:
         if requested is not None:
             written |= {"scheduledAt": self._text(requested), "schedule": self._request(body)}
         sketch._organization["campaigns"].append(written)
-        # Makes the agent exist.
+        # Adds the agent if it is missing.
         sketch._agent(agent)
         return sketch
 
@@ -248,7 +248,7 @@ class Sketch:
         sketch._document["behaviours"].setdefault(name, {}).update(_wired(keys))
         return sketch
 
-    # -- what somebody does while it runs ---------------------------------------------------------
+    # -- actions during the run -------------------------------------------------------------------
 
     @_recorded
     def at(self, when: When, action: str, what: object = None, **keys: object) -> Sketch:
@@ -270,7 +270,7 @@ class Sketch:
         sketch._organization.setdefault("timeline", []).append(written)
         return sketch
 
-    # -- what comes of it -------------------------------------------------------------------------
+    # -- the scenario -----------------------------------------------------------------------------
 
     @property
     def text(self) -> str:

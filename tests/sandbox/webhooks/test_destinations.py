@@ -177,7 +177,7 @@ def test_options_that_do_not_go_together() -> None:
     alone = run_dialsim("serve", "--journal", "a.journal", "--webhook-url", FOREIGN)
     assert (alone.returncode, "goes with a SCENARIO" in alone.stderr) == (2, True)
     excluded = run_dialsim("serve", file, "--webhook-url", "http://169.254.169.254/")
-    assert (excluded.returncode, "not to be called" in excluded.stderr) == (2, True)
+    assert (excluded.returncode, "must not be called" in excluded.stderr) == (2, True)
 
 
 def responses(url: str, count: int, destinations: Destinations) -> list[int]:
@@ -246,7 +246,7 @@ def test_the_log_says_once_per_url_that_results_are_kept(caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING), dialsim.Sandbox(SENT.scenario()) as sandbox:
         sandbox.clock.advance(until="idle")
     assert [record.getMessage() for record in caplog.records] == [
-        f"Results for {FOREIGN} are kept, not sent: nobody asked for sending them there"
+        f"Results for {FOREIGN} are kept, not sent: no option or client permits that URL"
     ]
 
 

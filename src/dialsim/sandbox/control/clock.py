@@ -26,16 +26,16 @@ class ClockState(WireModel):
 
     now: InstantText = Field(description="The instant up to which everything has happened.")
     mode: Literal["manual", "running"]
-    speed: float | None = Field(description="Times as fast as real time; null unless it runs.")
+    speed: float | None = Field(description="Relative to real time; null unless the clock runs.")
     speed_reached: float | None = Field(
-        description="Times as fast as real time that it really went, over the last seconds; null "
-        "unless it runs."
+        description="Speed measured over the last seconds, relative to real time; null unless the "
+        "clock runs."
     )
-    next_event_at: InstantText | None = Field(description="null when nothing is left to happen.")
+    next_event_at: InstantText | None = Field(description="null if no further event is known.")
     status: Literal["ready", "advancing"]
     held_by_journal: str | None = Field(
-        description="Why the clock stands still, whatever its mode: what has happened can't be "
-        "written to the journal. null as a rule."
+        description="Error that makes the clock stand still in either mode: the journal can't be "
+        "written. Usually null."
     )
 
     @classmethod
@@ -57,10 +57,10 @@ class AdvancedClock(ClockState):
     """The clock after an advance."""
 
     ended: Ended = Field(
-        description="there: where it was to go, the condition is met; stopped: on the way, by PUT "
-        "/_dialsim/clock; limit: within is over, and the condition has not come; idle: nothing is "
-        "left to happen; clockEnd: it may not go on; never: the campaign is over with another "
-        "status."
+        description="there: the target is reached, the condition is met; stopped: PUT "
+        "/_dialsim/clock ended the move; limit: the time within is over, and the condition is not "
+        "met; idle: nothing is left to happen; clockEnd: the clock is at clock.end; never: the "
+        "campaign is over with another status."
     )
 
 
@@ -239,7 +239,7 @@ class Mode(Combined):
 
     mode: Literal["manual", "running"]
     speed: Annotated[Number, Field(gt=0, le=MOST_SPEED)] | None = Field(
-        default=None, description="Times as fast as real time; 1 if left out.", examples=[600]
+        default=None, description="Relative to real time; 1 if left out.", examples=[600]
     )
 
     @classmethod

@@ -116,8 +116,8 @@ class EventLog:
 
     def _find_views(self) -> None:
         listed = [view for account in self._core.accounts for view in account.views]
-        # Campaigns may be added to any organization, so new views stand anywhere in the list.
-        # Sources are numbered by first sight.
+        # Campaigns may be added to any organization, so new views may be anywhere in the list.
+        # Sources are therefore numbered in the order in which they are found.
         for view in listed:
             if not any(view is known for known in self._views):
                 self._views.append(view)
@@ -200,8 +200,8 @@ class _Stream(StreamingResponse):
 class EventRoutes:
     """Route of the stream of events.
 
-    It has no part in the OpenAPI description: an answer that never ends is no use to what reads
-    descriptions.
+    It has no part in the OpenAPI description: readers of descriptions cannot use an answer that
+    never ends.
     """
 
     def __init__(self, core: SandboxCore) -> None:
@@ -221,8 +221,8 @@ class EventRoutes:
             raise invalid(*(f"property {name} should not exist" for name in sorted(unknown)))
         if self._streams >= MOST_STREAMS:
             raise fail.TOO_MANY_STREAMS.refused()
-        # Counted in the step of the check: a stream begins later, and requests that come meanwhile
-        # must not pass.
+        # Counted together with the check: the stream begins later, and requests in between must not
+        # exceed the limit.
         self._streams += 1
         after = request.headers.get("last-event-id", request.query_params.get("after"))
         return _Stream(self._stream(after), self._ended)

@@ -65,7 +65,7 @@ from dialsim.scenario.units import Instant
 
 
 def organization_of(named: object, core: SandboxCore) -> Account:
-    """Return an organization named in a body; 400 if unknown, other than 404 for one in a path."""
+    """Return an organization named in a body; 400 if unknown (in a path, unknown ones get 404)."""
     if isinstance(named, str):
         try:
             return core.organization(named)
@@ -100,7 +100,7 @@ async def _read_upload(request: Request) -> tuple[dict[str, Any], bytes | None]:
 
 
 def _from_query(request: Request) -> dict[str, Any]:
-    """Return the parameters of a query as a block: texts, or JSON where a text is no value."""
+    """Return a query's parameters as a block; keys whose values are no texts are read as JSON."""
     block: dict[str, Any] = dict(query_of(request))
     for name in block.keys() & {*_SHARE, "schedule"}:
         try:
@@ -128,13 +128,13 @@ class CampaignState(WireModel):
     name: str
     agent: str = Field(description="Its name.")
     status: CampaignStatus
-    deleted: bool = Field(description="Whether it is missing in the interface itself.")
+    deleted: bool = Field(description="Whether the interface no longer shows it.")
     created_at: Moment
     total_recipients: int
 
     @property
     def full_name(self) -> str:
-        """The name with the organization's: `Acme/January`."""
+        """Name prefixed by the organization's name: `Acme/January`."""
         return f"{self.organization}/{self.name}"
 
     @classmethod
@@ -164,7 +164,8 @@ class UploadedCampaign(Campaign):
 
     organization: Text = Field(description="Its id or its name.", examples=["Acme"])
     agent: Text = Field(
-        description="Name or id of the agent of the organization that calls.", examples=["Reminder"]
+        description="Name or id of an agent of the organization.",
+        examples=["Reminder"],
     )
     recipients: tuple[UploadedRecipient, ...] | GeneratedRecipients = Field(
         description="Whom to call: a list of people, or a count of made-up people.",
@@ -182,10 +183,10 @@ class UploadedCampaign(Campaign):
 
 
 _SHARE = {
-    "priority": "Its priority, a whole number",
-    "weight": "Its weight, a whole number",
-    "atMost": "Most lines that it takes, a whole number",
-    "reserved": "Lines kept for it, a whole number",
+    "priority": "The campaign's priority, a whole number",
+    "weight": "The campaign's weight, a whole number",
+    "atMost": "Most lines that the campaign takes, a whole number",
+    "reserved": "Lines kept for the campaign, a whole number",
 }
 _BESIDE_A_CSV = (
     ("organization", "The organization's id or name, which is required.", "Acme"),
@@ -203,7 +204,7 @@ def _beside_a_csv(name: str, about: str, example: str | None) -> dict[str, Any]:
     described: dict[str, Any] = {
         "name": name,
         "in": "query",
-        "description": f"Beside a CSV; in JSON it stands in the body. {about}",
+        "description": f"Only beside a CSV; a JSON body contains it. {about}",
     }
     if example is not None:
         return described | {"schema": {"type": "string"}, "example": example}
@@ -259,9 +260,9 @@ class CampaignOperations(Operations):
     async def create_campaign(self, request: Request) -> CampaignState:
         """Create a campaign.
 
-        Checked as in a scenario file (C11); a DRAFT unless its schedule comes along. Recipients
-        may come as a CSV (UTF-8, with a header and a column tel) instead; then everything else
-        stands in the query.
+        Checked as in a scenario file (C11); a DRAFT unless its schedule comes along. Recipients may
+        come as a CSV (UTF-8, with a header and a column tel) instead; everything else is then in
+        the query.
         """
         return await self.add(*await _read_upload(request))
 
@@ -355,7 +356,7 @@ class CampaignOperations(Operations):
     ) -> dict[str, Any]:
         """Analyze a call again.
 
-        Another result of a COMPLETED call whose result was delivered is sent (A5).
+        Sends another result of a COMPLETED call whose first result was delivered (A5).
         """
         view, call = self.core.call(id)
         self.core.carry_out(ReanalyzeCall(**view.position._asdict(), call=call))
@@ -383,8 +384,8 @@ class OrganizationState(WireModel):
     calling_allowed: bool
     webhook_url: str | None
     results: Literal["sent", "kept"] = Field(
-        description="Whether results leave for webhookUrl, or are kept: where there is none, and "
-        "where only the scenario file names it."
+        description="sent: results are sent to webhookUrl; kept: there is none, or only the "
+        "scenario file names it, which does not permit sending."
     )
 
 
@@ -392,7 +393,7 @@ class ChangedOrganization(OrganizationState):
     """An organization after a change."""
 
     api_key: str | None = Field(
-        description="The new key, where it was regenerated. It is not shown again."
+        description="The new key, if it was regenerated. It is not shown again."
     )
 
 
@@ -443,7 +444,7 @@ FoundAccount = Annotated[
 class ScriptedNumber(WireModel):
     """A phone number and its script."""
 
-    tel: Phone = Field(description="Written as in the recipients.", examples=["0812345678"])
+    tel: Phone = Field(description="Written as in the list of people.", examples=["0812345678"])
     script: ScriptText | None = Field(
         description="The steps that are left, as for a recipient of a scenario file; null: none.",
         examples=["busy 3s; answered 5s 90s"],
@@ -542,7 +543,7 @@ class OrganizationOperations(Operations):
     def list_scripts(self) -> list[ScriptedNumber]:
         """List the scripts of phone numbers.
 
-        What is left of them, by number.
+        The remaining steps, by number.
         """
         scripts = self.core.simulation.scripts
         return [ScriptedNumber(tel=tel, script=scripts[tel]) for tel in sorted(scripts)]

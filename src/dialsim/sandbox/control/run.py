@@ -86,9 +86,9 @@ _FIRST_YEAR = 1980  # first year of the calendar of zip files
 
 
 def pack(trace: Trace, api_keys: bool = False) -> IO[bytes]:
-    """Return a zip file, at its start, with all tables, webhooks, summary and report of a run so
-    far. The file has no name and disappears when it is closed. `trace` must not grow meanwhile. API
-    keys in the scenario are masked unless `api_keys`.
+    """Return a zip file, open at its beginning, with all tables, webhooks, summary and report of a
+    run so far. The file has no name and disappears when it is closed. `trace` must not grow
+    meanwhile. API keys in the scenario are masked unless `api_keys`.
     """
     # The import takes a second, which would delay the start of the server.
     from dialsim.report.writing import write_run
@@ -150,7 +150,7 @@ def _chunks(trace: Trace, api_keys: bool) -> Iterator[bytes]:
             yield part
 
 
-# As `FEWEST_RUNS` of `experiments.forecast`, which is too slow to import for a start of a server.
+# Equal to `FEWEST_RUNS` of `experiments.forecast`, which would slow down the server's start.
 FEWEST, MOST = 19, 1_000
 
 
@@ -158,23 +158,23 @@ class ForecastOrder(WireModel):
     """Options of a forecast."""
 
     replications: Annotated[Whole, Field(ge=FEWEST, le=MOST), NullAsAbsent()] = Field(
-        default=100, description="How many runs.", examples=[100]
+        default=100, description="Number of runs.", examples=[100]
     )
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] | None = Field(
-        default=None, description="Decides their chance. Left out: the sandbox's.", examples=[1]
+        default=None, description="Seed of the runs. Left out: the sandbox's.", examples=[1]
     )
 
 
 class FinishJson(WireModel):
-    """The middle of all runs, and an interval that holds the truth nine times of ten."""
+    """Median of the runs (`half`), and an interval that is right nine times out of ten."""
 
-    low: InstantText | None = Field(description="null where it is never done.")
-    half: InstantText | None = Field(description="null where it is never done.")
-    high: InstantText | None = Field(description="null where it is never done.")
+    low: InstantText | None = Field(description="null if not done.")
+    half: InstantText | None = Field(description="null if not done.")
+    high: InstantText | None = Field(description="null if not done.")
 
 
 class ReachJson(WireModel):
-    """The middle of all runs, and an interval that holds the truth nine times of ten."""
+    """Median of the runs (`half`), and an interval that is right nine times out of ten."""
 
     low: float
     half: float
@@ -185,12 +185,12 @@ class ForecastPart(WireModel):
     """Forecast of a campaign, or of all campaigns together."""
 
     people: int
-    reached: int = Field(description="How many people are reached already.")
+    reached: int = Field(description="Number of people reached already.")
     done_by: InstantText | None = Field(
-        description="When 95 % of the runs are done; null where that many are not."
+        description="Instant by which 95 % of the runs are done; null if fewer ever are."
     )
-    finish: FinishJson = Field(description="When it is done.")
-    reach: ReachJson = Field(description="How many people are reached in the end.")
+    finish: FinishJson = Field(description="Instant at which everybody is settled.")
+    reach: ReachJson = Field(description="Number of people reached in the end.")
 
 
 class CampaignForecast(ForecastPart):
@@ -205,11 +205,11 @@ class CampaignForecast(ForecastPart):
 class ForecastAnswer(WireModel):
     """Forecast from the current instant on."""
 
-    at: InstantText = Field(description="The instant from which they go on.")
+    at: InstantText = Field(description="The instant at which the runs begin.")
     replications: int
-    sentences: list[str] = Field(description="What is to be said of them.")
+    sentences: list[str] = Field(description="The forecast in words.")
     overall: ForecastPart | None = Field(
-        description="All campaigns together; null where none has begun that is not over."
+        description="All campaigns together; null if none is under way."
     )
     campaigns: list[CampaignForecast]
 
@@ -316,10 +316,10 @@ class RunOperations(Operations):
 
         def go_on(_done: int, _total: int) -> None:
             if stopped.is_set():
-                raise DialsimError("nobody waits for the forecast any more")
+                raise DialsimError("the client no longer waits for the forecast")
 
         def work() -> ForecastAnswer:
-            # It is slow to import, and few clients need it: a server starts sooner without it.
+            # Imported here, because the import is slow and few clients need it.
             from dialsim.experiments.forecast import forecast
 
             runs = None

@@ -37,28 +37,28 @@ RequestStatus = Annotated[
 
 
 class RequestRow(WireModel):
-    """A request of a client, and what it was answered. Secrets are masked."""
+    """A request of a client and its answer. Secrets are masked."""
 
-    n: int = Field(description="Its number, from 1; it stays.")
+    n: int = Field(description="Number of the request, from 1; it never changes.")
     at: Moment = Field(description="When it came, in virtual time.")
     received_at: Moment = Field(description="When it came, in real time.")
-    took_ms: float | None = Field(description="How long it took; null while it is under way.")
-    organization: str | None = Field(description="Whose key came along, by name; null: nobody's.")
+    took_ms: float | None = Field(description="Duration; null while the request is under way.")
+    organization: str | None = Field(description="Owner of the key, by name; null: no known key.")
     method: str
     path: str
     query: str
     headers: dict[str, str]
     body: JsonValue = Field(
-        description="What was sent, as far as it was read: JSON as it is, anything else as a text, "
-        "null for nothing or what is no text."
+        description="Body of the request, as far as it was read: JSON as it is, other text as a "
+        "string, null for an empty or binary body."
     )
     body_cut: bool = Field(description="Whether only the beginning is kept, as a text.")
     status: int | None = Field(
-        description="null while it is under way, and where the connection was dropped."
+        description="null while the request is under way, and if the connection was dropped."
     )
-    answer: JsonValue = Field(description="What was answered, as body.")
+    answer: JsonValue = Field(description="Body of the answer, in the form of body.")
     answer_cut: bool = Field(description="Whether only the beginning is kept, as a text.")
-    fault: int | None = Field(description="The number of the fault that struck it.")
+    fault: int | None = Field(description="Number of the fault that struck the request.")
 
     @classmethod
     def of(cls, request: LoggedRequest) -> RequestRow:
@@ -89,22 +89,22 @@ class RequestQuery(PageQuery):
     """Filters of the requests; a request must match all of them."""
 
     method: Text | None = Field(
-        default=None, description="Only those of a method.", examples=["POST"]
+        default=None, description="Only requests with this method.", examples=["POST"]
     )
     path: Text | None = Field(
         default=None,
-        description="Only those to a path, without its query; * or a name in braces stands for "
+        description="Only requests to this path, without query; * or a name in braces stands for "
         "any text without a slash, ** for any text.",
         examples=["/api/campaign/{id}/schedule"],
     )
     status: RequestStatus | None = Field(
         default=None,
-        description="Only those answered with a status, with one of a class, or not at all.",
+        description="Only requests answered with this status or class, or not at all (none).",
         examples=["4xx"],
     )
     organization: Text | None = Field(
         default=None,
-        description="Only those with the key of an organization, by its id or name.",
+        description="Only requests with this organization's key (its id or name).",
         examples=["Acme"],
     )
 
@@ -118,7 +118,7 @@ class RequestPage(TablePage):
 class ClearedRequests(WireModel):
     """State of the log after clearing."""
 
-    cleared: int = Field(description="How many requests were in it.")
+    cleared: int = Field(description="Number of requests that were removed.")
 
 
 _WEBHOOK_PATTERN = r"^(delivered|failed|kept|underWay|timeout|refused|broken|[1-9][0-9]{2})$"
@@ -137,14 +137,14 @@ class WebhookQuery(PageQuery):
     """Filters of the webhooks; a row must match all of them."""
 
     call: UuidText | None = Field(
-        default=None, description="Only those of a call, by its id.", examples=[_ID_EXAMPLE]
+        default=None, description="Only webhooks of this call (id).", examples=[_ID_EXAMPLE]
     )
     campaign: UuidText | None = Field(
-        default=None, description="Only those of a campaign, by its id.", examples=[_ID_EXAMPLE]
+        default=None, description="Only webhooks of this campaign (id).", examples=[_ID_EXAMPLE]
     )
     status: WebhookStatus | None = Field(
         default=None,
-        description="Only those of which this came, or with this response.",
+        description="Only webhooks with this outcome or this response.",
         examples=["failed"],
     )
 
@@ -158,12 +158,12 @@ class WebhookPage(TablePage):
 class TriggeredResult(WireModel):
     """Triggered result and the outcome of its POST."""
 
-    n: int = Field(description="1, 2, … of the sandbox.")
+    n: int = Field(description="Number of the triggered result, from 1.")
     at: Moment
     call_id: UuidText
     url: str
     response: int | str = Field(description="An HTTP status, or timeout, refused or broken.")
-    received: bool = Field(description="Whether a 2xx came back.")
+    received: bool = Field(description="Whether the response was a 2xx.")
     body: dict[str, JsonValue]
 
 
@@ -172,10 +172,10 @@ class FaultState(WireModel):
 
     id: int
     asked: FaultOrder | StandingFault
-    met: int = Field(description="How many it could have struck.")
+    met: int = Field(description="Number of requests or webhooks that it matched.")
     struck: int
     left: int | None = Field(
-        description="How many it is still to strike; null where only time ends it."
+        description="Number of strikes left; null if only time ends the fault."
     )
     until: Moment | None = Field(
         description="The virtual instant at which it ends, where it lasts a time and once."
@@ -211,7 +211,7 @@ def injection(order: FaultOrder, core: SandboxCore) -> InjectFault:
             owner, view = core.campaign(order.campaign)
             campaign = view.position.campaign
         except Refused:
-            unknown.append(f'campaign "{order.campaign}" is not the id of one')
+            unknown.append(f'campaign "{order.campaign}" is not the id of a campaign')
     if unknown:
         raise invalid(*unknown)
     if owner is not None and organization not in (None, owner.block.position):
@@ -231,7 +231,7 @@ class TrafficOperations(Operations):
     def list_faults(self) -> list[FaultState]:
         """List the faults.
 
-        Spent ones too, until they are cleared.
+        Faults without strikes left are listed too, until they are cleared.
         """
         return [FaultState.of(fault) for fault in self.core.faults]
 
@@ -253,7 +253,7 @@ class TrafficOperations(Operations):
     def clear_faults(self) -> list[FaultState]:
         """Clear all faults.
 
-        Answers those that were cleared; nothing more is struck.
+        Answers with the cleared faults; they strike no more.
         """
         cleared = self.list_faults()
         self.core.carry_out(ClearFaults())
@@ -263,7 +263,7 @@ class TrafficOperations(Operations):
     def get_fault(self, id: _FaultNumber) -> FaultState:
         """Get a fault.
 
-        What was asked for, and what became of it.
+        Its settings, and how often it has struck.
         """
         return FaultState.of(self.core.faults.find(id))
 
@@ -308,8 +308,8 @@ class TrafficOperations(Operations):
     ) -> dict[str, Any]:
         """Send a webhook again.
 
-        The same body leaves once, behind all that is due by now, to the organization's URL of
-        now. Answers with the new POST when it has come back.
+        The same body is sent once more, after all webhooks that are due by now, to the
+        organization's current URL. Answers with the new POST once its response has arrived.
         """
         core, epoch = self.core, self.core.epoch
         delivery = core.send_again(n)
@@ -359,7 +359,7 @@ class TrafficOperations(Operations):
         url = body.url or core.url_to_send_to(position)
         core.carry_out(TriggerResult(organization=position, order=body))
         made = core.triggers.newest()
-        # `resent`: it is tried once, and counts for no result of the simulation.
+        # `resent`: the POST is tried once, and counts for no result of the simulation.
         delivery = Delivery(
             made.key, url, made.body, core.simulation.log.turn, made.at, resent=True
         )

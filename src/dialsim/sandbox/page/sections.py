@@ -210,18 +210,18 @@ def _thai_text(instant: int) -> str:
 
 
 def _short_text(instant: int) -> str:
-    """`5 Jan 09:00`."""
+    """Format an instant without its year: `5 Jan 09:00`."""
     _, day, month, _ = date_text(instant).split()
     return f"{day} {month} {thai(instant):%H:%M}"
 
 
 def _second_text(instant: int) -> str:
-    """`5 Jan 09:00:01`, cut off."""
+    """Format an instant, cut to seconds: `5 Jan 09:00:01`."""
     return f"{_short_text(instant)}:{thai(instant):%S}"
 
 
 def _talk_text(seconds: str) -> str:
-    """A `callDuration` of the interface."""
+    """Format a `callDuration` of the interface."""
     return duration_text(round(float(seconds) * 1000))
 
 
@@ -245,7 +245,7 @@ OPTION_LABELS = {
 }
 """Choices of the forms, each a separate section."""
 
-_MOST_LISTED = 500  # length of a list of choices; of organizations, the newest
+_MOST_LISTED = 500  # choices in a list; of organizations, the newest are listed
 _MOST_SCRIPTS = 100
 _HEARTBEAT = 15  # seconds between keep-alive messages of a silent stream
 _SHARE = 4  # a tab waits this many times as long as its rendering took, so that others have a turn

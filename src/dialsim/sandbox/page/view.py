@@ -72,7 +72,7 @@ class View:
         )
 
     def query(self, **changes: object) -> str:
-        """The query of this view's address, with some choices changed; empty for the usual one."""
+        """The query of this view's address with some choices changed; empty for the default."""
         changed = replace(self, **changes)  # type: ignore[arg-type]
         usual = {field.name: field.default for field in fields(self)}
         chosen = {name: v for name, v in asdict(changed).items() if v != usual[name]}
