@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_type_hints
 
 import numba
 import numpy as np
@@ -72,9 +72,9 @@ _WORDS = 4
 class Columns:
     """Columns and records that compiled functions receive as one address.
 
-    Subclasses declare their columns in `FORMS`, each with dtype and number of dimensions. A column
-    of 0 dimensions is a single record, assigned as an array of length 1. Columns can be replaced by
-    others of the same form.
+    Subclasses declare each column as `Annotated` with its dtype and number of dimensions; `FORMS`
+    has these by name. A column of 0 dimensions is a single record, assigned as an array of length
+    1. Columns can be replaced by others of the same form.
     """
 
     # numba would pass a tuple of arrays by value, several machine words each, to every function,
@@ -82,6 +82,10 @@ class Columns:
     # the work. Here compiled code reads address and shape of a column where needed. Without counted
     # references, an array must stay assigned while compiled functions run.
     FORMS: ClassVar[dict[str, tuple[np.dtype[Any], int]]]
+
+    def __init_subclass__(cls) -> None:
+        declared = get_type_hints(cls, include_extras=True)
+        cls.FORMS = {name: form.__metadata__ for name, form in declared.items() if name != "FORMS"}
 
     def __init__(self, **columns: Any) -> None:
         self._where = np.zeros((len(self.FORMS), _WORDS), dtype=np.int64)

@@ -7,7 +7,7 @@ or not. Fields are 64 bits wide, so that uncompiled arithmetic on them never ove
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,79 +179,41 @@ class State(Columns):
     to `values` are columns of `Chances`.
     """
 
-    FORMS: ClassVar = {
-        "dialler": (DIALLER, 0),
-        "campaigns": (CAMPAIGN, 1),
-        "reactions": (REACTION, 1),
-        "people": (PERSON, 1),
-        "agendas": (AGENDA, 1),
-        "run_keys": (INTEGER, 1),
-        "run_people": (INTEGER, 1),
-        "heap_keys": (INTEGER, 1),
-        "heap_people": (INTEGER, 1),
-        "queue": (QUEUED_CALL, 1),
-        "lines": (LINE, 1),
-        "line_at": (INTEGER, 1),
-        "line_numbers": (INTEGER, 1),
-        "free_lines": (INTEGER, 1),
-        "reached_at": (INTEGER, 1),
-        "window_starts": (INTEGER, 1),
-        "window_ends": (INTEGER, 1),
-        "numbers": (INTEGER, 1),
-        "voices": (INTEGER, 1),
-        "scripts": (SCRIPT, 1),
-        "steps": (STEP, 1),
-        "week_odds": (FLOAT, 2),
-        "holidays": (INTEGER, 1),
-        "recoveries": (INTEGER, 1),
-        "uses": (INTEGER, 2),
-        "used_at": (INTEGER, 2),
-        "slots": (INTEGER, 1),
-        "attempt_odds": (FLOAT, 2),
-        "entry_of": (INTEGER, 3),
-        "entries": (INTEGER, 2),
-        "values": (FLOAT, 2),
-        "log_at": (INTEGER, 1),
-        "log_keys": (INTEGER, 1),
-        "dials": (DIAL, 1),
-        "changes": (CHANGE, 1),
-    }
-
-    dialler: Record
-    campaigns: Records
-    reactions: Records
-    people: Records
-    agendas: Records
-    run_keys: Integers
-    run_people: Integers
-    heap_keys: Integers
-    heap_people: Integers
-    queue: Records
-    lines: Records
-    line_at: Integers
-    line_numbers: Integers
-    free_lines: Integers
-    reached_at: Integers
-    window_starts: Integers
-    window_ends: Integers
-    numbers: Integers
-    voices: Integers
-    scripts: Records
-    steps: Records
-    week_odds: Floats
-    holidays: Integers
-    recoveries: Integers
-    uses: Integers
-    used_at: Integers
-    slots: Integers
-    attempt_odds: Floats
-    entry_of: Integers
-    entries: Integers
-    values: Floats
-    log_at: Integers
-    log_keys: Integers
-    dials: Records
-    changes: Records
+    dialler: Annotated[Record, DIALLER, 0]
+    campaigns: Annotated[Records, CAMPAIGN, 1]
+    reactions: Annotated[Records, REACTION, 1]
+    people: Annotated[Records, PERSON, 1]
+    agendas: Annotated[Records, AGENDA, 1]
+    run_keys: Annotated[Integers, INTEGER, 1]
+    run_people: Annotated[Integers, INTEGER, 1]
+    heap_keys: Annotated[Integers, INTEGER, 1]
+    heap_people: Annotated[Integers, INTEGER, 1]
+    queue: Annotated[Records, QUEUED_CALL, 1]
+    lines: Annotated[Records, LINE, 1]
+    line_at: Annotated[Integers, INTEGER, 1]
+    line_numbers: Annotated[Integers, INTEGER, 1]
+    free_lines: Annotated[Integers, INTEGER, 1]
+    reached_at: Annotated[Integers, INTEGER, 1]
+    window_starts: Annotated[Integers, INTEGER, 1]
+    window_ends: Annotated[Integers, INTEGER, 1]
+    numbers: Annotated[Integers, INTEGER, 1]
+    voices: Annotated[Integers, INTEGER, 1]
+    scripts: Annotated[Records, SCRIPT, 1]
+    steps: Annotated[Records, STEP, 1]
+    week_odds: Annotated[Floats, FLOAT, 2]
+    holidays: Annotated[Integers, INTEGER, 1]
+    recoveries: Annotated[Integers, INTEGER, 1]
+    uses: Annotated[Integers, INTEGER, 2]
+    used_at: Annotated[Integers, INTEGER, 2]
+    slots: Annotated[Integers, INTEGER, 1]
+    attempt_odds: Annotated[Floats, FLOAT, 2]
+    entry_of: Annotated[Integers, INTEGER, 3]
+    entries: Annotated[Integers, INTEGER, 2]
+    values: Annotated[Floats, FLOAT, 2]
+    log_at: Annotated[Integers, INTEGER, 1]
+    log_keys: Annotated[Integers, INTEGER, 1]
+    dials: Annotated[Records, DIAL, 1]
+    changes: Annotated[Records, CHANGE, 1]
 
 
 def records(count: int, form: np.dtype[np.void]) -> Any:
