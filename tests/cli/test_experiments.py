@@ -281,7 +281,7 @@ BAD = {
         "there are Acme\n"
     ),
     ("sweep", "--vary", "seed=1,2", "--indifference", "0.1"): (
-        "Error: --indifference is for --decide: say which figure decides\n"
+        "Error: --indifference needs --decide FIGURE, the figure that decides\n"
     ),
     ("sweep", "--vary", "seed=1,2", "--decide", "finish", "--replications", "4"): (
         "Error: 4 replications are too few to distinguish 2 variants: 6 or more are enough\n"
@@ -292,7 +292,7 @@ BAD = {
         "there are Acme\n"
     ),
     ("plan", "--vary", "seed=1..2", "--maximize", "mean(dials)", "--objective", "largest"): (
-        "Error: --objective is for one setting: say --maximize or --minimize of what\n"
+        "Error: --objective is for a single setting: give --maximize or --minimize instead\n"
     ),
     ("plan", "--vary", "seed=1..2", "--vary", "seed=4..5", "--goal", "mean(dials) >= 1"): (
         "Error: --vary seed is given twice: put its values into one\n"

@@ -226,7 +226,7 @@ REFUSED = {
     ),
     ("--people", "5", "--retry-interval", "2x"): "the retry interval must be a duration such as "
     '250ms, 45s, 10m, 1h30m or 2d, not "2x"',
-    ("--people", "5", "--list", "people.csv"): "say whom to call once: --people or --list",
+    ("--people", "5", "--list", "people.csv"): "give only one of --people and --list",
 }
 
 

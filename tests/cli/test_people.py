@@ -62,7 +62,7 @@ def test_the_block_it_prints_reads_the_list(folder: Path) -> None:
     )
     done = dialsim("validate", "plan.yaml", cwd=folder)
     assert done.stdout == "plan.yaml is good: 1 organization, 1 campaign, 2 recipients.\n"
-    assert "1 cell was read as what it means (normalize): 1 of tel" in done.stderr
+    assert "1 cell in another spelling was read (normalize): 1 of tel" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -233,8 +233,8 @@ def test_a_rule_with_holidays_asks_for_a_calendar() -> None:
     sketch = debt({"weekday": "09:00-18:00"}).also(compliance=["thai-debt-collection"])
     (warning,) = sketch.scenario().warnings
     assert warning == (
-        "Compliance rule thai-debt-collection has times for holidays, and no day is one: write "
-        "calendar: {holidays: TH} at the top level."
+        "Compliance rule thai-debt-collection has times for holidays, but no day is a holiday: "
+        "write calendar: {holidays: TH} at the top level."
     )
 
 

@@ -215,7 +215,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 def test_a_list_needs_a_plan_with_a_list(tmp_path: Path) -> None:
     done, plan = planned(tmp_path, BY_CALL)
     assert refused(dialsim("forecast", done)) == (
-        "Error: a list of what was done needs its scenario: --plan FILE.yaml"
+        "Error: a list of calls made needs its scenario: --plan FILE.yaml"
     )
     made_up = PLAN.replace("{file: people.csv}", "{count: 5}")
     assert refused(forecast(tmp_path, BY_CALL, plan=made_up)) == (

@@ -94,7 +94,7 @@ BAD = {
     "(amount > 3",
     "where=amount": f"{FAULT}.where must be a condition, such as amount > 5000, and amount is a "
     "number",
-    "where=amount > 9000": f"{FAULT}.where leaves nobody of the 4 recipients; segments are ค้างนาน "
+    "where=amount > 9000": f"{FAULT}.where leaves none of the 4 recipients; segments are ค้างนาน "
     "and ใหม่",
     "where=segment > 5": f"{FAULT}.where has a fault: segment is a text and 5 a number, which "
     "can't be compared",
@@ -149,7 +149,7 @@ BAD = {
     "value={field.sure.yes: 2 * due if vip else due}": "value.field.sure.yes needs vip, which is "
     "missing for 4 of 4 recipients, the first in people.csv:2: fill it in, or give vip a default "
     "in the paramsSchema of the agent",
-    "value={funnel.Promised: amount}": "value.funnel.Promised is nothing that any agent brings; "
+    "value={funnel.Promised: amount}": "value.funnel.Promised is no result of any agent; "
     "known here: reached, funnel.Greeted, field.sure.yes, field.sure.no",
     "January.recipients={count: 5, first: 3}": f"{FAULT}.first is for the people of a file; "
     "made-up people have a count only",

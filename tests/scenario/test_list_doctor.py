@@ -188,7 +188,7 @@ def test_errors_of_excel_in_other_columns_are_emptied_and_told() -> None:
     )
     assert found.types == {"Due": "number", "Code": "text"}
     assert found.cells == [[NUMBER, "", ""], ["0898765432", "5", "x"]]
-    said = "cells emptied that are no numbers, or errors: 1 of Due, 1 of Code"
+    said = "cells emptied, with no number or an error: 1 of Due, 1 of Code"
     assert said in found.summary()
 
 
@@ -233,7 +233,7 @@ def test_ids_stay_text_and_amounts_with_a_few_other_cells_become_numbers() -> No
     assert found.types == {"Contract": "text", "Amount": "number"}
     assert column(found, "agentParams.Contract")[7] == "0000000000007"
     assert found.emptied == {"Amount": 1}
-    assert "cells emptied that are no numbers, or errors: 1 of Amount" in found.summary()
+    assert "cells emptied, with no number or an error: 1 of Amount" in found.summary()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp874", "utf-16"])

@@ -162,7 +162,7 @@ def test_the_same_number_twice_is_kept_with_a_warning() -> None:
     scenario = loads(SMALL.replace("{count: 10}", people))
     assert len(scenario.organizations[0].campaigns[0].recipients) == 3  # type: ignore[arg-type]
     assert scenario.warnings == (
-        "Campaign January of Acme has a recipient whose number another one before them has, such "
+        "Campaign January of Acme has a recipient with the number of an earlier recipient, such "
         "as 0812345678 (recipients.0) and 0812345678 (recipients.1); each is called.",
     )
 

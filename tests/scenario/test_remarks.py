@@ -148,7 +148,7 @@ def test_many_numbers_that_nobody_can_have_are_one_warning_with_the_first_places
 def test_a_number_in_two_spellings_is_told(tmp_path: Path, other: str) -> None:
     warnings = from_csv(tmp_path, f"tel\n0812345678\n0812345679\n{other}\n")
     assert warnings[0] == (
-        "Campaign January of Acme has a recipient whose number another one before them has, such "
+        "Campaign January of Acme has a recipient with the number of an earlier recipient, such "
         f"as 0812345678 (people.csv:2) and {other} (people.csv:4); each is called."
     )
 
@@ -156,7 +156,7 @@ def test_a_number_in_two_spellings_is_told(tmp_path: Path, other: str) -> None:
 def test_many_numbers_in_two_spellings_are_one_warning() -> None:
     tels = [f"{front}81234567{n}" for front in ("+66", "0") for n in range(5)]
     assert listed(*tels, "+6561234567") == (
-        "Campaign January of Acme has 5 recipients whose number another one before them has, such "
+        "Campaign January of Acme has 5 recipients with the number of an earlier recipient, such "
         "as +66812345670 (recipients.0) and 0812345670 (recipients.5); each is called.",
     )
 
@@ -173,7 +173,8 @@ def test_the_same_number_in_two_campaigns_is_nobodys_slip() -> None:
 def test_a_segment_that_no_behaviour_of_the_agent_names_is_told() -> None:
     assert bearing(naming(ACME, vip=2), vip=0.1, mass=0.9) == (
         "Campaign January of Acme: bySegment of behaviour default does not name mass (a share of "
-        "0.9); they answer as if they had no segment. If that is meant, say so there: mass: 1.",
+        "0.9); their people answer as if they had no segment. If that is intended, write there: "
+        "mass: 1.",
     )
     assert bearing(naming(ACME, vip=2, mass=1), vip=0.1, mass=0.9) == ()
 
@@ -184,8 +185,8 @@ def test_segments_of_a_file_are_told_with_their_sizes_and_places(tmp_path: Path)
     assert from_csv(tmp_path, f"tel,segment\n{rows}", naming(ACME, vip=2, mass=1)) == (
         "Campaign January of Acme: bySegment of behaviour default does not name VIP (1 recipient "
         "in people.csv:3; did you mean vip?), msas (2 recipients, the first in people.csv:5; did "
-        "you mean mass?), x0 (1 recipient in people.csv:7) and 2 more; they answer as if they had "
-        "no segment. If that is meant, say so there: VIP: 1.",
+        "you mean mass?), x0 (1 recipient in people.csv:7) and 2 more; their people answer as if "
+        "they had no segment. If that is intended, write there: VIP: 1.",
     )
 
 
@@ -197,8 +198,8 @@ def test_segments_are_for_the_tables_where_no_behaviour_names_any() -> None:
 def test_a_segment_that_only_the_behaviour_of_another_agent_names_is_told() -> None:
     assert bearing(naming(ACME, "other", vip=2), vip=0.1, mass=0.9) == (
         "Campaign January of Acme: bySegment of behaviour default does not name vip (a share of "
-        "0.1; behaviour other does); they answer as if they had no segment. If that is meant, say "
-        "so there: vip: 1.",
+        "0.1; behaviour other does); their people answer as if they had no segment. If that is "
+        "intended, write there: vip: 1.",
     )
 
 
@@ -219,8 +220,8 @@ def test_curly_quotes_around_texts_of_the_file_are_told_once() -> None:
     assert loads(text.replace("{count: 10}", people)).warnings == (
         "Curly quotes are part of “Acme” (organizations.0.name), ‘January’ "
         "(organizations.0.campaigns.0.name), “Somchai” "
-        "(organizations.0.campaigns.0.recipients.0.customerName) and 2 more: what is meant as "
-        'quotes in YAML must be straight, ".',
+        "(organizations.0.campaigns.0.recipients.0.customerName) and 2 more: in YAML only "
+        'straight quotes (") enclose a text.',
     )
 
 
@@ -228,8 +229,8 @@ def test_curly_quotes_around_cells_are_told_once(tmp_path: Path) -> None:
     rows = "0812345670,“Somchai”,‘vip’,“x”\n0812345671,a,vip,b\n0812345672,“b”,‘vip’,\n"
     assert from_csv(tmp_path, f"tel,customerName,segment,agentParams.note\n{rows}") == (
         "Campaign January of Acme: curly quotes are part of ‘vip’ (people.csv:2), “Somchai” "
-        "(people.csv:2), “x” (people.csv:2) and 1 more: what is meant as quotes in a CSV must be "
-        'straight, ".',
+        "(people.csv:2), “x” (people.csv:2) and 1 more: in a CSV only straight quotes "
+        '(") enclose a cell.',
     )
 
 

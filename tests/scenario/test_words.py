@@ -270,8 +270,8 @@ def test_a_count_of_caller_ids_takes_the_first_then_others_then_made_up_ones() -
     assert four == ("021000002", "021000001", "000000001", "000000002")
     assert set(four) <= set(scenario.organizations[0].caller_ids)
     assert scenario.warnings == (
-        "Campaign Debt of Acme calls from 000000001 and 000000002, which are made-up caller IDs: "
-        "so many more than the file lists are to be rented.",
+        "Campaign Debt of Acme calls from 000000001 and 000000002, which are made-up caller IDs, "
+        "to be rented in addition to those in the file.",
     )
     assert used(2)[0].warnings == ()
 
@@ -280,7 +280,7 @@ def test_windows_of_a_campaign_with_calling_hours_are_not_changed() -> None:
     hours = "Debt.callingHours={weekday: [09:00-17:00]}"
     with pytest.raises(ScenarioError) as refused:
         loads(TWO, overrides=[hours, "Debt.windows+=Sun 09:00-18:00"])
-    assert "timeWindows can't be changed: the campaign has callingHours in their place" in str(
+    assert "timeWindows can't be changed: the campaign has callingHours instead" in str(
         refused.value
     )
 
@@ -295,14 +295,14 @@ def test_lines_is_how_many_there_are_and_lines_by_time_have_a_full_path() -> Non
 
 DEBT = f"{ACME}.campaigns.Debt.schedule"
 REFUSED = {
-    "maxAttempts=3": "maxAttempts could be several; write "
+    "maxAttempts=3": "maxAttempts is ambiguous; write "
     f"{DEBT}.maxAttempts or {ACME}.campaigns.VIP.schedule.maxAttempts",
-    "callerIds=3": "callerIds could be several; write "
+    "callerIds=3": "callerIds is ambiguous; write "
     f"{DEBT}.callerIds or {ACME}.campaigns.VIP.schedule.callerIds",
     "Dept.maxAttempts=3": "Dept is not a known key; did you mean Debt.maxAttempts?",
     "Debt.maxAttemps=3": "Debt has no maxAttemps; did you mean Debt.maxAttempts?",
     "line=4": "line is not a known key; did you mean lines?",
-    "Debt=4": "Debt needs what of it is meant: Debt.startDateTime, for instance",
+    "Debt=4": "Debt is a name alone: write one of its settings, such as Debt.startDateTime",
     "foo=4": "foo is neither a key of the file nor a name in it; paths are such as lines, "
     "CAMPAIGN.maxAttempts or organizations.ORGANIZATION.maxConcurrentCalls",
     "lines+=4": f"{ACME}.maxConcurrentCalls is no list: += is for lists",
@@ -318,7 +318,7 @@ REFUSED = {
     "already: it is Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00",
     "Debt.windows-=Sun 20:00-21:00": f'{DEBT}.timeWindows has "Sun 20:00-21:00" not open: '
     "it is Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00",
-    "Debt.windows-=daily": f"{DEBT}.timeWindows must leave a time in which somebody may be called",
+    "Debt.windows-=daily": f"{DEBT}.timeWindows must leave some time for calls",
     "Debt.windows=Mon 18:00-09:00": f"{DEBT}.timeWindows must end after it starts, which "
     '"18:00-09:00" does not: write 09:00-18:00',
     "Debt.windows=Mon 9-17": f"{DEBT}.timeWindows must be a time such as 09:00-18:00, not "
@@ -365,7 +365,7 @@ def test_a_campaign_of_two_organizations_needs_theirs_in_front() -> None:
     with pytest.raises(ScenarioError) as refused:
         loads(text, overrides="Debt.maxAttempts=2")
     assert str(refused.value) == (
-        f"--set Debt.maxAttempts=2: Debt.maxAttempts could be several; write {DEBT}.maxAttempts or "
+        f"--set Debt.maxAttempts=2: Debt.maxAttempts is ambiguous; write {DEBT}.maxAttempts or "
         "organizations.Bolt.campaigns.Debt.schedule.maxAttempts"
     )
     bolt = loads(text, overrides="Bolt/Debt.maxAttempts=2").organizations[1]

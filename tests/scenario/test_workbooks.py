@@ -141,7 +141,7 @@ def test_normalize_reads_what_is_meant_and_counts_it(tmp_path: Path) -> None:
     assert amounts == [4356, 12.5, 1, 12, 2, 3]
     assert crowd.history == {0: Past(1, CallStatus.BUSY, 1_767_517_200_000)}
     assert loaded.warnings == (
-        "Campaign January of Acme: 8 cells were read as what they mean (normalize): 4 of tel, "
+        "Campaign January of Acme: 8 cells in other spellings were read (normalize): 4 of tel, "
         "3 of agentParams.amount and 1 of history.lastEndedAt, such as 081-234-5678 as 0812345678 "
         "(people.csv:2).",
     )

@@ -47,7 +47,7 @@ def _seconds(_: object, __: object, text: str | None) -> float | None:
         raise click.BadParameter(f"{text} {error}") from None
     # In no time no value would get the two runs that any answer needs.
     if not seconds:
-        raise click.BadParameter("a search needs more time than none, such as 10s")
+        raise click.BadParameter("must be more than 0, such as 10s")
     return seconds
 
 
@@ -183,7 +183,7 @@ figure_option = click.option(
     "figures",
     multiple=True,
     metavar="EXPRESSION",
-    help="A figure made of others, to be shown as well, such as 'cost / people_reached'; may be "
+    help="A further figure, calculated from others, such as 'cost / people_reached'; may be "
     "given several times.",
 )
 
@@ -217,7 +217,8 @@ def _compared_options(what: str) -> Callable[[_Command], _Command]:
             "--indifference",
             type=click.FloatRange(0, 1, max_open=True),
             metavar="SHARE",
-            help="With --decide: what is alike within this share is decided, too; default: 0.005.",
+            help="With --decide: figures that differ by less than this share count as equal, "
+            "which also decides; default: 0.005.",
         ),
         click.option(
             "--adjust",
@@ -259,7 +260,7 @@ A file for --design; an empty cell leaves a value as it is:
     "--vary",
     multiple=True,
     metavar="PATH=VALUES",
-    help="Values to try, as 10,20,30 or 10..60:5; several are crossed.",
+    help="Values to try, as 10,20,30 or 10..60:5; all combinations of several settings are run.",
 )
 @file_option(
     "--design",
@@ -269,7 +270,7 @@ A file for --design; an empty cell leaves a value as it is:
 )
 @file_option(
     "--variants",
-    "Named what-ifs as YAML: under each name a list of PATH=VALUE; see below.",
+    "Named variants as YAML: under each name a list of PATH=VALUE; see below.",
     metavar="FILE.yaml",
     exists=True,
 )
@@ -316,7 +317,7 @@ def _alike(decide: str | None, indifference: float | None) -> float:
     from dialsim.experiments.sequential import INDIFFERENCE
 
     if decide is None and indifference is not None:
-        raise click.UsageError("--indifference is for --decide: say which figure decides")
+        raise click.UsageError("--indifference needs --decide FIGURE, the figure that decides")
     return INDIFFERENCE if indifference is None else indifference
 
 
@@ -432,8 +433,8 @@ Example:
     required=True,
     multiple=True,
     metavar="PATH=LOW..HIGH",
-    help="What to vary, and between which numbers, durations or instants; :STEP may follow. "
-    "Several are combined; a list such as 1h,2h,4h will do, too.",
+    help="A setting, and the range of its values: numbers, durations or instants; :STEP may "
+    "follow. A list such as 1h,2h,4h is possible, too. Several settings are combined.",
 )
 @click.option(
     "--goal",
@@ -444,15 +445,19 @@ Example:
     "also prob(January.finish <= 5d) >= 0.95. All that are given must be met.",
 )
 @click.option(
-    "--maximize", metavar="FIGURE", help="Of those that meet the goals: the most of what? "
-    "Such as mean(people_reached).",
+    "--maximize", metavar="FIGURE", help="Among combinations that meet the goals, find the one "
+        "with the most of this, such as mean(people_reached).",
 )  # fmt: skip
-@click.option("--minimize", metavar="FIGURE", help="The least of what? Such as mean(cost).")
+@click.option(
+    "--minimize",
+    metavar="FIGURE",
+    help="Likewise, the one with the least of this, such as mean(cost).",
+)
 @click.option(
     "--objective",
     type=click.Choice(["smallest", "largest", "cheapest"]),
     default=None,
-    help="Of one setting: which of the values that meet the goal; default: smallest.",
+    help="For one setting: which of the values that meet the goal to find; default: smallest.",
 )
 @click.option(
     "--indifference",
@@ -460,16 +465,18 @@ Example:
     default=0.005,
     show_default=True,
     metavar="SHARE",
-    help="What is maximized or minimized is alike within this share.",
+    help="Combinations whose FIGURE differs by less than this share count as equally good.",
 )
-@_count_option("--replications", 8, "How often each value is run at first.")
-@_count_option("--max-replications", 400, "How often a value in doubt is run at most.")
+@_count_option("--replications", 8, "Number of runs of each value at first.")
+@_count_option(
+    "--max-replications", 400, "Upper limit of runs of a value that may or may not meet the goal."
+)
 @click.option(
     "--within",
     metavar="TIME",
     callback=_seconds,
-    help="Stop after this time, such as 10s, with what is known then. The answer then depends on "
-    "the speed of the machine.",
+    help="Stop after this time, such as 10s, with the best answer so far. The answer then "
+    "depends on the speed of the machine.",
 )
 @experiment_options
 @with_options
@@ -507,7 +514,7 @@ def plan(
     if several or maximize is not None or minimize is not None:
         if objective is not None:
             raise click.UsageError(
-                "--objective is for one setting: say --maximize or --minimize of what"
+                "--objective is for a single setting: give --maximize or --minimize instead"
             )
         met = _find_optimum(loaded, varied, goals, maximize, minimize, indifference, runs, options)
     else:

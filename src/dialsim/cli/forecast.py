@@ -76,14 +76,14 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
 @click.option(
     "--default-behaviour",
     is_flag=True,
-    help="Take the built-in default behaviour, and not the one that the log shows.",
+    help="Use the built-in default behaviour instead of the one that the log shows.",
 )
 @click.option(
     "--lines",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many calls may be under way at once (maxConcurrentCalls), which the service doesn't "
-    "show either; default: 10.",
+    help="Number of calls that may be under way at once (maxConcurrentCalls), which the service "
+    "doesn't show; default: 10.",
 )
 @click.option(
     "--now",
@@ -97,7 +97,7 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
     default=5,
     show_default=True,
     metavar="N",
-    help="The most requests a second.",
+    help="Upper limit of requests per second.",
 )
 @click.option(
     "--retries",
@@ -105,8 +105,8 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
     default=6,
     show_default=True,
     metavar="N",
-    help="How often a request is tried again that fails for the moment; waits grow from 1 s to "
-    "60 s, or are what Retry-After says.",
+    help="How often a request that fails temporarily is repeated; waits grow from 1 s to 60 s, "
+    "or are as Retry-After says.",
 )
 @click.option(
     "--timeout",
@@ -114,7 +114,7 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
     default=30,
     show_default=True,
     metavar="SECONDS",
-    help="How long an answer may take.",
+    help="Longest wait for an answer.",
 )
 @click.option(
     "--allow-http", is_flag=True, help="Send the key unencrypted to a host other than this one."
@@ -155,7 +155,7 @@ def pull(
     at = _instant(now)
     if source is None and any(location):
         raise click.UsageError(
-            "--column, --table and --query say where in LOG bodies are: give --log"
+            "--column, --table and --query are for the bodies in a log: give --log"
         )
     log = None if source is None else read_source(source, location)
     kept = "pages that were read are kept for a quarter of an hour"
@@ -191,7 +191,7 @@ Example: dialsim forecast today --out forecast
     default=100,
     show_default=True,
     metavar="N",
-    help="How many runs the forecast rests on.",
+    help="Number of runs of the forecast.",
 )
 @click.option(
     "--since",
@@ -202,8 +202,8 @@ Example: dialsim forecast today --out forecast
 )
 @file_option(
     "--draws",
-    "Behaviours that may be the true ones, over which the runs are shared out; default: "
-    "draws.yaml beside the scenario, if dialsim pull wrote one from a log.",
+    "Behaviours that may be the true ones; the runs are divided among them. Default: draws.yaml "
+    "beside the scenario, if dialsim pull wrote one from a log.",
     metavar="FILE.yaml",
     exists=True,
 )
@@ -254,7 +254,7 @@ def forecast(
         loaded, said = _from_done(plan, scenario, _instant(now), options.overrides)
         scenario, notes = plan, [said]
     elif scenario.suffix.lower() in (".xlsx", ".csv") or now is not None:
-        raise click.UsageError("a list of what was done needs its scenario: --plan FILE.yaml")
+        raise click.UsageError("a list of calls made needs its scenario: --plan FILE.yaml")
     else:
         loaded = load(
             scenario / SOURCE if scenario.is_dir() else scenario, overrides=options.overrides

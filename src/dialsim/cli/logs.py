@@ -54,8 +54,8 @@ _OF_BODIES = together(
     click.option(
         "--column",
         metavar="NAME",
-        help="The column of a CSV or Parquet file, or of the table, that has the bodies; default: "
-        "the first that has.",
+        help="The column with the bodies, in a CSV or Parquet file or in the table; default: the "
+        "first column with bodies.",
     ),
     click.option("--table", metavar="NAME", help="The table of the database that has the bodies."),
     click.option(
@@ -162,7 +162,8 @@ def verify(source: str, location: BodiesLocation, scenario: Path | None, form: s
 @click.option(
     "--by",
     type=click.Choice(["agent", "campaign", "segment"]),
-    help="Estimate a behaviour for each of them, named after it; default: one for all calls.",
+    help="Estimate a behaviour per agent, campaign or segment, with its name; default: one for "
+    "all calls.",
 )
 @click.option(
     "--hold-out",
@@ -170,13 +171,14 @@ def verify(source: str, location: BodiesLocation, scenario: Path | None, form: s
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     multiple=True,
     metavar="SHARE",
-    help="Forecast the last calls, such as 0.3 of all, from those before, and say how well; and "
-    "when campaigns are done that go on then, with 100 runs. Given several times, it counts how "
-    "many of these forecasts held, and widens their intervals until they would have.",
+    help="Forecast the last calls, such as 0.3 of all calls, from the calls before, and print "
+    "how good the forecast is. For campaigns that are not done by then, also forecast the "
+    "finish, with 100 runs. If given several times, print how many of these forecasts held, "
+    "and by how much their intervals must be widened.",
 )
 @_scenario_option(
-    "With --hold-out: the settings of these campaigns, their lines and schedules; default: "
-    "those that the webhooks show.",
+    "With --hold-out: a scenario with the lines and schedules of the campaigns; default: the "
+    "settings that the webhooks show.",
 )
 @click.option(
     "--without",
@@ -190,7 +192,7 @@ def verify(source: str, location: BodiesLocation, scenario: Path | None, form: s
 )
 @file_option(
     "--draws",
-    "Write behaviours that the log allows as well, for dialsim forecast --draws.",
+    "Write further behaviours that fit the log, for dialsim forecast --draws.",
     metavar="YAML",
 )
 @jobs_option
@@ -299,7 +301,7 @@ def calibrate(
     "at most 4 times in N + 4.",
 )
 @file_option(
-    "--page", "Write a page with a picture of what each distance is taken of.", metavar="HTML"
+    "--page", "Write a page with a picture of the values behind each distance.", metavar="HTML"
 )
 @replace_option("HTML")
 @location_options
@@ -347,7 +349,7 @@ def compare_log(
 
 
 @click.command(
-    short_help="Play a log of calls again, and say where the model parts from it.",
+    short_help="Replay a log of calls, and say where the model first differs from it.",
     epilog="""Examples:
 
     \b
@@ -364,7 +366,7 @@ def compare_log(
     "--estimate",
     "wants_settings",
     is_flag=True,
-    help="Look for the settings of the engine that fit best, and say how sure that is.",
+    help="Look for the settings of the engine that fit the log best, and say how certain they are.",
 )
 @file_option("--out", "Write these settings to this file, as the block engine: of a scenario.")
 @set_option
@@ -442,7 +444,7 @@ def _contents_text(found: Contents) -> Iterator[str]:
         yield from _campaign_text(campaign)
     yield ""
     for count, text in (
-        (found.duplicates, "bodies repeat another one of their call"),
+        (found.duplicates, "bodies repeat another body of the same call"),
         (found.re_analyses, "re-analyses: the last good one counts"),
         (found.masked, "calls of people who are masked: they can't be told apart"),
         (found.old_form, "bodies have a result of form v1"),
@@ -484,7 +486,7 @@ def _campaign_text(campaign: CampaignContents) -> Iterator[str]:
     counts = "".join(f"{count:>{width},}" for count in campaign.by_status.values())
     yield f"  {'all':<8}{counts}"
     if campaign.gaps:
-        yield f"  {campaign.gaps:,} attempts are missing: later ones of the same person are there"
+        yield f"  {campaign.gaps:,} attempts are missing before later attempts of the same person"
 
 
 def _verified_text(read: Log, result: Verified) -> Iterator[str]:
@@ -494,7 +496,7 @@ def _verified_text(read: Log, result: Verified) -> Iterator[str]:
         yield _finding_text(finding)
     number = result.count
     for rule, count in result.omitted.items():
-        yield f"{rule}  and {count:,} more like the first 100 of their kind."
+        yield f"{rule}  and {count:,} more; of each kind of finding the first 100 are shown."
     what = counted(number, "finding") if number else "nothing"
     yield f"{read.source}: {what} against the rules in {len(read.calls):,} calls."
     if read.damaged:
@@ -517,7 +519,7 @@ def _finding_text(finding: Violation) -> str:
 def _comparison_text(found: LogComparison) -> Iterator[str]:
     for name, side in (("REAL", found.real), ("SIMULATED", found.simulated)):
         yield f"{name:<10} {side.source}: {side.amount}, {side.span}"
-    yield f"Noise: how far {found.replications} further runs of {found.noise} are apart."
+    yield f"Noise: distances between {found.replications} further runs of {found.noise}."
     yield ""
     rows = [
         ("Distance", "", "", "noise up to", "other runs", ""),
@@ -537,7 +539,7 @@ def _comparison_text(found: LogComparison) -> Iterator[str]:
         also = f"; {more} other distance{' is' if more == 1 else 's are'} beyond noise, too"
         ratio = found.main.ratio
         times = f"{ratio:,.1f} times" if isfinite(ratio) else "more than"
-        yield f"It is {times} the most that chance explains{also if more else ''}."
+        yield f"It is {times} the largest distance by chance{also if more else ''}."
 
 
 def _distance_row(one: Compared) -> tuple[str, ...]:
@@ -550,10 +552,10 @@ def _replayed_text(result: Replayed) -> Iterator[str]:
 
     yield f"{result.source} against {result.scenario}: {result.calls:,} calls are replayed."
     if result.first_mismatch is None:
-        yield "The model makes all of them, when they were made, and no others."
+        yield "The model makes the same calls at the same instants, and no others."
     else:
         after, late = result.agree - result.before, result.calls - result.before
-        yield f"{result.agree:,} are as the model makes them: {result.before:,} before the first"
+        yield f"{result.agree:,} calls agree with the model: {result.before:,} before the first"
         yield f"difference, and {after:,} of the {late:,} after it."
     if result.missing:
         yield f"{result.missing:,} calls of the log are not made by the model."
@@ -564,10 +566,10 @@ def _replayed_text(result: Replayed) -> Iterator[str]:
     if result.first_mismatch is not None:
         yield from _mismatch_text(result.first_mismatch, "" if result.has_dials else "about ")
     if not result.has_dials:
-        yield "The log has no instants of dials. Setup and ringing take, by what the model dials:"
+        yield "The log has no instants of dials. Setup and ringing take, if the model is right:"
         for ending, held in result.hold_times.items():
             low, typical, high = map(duration_text, (held.low, held.typical, held.high))
-            yield f"  {ending:<9} about {typical}; {low} to {high} is taken as agreement"
+            yield f"  {ending:<9} about {typical}; {low} to {high} counts as agreement"
     for note in result.notes:
         yield f"Note: {note}."
 

@@ -199,7 +199,7 @@ set_option = click.option(
     multiple=True,
     metavar="PATH=VALUE",
     help="Override a value of the scenario; may be repeated. Such as lines=40, "
-    "January.maxAttempts=3, 'January.windows+=Sun 09:00-18:00' or any "
+    "January.maxAttempts=3, 'January.windows+=Sun 09:00-18:00', or a full path: "
     "organizations.Acme.maxConcurrentCalls=40.",
 )
 
@@ -223,13 +223,13 @@ jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many processes work at it; default: one per processor. Results are the same.",
+    help="Number of worker processes; default: one per processor. Results are the same.",
 )
 
 dask_option = click.option(
     "--dask",
     metavar="SCHEDULER",
-    help="Work on a Dask cluster instead, such as tcp://10.0.0.1:8786.",
+    help="Run on this Dask cluster instead, such as tcp://10.0.0.1:8786.",
 )
 
 engine_option = click.option(
@@ -237,8 +237,8 @@ engine_option = click.option(
     type=click.Choice(["auto", "simpy", "compiled"]),
     default="auto",
     show_default=True,
-    help="What works the rules off: SimPy, which begins at once, or machine code, which is many "
-    "times as quick and has to be compiled once. Results are the same.",
+    help="What carries out the rules: SimPy, which starts at once, or machine code, which is "
+    "many times as fast and has to be compiled once. Results are the same.",
 )
 
 experiment_out_option = click.option(
@@ -246,7 +246,7 @@ experiment_out_option = click.option(
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Keep finished replications and write the results to this folder; the same command "
-    "goes on with a stopped one.",
+    "continues a stopped one.",
 )
 
 force_option = click.option(
@@ -266,8 +266,8 @@ what_if_option = click.option(
     type=click.IntRange(min=0),
     callback=_enough,
     metavar="N",
-    help="For report.html: measure what would help by N runs of each small change; 0 for none. "
-    "Default: 6, for many runs up to 25; fewer or none where people are many.",
+    help="For report.html: measure what would help with N runs of each small change; 0 for none. "
+    "Default: 6, with many runs up to 25; fewer or none with many people.",
 )
 
 
@@ -281,7 +281,7 @@ language_option = click.option(
     type=click.Choice(LANGUAGES),
     default="en",
     show_default=True,
-    help="The language of sheet.html and of the first answer that is printed.",
+    help="The language of sheet.html and of the printed answer.",
 )
 
 

@@ -83,8 +83,8 @@ def report(folder: Path, what_if: int | None, language: str | None, methods: boo
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Write tables, summary, manifest, report.html and sheet.html to this folder; without it "
-    "nothing is written. Many runs are kept there as they finish, and the same command goes on "
-    "with a stopped one.",
+    "nothing is written. Many runs are kept there as they finish, and the same command "
+    "continues a stopped one.",
 )
 @force_option
 @click.option(
@@ -92,7 +92,7 @@ def report(folder: Path, what_if: int | None, language: str | None, methods: boo
     "journal",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Instead of simulating a SCENARIO: what happened in the sandbox that kept this journal.",
+    help="Instead of simulating a SCENARIO, read the run of the sandbox that kept this journal.",
 )
 @seed_option
 @click.option(
@@ -105,12 +105,13 @@ def report(folder: Path, what_if: int | None, language: str | None, methods: boo
     "--replications",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Run so many, and print means, quantiles and how sure they are.",
+    help="Run this many replications, and print means and quantiles with their 95 % intervals.",
 )
 @click.option(
     "--precision",
     metavar="FIGURE=PERCENT",
-    help="Run as many as it takes to know a mean so well, such as finish=2%; several with commas.",
+    help="Run replications until the mean of FIGURE is known to within PERCENT, such as "
+    "finish=2%; separate several by commas.",
 )
 @click.option(
     "--max-replications",
@@ -118,7 +119,7 @@ def report(folder: Path, what_if: int | None, language: str | None, methods: boo
     default=1000,
     show_default=True,
     metavar="N",
-    help="The most that --precision may take.",
+    help="Upper limit of replications for --precision.",
 )
 @figure_option
 @engine_option
@@ -131,7 +132,7 @@ def report(folder: Path, what_if: int | None, language: str | None, methods: boo
     "--without",
     type=click.Choice(["calls", "transitions", "recipients", "campaigns", "webhooks"]),
     multiple=True,
-    help="A table that is not written to DIR, webhooks for instance; for one run; may be repeated.",
+    help="Leave a table, such as webhooks, out of DIR; for a single run; may be repeated.",
 )
 @set_option
 @format_option

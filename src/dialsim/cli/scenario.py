@@ -60,8 +60,8 @@ def schema() -> None:
 @click.option(
     "--compiled",
     is_flag=True,
-    help="Show what plans and lines come to: the schedule's timeWindows, pauses and resumes, and "
-    "changes of maxConcurrentCalls, as the service is to be told them.",
+    help="Show what callingHours and lines are compiled to: timeWindows of the schedule, pauses "
+    "and resumes, and changes of maxConcurrentCalls, as requests to the service.",
 )
 @set_option
 @format_option
@@ -179,13 +179,13 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--sheet", metavar="NAME", help="The sheet of a workbook; default: the first.")
 @click.option("--encoding", metavar="NAME", help="The encoding of a CSV, such as cp874.")
-@click.option("--delimiter", metavar="SIGN", help='What separates its columns: ";" or tab, say.')
+@click.option("--delimiter", metavar="SIGN", help='The delimiter of a CSV, such as ";" or tab.')
 @click.option(
     "--column",
     "columns",
     multiple=True,
     metavar="OURS=THEIRS",
-    help="Which column of the file is ours, such as tel=Phone; may be repeated.",
+    help="A column of the file by its name in dialsim, such as tel=Phone; may be repeated.",
 )
 @file_option(
     "--clean",
@@ -375,7 +375,7 @@ def _whom(text: str) -> tuple[int | None, Path | None]:
     if plain.isdigit() and plain.isascii():
         return int(plain), None
     if not Path(text).is_file():
-        raise click.UsageError(f'"{text}" is neither a number nor a file that is there')
+        raise click.UsageError(f'"{text}" is neither a number nor an existing file')
     return None, Path(text)
 
 
@@ -436,15 +436,15 @@ Examples:
     "--people",
     type=click.IntRange(min=1),
     metavar="N",
-    help="So many made-up people.",
+    help="Number of made-up people to call.",
 )
 @click.option(
     "--list",
     "listed",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="The people in this CSV or Excel workbook, as exported; what it lacks for a list is "
-    "repaired in a workbook beside OUT.",
+    help="A CSV or Excel workbook of people, as exported. If it needs repair, a repaired "
+    "workbook is written beside the scenario.",
 )
 @click.option("--sheet", metavar="NAME", help="With --list: the only sheet to read.")
 @click.option("--caller-ids", metavar="NUMBERS", help="Numbers to call from, with commas.")
@@ -456,7 +456,9 @@ Examples:
     metavar="FILE",
     help="The file to write.",
 )
-@click.option("--yes", is_flag=True, help="Ask nothing: what is not said gets its default.")
+@click.option(
+    "--yes", is_flag=True, help="Ask nothing: options that are not given get their defaults."
+)
 @replace_option("FILE")
 def new(
     out: Path, yes: bool, force: bool, listed: Path | None, sheet: str | None, **given: Any
@@ -476,7 +478,7 @@ def new(
     answers = {field: value for field, value in given.items() if value is not None}
     require_free(out, force=force)
     if "people" in answers and listed is not None:
-        raise click.UsageError("say whom to call once: --people or --list")
+        raise click.UsageError("give only one of --people and --list")
     # A script cannot be asked.
     if sys.stdin.isatty() and not yes:
         listed = _ask(answers, listed)

@@ -55,23 +55,23 @@ def copy(source: Path, target: Path) -> None:
 @optional_scenario_argument
 @listen_options(
     8400,
-    "What every call under /_dialsim must then bring, as Authorization: Bearer TOKEN. At least 16 "
-    "letters, digits, or . _ ~ -.",
+    "Token that requests under /_dialsim must then carry, as Authorization: Bearer TOKEN. At "
+    "least 16 letters, digits, or . _ ~ -.",
 )
 @click.option(
     "--tls",
     is_flag=True,
-    help="Serve HTTPS, with a certificate made on the spot; the file of its authority, by which "
-    "clients verify it, is printed.",
+    help="Serve HTTPS with a certificate made for this run. The file of its authority, with "
+    "which clients verify it, is printed.",
 )
 @file_option(
-    "--tls-cert", "Serve HTTPS with this certificate and what leads to its authority (PEM)."
+    "--tls-cert", "Serve HTTPS with this certificate, followed by the chain to its authority (PEM)."
 )
 @file_option("--tls-key", "The private key of the certificate of --tls-cert (PEM).")
 @file_option(
     "--journal",
-    "Keep all that happens in this file, and go on with what is in it: without a SCENARIO, "
-    "or with the same one.",
+    "Keep all that happens in this file. If the file exists, continue from it, without a "
+    "SCENARIO or with the same one.",
 )
 @click.option(
     "--webhook-url",
@@ -88,7 +88,7 @@ def copy(source: Path, target: Path) -> None:
     "--webhook-hosts",
     metavar="HOST,…",
     help="The only hosts that results may be sent to: names, addresses, or networks such as "
-    "10.0.0.0/8. Otherwise all but link-local addresses.",
+    "10.0.0.0/8. Default: all but link-local addresses.",
 )
 @seed_option
 @set_option
@@ -268,7 +268,7 @@ Examples:
 @optional_scenario_argument
 @listen_options(
     8500,
-    "What everybody who opens the page must then know. At least 16 letters, digits, or . _ ~ -.",
+    "Token that is then needed to open the page. At least 16 letters, digits, or . _ ~ -.",
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in this machine's browser.")
 @set_option
@@ -316,4 +316,4 @@ def studio(
     try:
         served.run_until_shutdown()
     finally:
-        click.echo("The studio has ended; what was not saved is in the links only.")
+        click.echo("The studio has ended; unsaved changes are only in the links.")

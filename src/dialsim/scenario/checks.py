@@ -142,10 +142,10 @@ def check_calling_hours(root: Cursor, problems: Problems) -> None:
             schedule = campaign.at("schedule")
             if not schedule.exists:
                 problems.add(
-                    campaign.at("callingHours"), "needs a schedule beside it, for what it changes"
+                    campaign.at("callingHours"), "needs a schedule beside it, whose windows it sets"
                 )
             elif schedule.at("timeWindows").exists:
-                message = "can't stand beside callingHours, which are in their place"
+                message = "can't stand beside callingHours, which replace them"
                 problems.add(schedule.at("timeWindows"), message)
             name = campaign.at("name").text
             for action in actions:
@@ -224,11 +224,11 @@ def _check_value(
             example = known[1] if len(known) > 1 else "funnel.STEP"
             hint = f"must not be nested: write one key, such as {example}: 80"
         elif near:
-            hint = f"is nothing that {whose} brings; did you mean {near[0]}?"
+            hint = f"is no result of {whose}; did you mean {near[0]}?"
         elif what not in ("funnel", "field") or not rest:
-            hint = f"is nothing that has a value: {_VALUES}"
+            hint = f"is no result: {_VALUES}"
         else:
-            hint = f"is nothing that {whose} brings; known here: {', '.join(dict.fromkeys(known))}"
+            hint = f"is no result of {whose}; known here: {', '.join(dict.fromkeys(known))}"
         problems.add(amount, hint)
 
 
@@ -530,8 +530,8 @@ def _on_document(root: Cursor) -> Iterator[str]:
     ]
     if curly:
         yield (
-            f"Curly quotes are part of {few(curly[:_SHOWN], len(curly))}: what is meant as quotes "
-            'in YAML must be straight, ".'
+            f"Curly quotes are part of {few(curly[:_SHOWN], len(curly))}: in YAML only straight "
+            'quotes (") enclose a text.'
         )
 
 
@@ -554,8 +554,8 @@ def _on_organization(scenario: Scenario, organization: Organization) -> Iterator
         if made_up:
             yield (
                 f"Campaign {campaign.name} of {organization.name} calls from "
-                f"{few(made_up[:_SHOWN], len(made_up))}, which {_are(len(made_up))}: so many more "
-                "than the file lists are to be rented."
+                f"{few(made_up[:_SHOWN], len(made_up))}, which {_are(len(made_up))}, to be "
+                "rented in addition to those in the file."
             )
 
 
@@ -573,8 +573,8 @@ def _on_agent(organization: Organization, agent: Agent) -> Iterator[str]:
     analysis = agent.analysis
     if analysis is not None and analysis.version == "v2" and "error" in analysis.fields:
         yield (
-            f"{where} has an analysis field error: clients know by a field of that name that there "
-            "was no analysis, and take each of its results for a fallback result (A3)."
+            f"{where} has an analysis field error: a field of that name tells clients that there "
+            "was no analysis, so they take every result for a fallback result (A3)."
         )
 
 
@@ -649,8 +649,8 @@ def _on_segments(
         shown.append(f"{name} ({size}{hint})")
     yield (
         f"{where}: bySegment of behaviour {joined(own)} does not name "
-        f"{few(shown, len(unknown))}; they answer as if they had no segment. If "
-        f"that is meant, say so there: {unknown[0]}: 1."
+        f"{few(shown, len(unknown))}; their people answer as if they had no "
+        f"segment. If that is intended, write there: {unknown[0]}: 1."
     )
 
 
@@ -708,7 +708,7 @@ def _on_same_numbers(
     shown = [f"{tels[row]} ({location(row)})" for row in rows]
     recipients = "a recipient" if repeats == 1 else f"{repeats:,} recipients"
     yield (
-        f"{where} has {recipients} whose number another one before them has, such as "
+        f"{where} has {recipients} with the number of an earlier recipient, such as "
         f"{few(shown, times)}; each is called."
     )
 
@@ -719,9 +719,9 @@ def _on_normalized(where: str, normalized: Sequence[Normalized], place: str) -> 
         counts = [f"{column.count:,} of {column.column}" for column in normalized]
         first = normalized[0]
         total = sum(column.count for column in normalized)
-        cells = "1 cell was read as what it means"
+        cells = "1 cell in another spelling was read"
         if total > 1:
-            cells = f"{total:,} cells were read as what they mean"
+            cells = f"{total:,} cells in other spellings were read"
         yield (
             f"{where}: {cells} (normalize): "
             f"{joined(counts)}, such as {first.written} as {first.read} "
@@ -776,6 +776,6 @@ def _on_curly_cells(
     if found:
         cells = [f"{cell} ({location(row)})" for row, cell in sorted(found)[:_SHOWN]]
         yield (
-            f"{where}: curly quotes are part of {few(cells, len(found))}: what is meant as quotes "
-            'in a CSV must be straight, ".'
+            f"{where}: curly quotes are part of {few(cells, len(found))}: in a CSV only straight "
+            'quotes (") enclose a cell.'
         )

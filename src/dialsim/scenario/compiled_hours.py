@@ -360,8 +360,8 @@ def _on_dates(scenario: Scenario) -> Iterator[str]:
     named = [rule.name for rule in scenario.compliance if _knows_holidays(rule)]
     if named and scenario.calendar is None:
         yield (
-            f"Compliance rule {joined(named)} has times for holidays, and no day is "
-            "one: write calendar: {holidays: TH} at the top level."
+            f"Compliance rule {joined(named)} has times for holidays, but no day is a "
+            "holiday: write calendar: {holidays: TH} at the top level."
         )
     dates = [(day, "ownHolidays") for day in calendar.own_holidays]
     dates += [(day, "open") for day in calendar.open] + [(day, "closed") for day in calendar.closed]

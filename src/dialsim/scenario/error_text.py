@@ -125,7 +125,7 @@ def _unknown_key(culprit: Cursor, root: Cursor) -> str:
 def suggestion(path: NodePath, root: Cursor) -> str:
     """Suggest the key meant by the unknown key at the end of a path: `; did you mean …?`."""
     if path[-1] in known_keys(path[:-2], root.value):
-        return f"; it stands beside {path[-2]}, not in it"
+        return f"; it belongs beside {path[-2]}, not in it"
     block = root.at(*path[:-1])
     known = known_keys(path[:-1], root.value)
     if RENAMED_KEYS.get(str(path[-1])) in known:

@@ -196,7 +196,7 @@ class CleanList:
             lines.append(f"{counted(self.further, 'row')} with two numbers: {taken}")
         if self.emptied:
             columns = ", ".join(f"{count:,} of {head}" for head, count in self.emptied.items())
-            lines.append(f"cells emptied that are no numbers, or errors: {columns}")
+            lines.append(f"cells emptied, with no number or an error: {columns}")
         if segments := self.segments:
             shown = [f"{name} {count:,}" for name, count in islice(segments.items(), 5)]
             lines.append(f"{counted(len(segments), 'segment')}: {few(shown, len(segments))}")

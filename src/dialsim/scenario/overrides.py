@@ -107,7 +107,7 @@ def full_path(path: str, root: Cursor) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise ValueError(f"{path} could be several; write {few(found[:6], len(found), 'or')}")
+        raise ValueError(f"{path} is ambiguous; write {few(found[:6], len(found), 'or')}")
     if named:
         raise ValueError(_unknown_word([(name, scope) for scope, name, _ in named], named[0][2]))
     raise ValueError(_unknown(path, first, top, scopes))
@@ -127,7 +127,8 @@ def _unknown(path: str, first: str, top: list[str], scopes: list[_Scope]) -> str
     words = [word for scope in scopes for word in scope.words if word not in scope.named_only]
     if path in names:
         scope = next(scope for scope in scopes if path in scope.names)
-        return f"{path} needs what of it is meant: {path}.{next(iter(scope.words))}, for instance"
+        example = f"{path}.{next(iter(scope.words))}"
+        return f"{path} is a name alone: write one of its settings, such as {example}"
     known = [*top, *(names if first != path else words)]
     near = get_close_matches(first, known, n=1)
     if near:
@@ -359,7 +360,7 @@ class _Override:
     def _windows(self) -> list[dict[str, object]]:
         text = self.value.text
         if self._root.at(*self.target.path[:-2], "callingHours").exists:
-            raise self._refuse("can't be changed: the campaign has callingHours in their place")
+            raise self._refuse("can't be changed: the campaign has callingHours instead")
         try:
             week = wanted = (
                 _week(self.value)
@@ -372,7 +373,7 @@ class _Override:
             try:
                 now = _week(self.target)
             except ValueError:
-                message = f"can't be changed by {self.change}=: what stands there is not right"
+                message = f"can't be changed by {self.change}=: its present value is invalid"
                 raise self._refuse(message) from None
             # Windows are sets of minutes: adding is the union and removing the difference, whatever
             # the entries in the file.
@@ -386,7 +387,7 @@ class _Override:
                 verb = "open already" if self.change == "+" else "not open"
                 raise self._refuse(f'has "{text}" {verb}: it is {week_text(now)}')
             if not any(week.values()):
-                raise self._refuse("must leave a time in which somebody may be called")
+                raise self._refuse("must leave some time for calls")
         self.windows = week_text(week)
         return windows_of(week)
 

@@ -642,7 +642,7 @@ def chosen(
             if not met.any():
                 segments = few(people.segments[:6], len(people.segments))
                 hint = f"; segments are {segments}" if segments else ""
-                raise ValueError(f"leaves nobody of the {len(rows):,} recipients{hint}")
+                raise ValueError(f"leaves none of the {len(rows):,} recipients{hint}")
             rows = rows[met]
     for number, text in enumerate(file.sort or ()):
         written = block.at("sort")
