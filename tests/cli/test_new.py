@@ -215,7 +215,7 @@ REFUSED = {
     ("--people", "5", "--windows", "Sun"): 'windows needs times behind the days "Sun", such as '
     "Mon-Fri 09:00-19:00",
     ("--people", "5", "--windows", "Mon-Thu 09:00-19:00; Fri 09:00-12:00"): (
-        "windows must be the same from Mon to Fri where holidays count, not Mon-Thu 09:00-19:00; "
+        "windows must be the same from Mon to Fri if holidays count, not Mon-Thu 09:00-19:00; "
         "Fri 09:00-12:00: write none as the country of the holidays"
     ),
     ("--people", "5", "--holidays", "TX"): (

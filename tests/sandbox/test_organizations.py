@@ -229,7 +229,7 @@ def test_added_organizations_and_agents_are_there_after_a_restart(tmp_path: Path
         (
             "/organizations",
             {"name": "T", "like": "Acme", "campaigns": [{}]},
-            "campaigns can't come with an organization that is added",
+            "campaigns must be empty in an added organization",
         ),
         (
             "/organizations",

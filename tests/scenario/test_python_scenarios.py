@@ -81,7 +81,7 @@ def test_a_column_named_as_one_of_phone_numbers_is_found(head: str) -> None:
     [
         (
             {"tel": "Guarantor phone"},
-            "no column is named as one of phone numbers: name it, columns=",
+            "no column has a usual name for phone numbers: name it, columns=",
         ),
         (
             {"tel": "phone", "card": "mobile"},

@@ -298,9 +298,9 @@ class ScheduleRequest(_Body):
     )
     caller_ids: Annotated[_Texts, _OneOrMore] | None = Field(
         default=None,
-        description="The organization's numbers to call from, written as in its settings. Of "
-        "several, each call takes one at random, a retry not the one just used. Left "
-        "out: the agent's number, else the service's shared number.",
+        description="The organization's numbers to call from, written as in its settings. If "
+        "there are several, each call uses one at random, and a retry not the one just used. "
+        "Left out: the agent's number, else the service's shared number.",
         examples=[["021000002", "021000003"]],
     )
     sip_account_id: Uuid | None = Field(
@@ -310,14 +310,14 @@ class ScheduleRequest(_Body):
     )
     sip_caller_id: Uuid | None = Field(
         default=None,
-        description="Id of the one number for every call (legacy); needs sipAccountId, and "
-        "callerIds wins over it.",
+        description="Id of the number for all calls (legacy). It needs sipAccountId, and "
+        "callerIds takes precedence.",
         examples=["c0a5b3d2-9c4e-4d6f-8a43-51d0f5b7e921"],
     )
     tts_voice_keys: Annotated[_Texts, _OneOrMore] | None = Field(
         default=None,
         description="Voices of the catalog to speak with, one at random per call. Left out: the "
-        "agent's voice. Naming any uses the second-generation voice engine.",
+        "agent's voice. If any is named, the second-generation voice engine is used.",
         examples=[["malee"]],
     )
     remove_duplicates: Annotated[bool, Field(strict=True), NullAsAbsent()] = Field(

@@ -253,8 +253,8 @@ _OWN = ("name", "id", "apiKey")
 
 
 _NONE = WithJsonSchema({"type": "array", "maxItems": 0, "items": {}})
-_EMPTY = "Empty: they come later, as commands."
-_LATER = "can't come with an organization that is added: they are commands that come later"
+_EMPTY = "Must be empty: commands add the contents later."
+_LATER = "must be empty in an added organization: commands add the contents later"
 
 
 class AddedOrganization(Organization):
@@ -351,7 +351,7 @@ def _copied(owner: Organization) -> dict[str, object]:
         mode="json", by_alias=True, exclude={"campaigns", "timeline", "lines"}
     )
     for name in _OWN:
-        # A copy with them would clash with the original.
+        # The copy would clash with the original, whose names, ids and keys are unique.
         block.pop(name)
     for agent in block["agents"]:
         agent.pop("id")

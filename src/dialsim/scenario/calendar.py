@@ -335,7 +335,9 @@ def line_time(text: str) -> LineTime:
     found = _TIMED.fullmatch(text.strip())
     days, time = (found["days"].strip(), found["time"]) if found else (text.strip(), None)
     if text == "default":
-        raise ValueError("is maxConcurrentCalls: write it there; lines has the other numbers")
+        raise ValueError(
+            "is no key of lines: write the usual number of lines as maxConcurrentCalls"
+        )
     span = _WHOLE_DAY if time is None else _line_span(time)
     if not days and time is not None:
         return LineTime(text, span, weekdays=frozenset(range(1, 8)))
@@ -369,7 +371,7 @@ def _no_overlap(lines: dict[str, int]) -> dict[str, int]:
     for index, later in enumerate(times):
         for earlier in times[:index]:
             if later.meets(earlier):
-                raise broken(f'overlaps "{earlier.text}": only one of them can hold', later.text)
+                raise broken(f'overlaps "{earlier.text}": only one of them can apply', later.text)
     return lines
 
 
@@ -415,8 +417,8 @@ class ComplianceRule(Model):
     )
     per_day: Annotated[Whole, Field(ge=1, le=1000)] | None = Field(
         default=None,
-        description="How often a person may be contacted on a day: a phone number, by whichever "
-        "of the organization's campaigns.",
+        description="Contacts allowed per day and phone number, by all campaigns of the "
+        "organization together.",
         examples=[1],
     )
     source: Text | None = Field(

@@ -217,7 +217,7 @@ class Recipient(Model):
     )
     agent_params: AgentParams = Field(
         default_factory=dict,
-        description="What the agent's paramsSchema asks for.",
+        description="Values of the parameters in the agent's paramsSchema.",
         examples=[{"amount": 100}],
     )
     history: History | None = Field(
@@ -307,8 +307,9 @@ class RecipientsFile(Model):
     )
     done: Text | None = Field(
         default=None,
-        description="A CSV or workbook of the calls so far, relative to the scenario file: number, "
-        "attempts, last status and last time under any usual head become histories.",
+        description="A CSV or workbook of the calls so far, relative to the scenario file: its "
+        "columns for number, attempts, last status and last time, under any usual heads, "
+        "become histories.",
         examples=["done.xlsx"],
         exclude_if=_is_absent,
     )
@@ -369,7 +370,7 @@ class GeneratedRecipients(Model):
     )
     agent_params: AgentParams = Field(
         default_factory=dict,
-        description="What the agent's paramsSchema asks for, the same for everybody.",
+        description="Values of the parameters in the agent's paramsSchema, the same for everybody.",
         examples=[{"amount": 100}],
     )
     segments: Shares | None = Field(

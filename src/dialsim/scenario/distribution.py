@@ -48,8 +48,8 @@ def read_measurements(
             problems.add(cursor, "needs file and column as texts: {file: talk.csv, column: talk}")
         else:
             written["values"] = _read(cursor, folder, file, column, problems)
-        # A stand-in where reading failed: that is reported already, and a missing or empty list
-        # would be reported once more.
+        # A stand-in where reading failed: a missing or empty list would be reported as a second
+        # problem.
         yield cursor, {"values": ["1s"], **written}
 
 

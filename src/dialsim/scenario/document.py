@@ -167,7 +167,7 @@ class Cursor(NamedTuple):
         A star stands for every item of a list, and every key of a mapping.
         """
         key, _, rest = pattern.partition(".")
-        # Nothing of a value of another kind: its error is for the models to report.
+        # Nothing for other values: the models report them.
         below = (*self.items(), *(entry for _, entry in self.entries()))
         for cursor in below if key == "*" else (self.at(key),):
             if rest:
@@ -319,7 +319,8 @@ _TEXTS = (
     ("could not find expected ':'", "a key without its colon: write key: value"),
     (
         "did not find expected key",
-        "no key is possible here: a quote above is not closed, or this is not in line with a key",
+        "no key is possible here: a quote above is not closed, or this line is not aligned with "
+        "a key",
     ),
     ("block collections are not allowed", "a block can't begin in the middle of a line"),
     ("block sequence entries are not allowed", "a list can't begin in the middle of a line"),

@@ -238,7 +238,7 @@ def _recipients(
     if "tel" not in {*(columns or ()), *heads}:
         found = [head for head in heads if is_tel_head(head)]
         if len(found) != 1:
-            several = f"{joined(found)} may all hold" if found else "no column is named as one of"
+            several = f"{joined(found)} may all hold" if found else "no column has a usual name for"
             listed = few(heads[:10], len(heads)) if heads else "missing"
             message = (
                 f'{several} phone numbers: name it, columns={{"tel": NAME}}; columns are {listed}'

@@ -100,7 +100,7 @@ def class_hours(week: Week, holiday_hours: str) -> dict[str, list[str]]:
     """Return the hours of each class of day. Raises StudioError if weekdays differ."""
     if any(week.get(day) != week.get(1) for day in range(2, 6)):
         raise StudioError(
-            "windows must be the same from Mon to Fri where holidays count, not "
+            "windows must be the same from Mon to Fri if holidays count, not "
             f"{week_text(week)}: write none as the country of the holidays"
         )
     hours = [[*map(range_text, week.get(day, ()))] for day in (1, 6, 7)]
@@ -173,7 +173,7 @@ FIRST_QUESTIONS = (
                   lambda text, _: new_hours(text)),
     FirstQuestion("attempts", "Attempts", "calls for a person at most", "3", least=1),
     FirstQuestion("retry_interval", "Retry interval",
-                  "from a call in vain to the next, or 'next calling day'", "1h",
+                  "time from an attempt without success to the next, or 'next calling day'", "1h",
                   lambda text, _: new_interval(text)),
     FirstQuestion("deadline", "Deadline", "such as Fri 18:00; may be left out", "",
                   lambda text, answers: new_deadline(text, new_instant(answers["start"]))),
@@ -241,7 +241,7 @@ name: {_quoted(self.name)}
 {hours}        schedule:
           startDateTime: {thai(begin):%Y-%m-%dT%H:%M:%S}+07:00 # {minute_text(begin)}, Thai time
 {windows}          maxAttempts: {self.attempts} # calls for a person at most, the first included
-          retryInterval: {retry} # from a call in vain to the next; a number is in ms
+          retryInterval: {retry} # from an attempt without success to the next; a number is in ms
 {used}# What people do when they are called is assumed (docs/default-behaviour.md). To change it:
 # behaviours:
 #   default:

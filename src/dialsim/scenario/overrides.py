@@ -269,7 +269,7 @@ class _Override:
             present = len(self._list())
             if not present:
                 self._put([])
-            # One by one, so that the items before keep their locations.
+            # One by one, so that earlier items keep their locations.
             for index, item in enumerate(_several(value), present):
                 self._put(item, index)
         elif self.change == "-":

@@ -524,9 +524,9 @@ def _with_done(
     problems: Problems,
     done: dict[str, tuple[DoneList, list[PeopleTable]]],
 ) -> PeopleTable:
-    """Return a list of people with histories from the file `done`.
+    """Return a list of people with histories from the done list in the file `name`.
 
-    `done` collects the lists of people by the list of what was done.
+    `done` collects each done list, by file, with the lists of people that use it.
     """
     shown = folder.shown(name)
     try:

@@ -47,8 +47,7 @@ class Origin:
     text: str = field(compare=False, repr=False)
     name: str = field(compare=False)
     folder: Path = field(compare=False)
-    # Compared, unlike the other fields: scenarios with equal contents are equal however they are
-    # written.
+    # The only field that is compared: scenarios with equal contents are equal in any notation.
     file: Path | None
     overrides: tuple[str, ...] = field(compare=False)
     read: Callable[[Origin], Scenario] = field(compare=False, repr=False)
@@ -319,7 +318,7 @@ def _made_by_hand(*_: object, **values: object) -> NoReturn:
     )
 
 
-# Set behind the class: pydantic would validate by an __init__ of the class itself.
+# Set after the class statement: pydantic would use an __init__ of the class for validation.
 Scenario.__init__ = _made_by_hand  # type: ignore[method-assign]
 
 
@@ -344,7 +343,7 @@ def json_schema() -> dict[str, Any]:
     interval["anyOf"].append({"const": NEXT_CALLING_DAY})
     about = {
         "title": "Dialsim scenario",
-        "description": "What a simulation of dialsim starts from.",
+        "description": "Input of a simulation with dialsim.",
     }
     return {"$schema": DIALECT, **schema, **about}
 

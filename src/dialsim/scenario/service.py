@@ -365,7 +365,7 @@ class ClockSettings(Model):
     @field_validator("end")
     @classmethod
     def _is_after_start(cls, end: int | None, info: ValidationInfo) -> int | None:
-        # `end - 1` stands for a start that failed: then there is nothing to compare.
+        # `end - 1` is a stand-in for an invalid start, which has its own error.
         if end is not None and end <= info.data.get("start", end - 1):
             start = format_instant(info.data["start"]).replace(".000Z", "Z")
             raise broken(f"must be after clock.start, {start}")
