@@ -209,7 +209,9 @@ class AgentJson(TypedDict):
     """The script of a conversation, as it is published."""
 
     id: UuidText
-    name: Annotated[str, Field(description="Its name in the dashboard.", examples=["Reminder"])]
+    name: Annotated[
+        str, Field(description="The agent's name in the dashboard.", examples=["Reminder"])
+    ]
     params_schema: Annotated[
         dict[str, AgentParameter] | None,
         Field(
@@ -244,7 +246,7 @@ class CampaignStart(TypedDict):
     removed_recipients: NotRequired[
         Annotated[
             int,
-            Field(ge=0, description="How many were dropped; with removeDuplicates alone."),
+            Field(ge=0, description="Number of duplicates dropped; only with removeDuplicates."),
         ]
     ]
 
@@ -256,7 +258,7 @@ class RecipientJson(TypedDict):
     id: UuidText
     customer_name: Annotated[
         str | None,
-        Field(description="null where none was uploaded, empty where masked.", examples=["สมชาย"]),
+        Field(description="null if no name was uploaded, empty if masked.", examples=["สมชาย"]),
     ]
     tel: Annotated[
         str,
@@ -267,7 +269,7 @@ class RecipientJson(TypedDict):
         ),
     ]
     call_attempt: Annotated[
-        int, Field(ge=0, description="Attempts that have ended; waiting in vain is none.")
+        int, Field(ge=0, description="Attempts that have ended; a queue timeout is no attempt.")
     ]
     latest_call_status: Annotated[
         CallStatus | None,
@@ -451,7 +453,9 @@ class Failure(TypedDict):
 class EndedCall(TypedDict):
     """The attempt whose result is sent."""
 
-    id: Annotated[UuidText, Field(description="The same as in the call endpoint: upsert on it.")]
+    id: Annotated[
+        UuidText, Field(description="Id of the call, as in the call endpoint: upsert on it.")
+    ]
     session_id: str
     call_status: CallStatus
     call_started_at: Annotated[InstantText | None, Field(description="null if never answered.")]
@@ -483,7 +487,7 @@ class CampaignSettings(TypedDict):
     name: str
     status: CampaignStatus
     max_attempts: Annotated[int, Field(ge=1)]
-    max_concurrent_calls: Annotated[int, Field(ge=0, description="The organization's.")]
+    max_concurrent_calls: Annotated[int, Field(ge=0, description="Limit of the organization.")]
     retry_interval: Annotated[int, Field(ge=0, description="Milliseconds.")]
     schedule_start_at: InstantText
     schedule_end_at: InstantText | None
@@ -496,7 +500,7 @@ class Payload(TypedDict):
     """Result of a call."""
 
     is_re_analysis: Annotated[
-        bool, Field(description="true for another result of a call that was sent before.")
+        bool, Field(description="true if the call already had a result before this one.")
     ]
     agent_name: str
     campaign_name: str

@@ -325,7 +325,7 @@ class TriggerOrder(Combined):
     )
     organization: Text | None = Field(
         default=None,
-        description="Its id or name; may be left out if there is only one.",
+        description="Organization's id or name; may be left out if there is only one.",
     )
     agent: Text | None = Field(
         default=None, description="The agent's name; left out: the organization's first."

@@ -217,8 +217,8 @@ class WebhookRow(WireModel):
 
     n: int = Field(description="Number in the list, from 1; it never changes.")
     at: Moment
-    organization: str = Field(description="Its name.")
-    campaign: str = Field(description="Its name.")
+    organization: str = Field(description="Name of the organization.")
+    campaign: str = Field(description="Name of the campaign.")
     campaign_id: UuidText
     call_id: UuidText
     result: int = Field(

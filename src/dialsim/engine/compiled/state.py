@@ -100,10 +100,10 @@ CAMPAIGN = _record(
     "end_at",
     "max_attempts",
     "retry_interval",
-    "begins_at",  # timers: start of the campaign,
-    "ends_at",  # endDateTime, close of the window of released calls,
-    "closes_at",
-    "releases_at",  # and next check for a release
+    "begins_at",  # timer: start of the campaign
+    "ends_at",  # timer: endDateTime
+    "closes_at",  # timer: close of the window of released calls
+    "releases_at",  # timer: next check for a release
     "opened",  # open span of the last query
     "shuts",
     "first_window",

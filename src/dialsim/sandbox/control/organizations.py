@@ -124,9 +124,9 @@ class CampaignState(WireModel):
     """A campaign as it stands."""
 
     id: UuidText
-    organization: str = Field(description="Its name.")
+    organization: str = Field(description="Name of the organization.")
     name: str
-    agent: str = Field(description="Its name.")
+    agent: str = Field(description="Name of the agent.")
     status: CampaignStatus
     deleted: bool = Field(description="Whether the interface no longer shows it.")
     created_at: Moment
@@ -162,7 +162,7 @@ class UploadedRecipient(Recipient):
 class UploadedCampaign(Campaign):
     """A campaign as in a scenario file, and the organization that it is for."""
 
-    organization: Text = Field(description="Its id or its name.", examples=["Acme"])
+    organization: Text = Field(description="Id or name of the organization.", examples=["Acme"])
     agent: Text = Field(
         description="Name or id of an agent of the organization.",
         examples=["Reminder"],
@@ -400,7 +400,9 @@ class ChangedOrganization(OrganizationState):
 class CreatedOrganization(OrganizationState):
     """An organization that was added."""
 
-    api_key: str = Field(description="Its key, given or derived. It is not shown again.")
+    api_key: str = Field(
+        description="The new organization's key, given or derived. It is not shown again."
+    )
 
 
 class UploadedOrganization(AddedOrganization):
@@ -417,14 +419,14 @@ class UploadedOrganization(AddedOrganization):
 class UploadedAgent(Agent):
     """An agent as in a scenario file, and the organization that it is for."""
 
-    organization: Text = Field(description="Its id or its name.", examples=["Acme"])
+    organization: Text = Field(description="Id or name of the organization.", examples=["Acme"])
 
 
 class CreatedAgent(WireModel):
     """An agent that was added."""
 
     id: UuidText
-    organization: str = Field(description="Its organization's name.")
+    organization: str = Field(description="Name of the agent's organization.")
     name: str
 
 

@@ -52,7 +52,7 @@ class NewSnapshot(WireModel):
 
     name: SnapshotName | None = Field(
         default=None,
-        description="Its name. Left out: snapshot-1, snapshot-2 and so on.",
+        description="Name of the snapshot. Left out: snapshot-1, snapshot-2 and so on.",
         examples=["before"],
     )
 
@@ -197,8 +197,8 @@ class CampaignForecast(ForecastPart):
     """Forecast of a campaign that has begun and is not over."""
 
     id: UuidText
-    organization: str = Field(description="Its name.")
-    campaign: str = Field(description="Its name.")
+    organization: str = Field(description="Name of the organization.")
+    campaign: str = Field(description="Name of the campaign.")
     status: CampaignStatus
 
 
@@ -270,7 +270,7 @@ class RunOperations(Operations):
     def take_snapshot(self, body: NewSnapshot) -> SnapshotState:
         """Take a snapshot.
 
-        The state of now can be restored under its name, as often as wanted.
+        The current state can be restored under its name, as often as wanted.
         """
         name = self._free_name() if body.name is None else body.name
         return SnapshotState.of(name, self.core.take_snapshot(name))
@@ -304,7 +304,7 @@ class RunOperations(Operations):
 
     @operation("POST", f"{PREFIX}/forecast", body_required=False, kept=False)
     async def forecast_run(self, body: ForecastOrder) -> ForecastAnswer:
-        """Forecast how it goes on.
+        """Forecast the rest of the run.
 
         When campaigns will be done and how many people they will reach, by runs from this instant
         on. Nothing changes in the sandbox, and others are answered meanwhile.

@@ -75,22 +75,22 @@ _SPEEDS = {
     86_400: "1 day a second",
 }
 KINDS = {
-    "api=error&status=503": "API answers: 503 in their place",
-    "api=error&status=500": "API answers: 500 in their place",
+    "api=error&status=503": "API answers: replaced by 503",
+    "api=error&status=500": "API answers: replaced by 500",
     "api=slow&delay=2s": "API answers: 2 s late",
-    "api=error&status=503&executed=true": "API answers: carried out, but 503 in their place",
-    "api=error&status=429&retryAfter=5s": "API answers: 429, to be tried again after 5 s",
+    "api=error&status=503&executed=true": "API answers: replaced by 503, request carried out",
+    "api=error&status=429&retryAfter=5s": "API answers: replaced by 429, with a retry after 5 s",
     "api=limit&requestsPerSecond=1&burst=10": "API answers: 429 beyond 1 a second, 10 at once",
-    "api=error&status=401": "API answers: 401, as of a wrong key",
-    "api=drop": "API answers: none, connection dropped",
-    "api=drop&executed=true": "API answers: carried out, but connection dropped",
+    "api=error&status=401": "API answers: replaced by 401, as for a wrong key",
+    "api=drop": "API answers: connection dropped",
+    "api=drop&executed=true": "API answers: connection dropped, request carried out",
     "api=slow&delay=15s": "API answers: 15 s late",
     "api=slowBody&delay=15s": "API answers: in pieces, over 15 s",
     "webhooks=timeout": "Webhooks: lost on the way, no answer",
     "webhooks=refuse": "Webhooks: connection refused",
     "webhooks=late": "Webhooks: received, answer too late",
     "webhooks=twice": "Webhooks: received twice",
-    "webhooks=stale": "Webhooks: followed by the person's result before",
+    "webhooks=stale": "Webhooks: followed by the person's previous result",
     "webhooks=delayed&delay=5m": "Webhooks: 5 min late, overtaken by others",
 }
 """Faults that the form offers; the control plane accepts any status, delay and path."""
@@ -208,14 +208,14 @@ class PageRoutes:
 
     async def _reset(self, _request: Request) -> str:
         await self._core.restore(None)
-        return render("said", text="The sandbox is as it was at the start.")
+        return render("said", text="The sandbox is reset to its start.")
 
     async def _take_snapshot(self, request: Request) -> str:
         name = (await _form(request)).get("name", "").strip()
         taken = self._run_operations.take_snapshot(
             read_model(NewSnapshot, {"name": name} if name else {})
         )
-        return render("said", text=f"The state of now is kept as {taken.name}.")
+        return render("said", text=f"The current state is kept as {taken.name}.")
 
     async def _restore(self, request: Request) -> str:
         name = request.path_params["name"]
@@ -312,7 +312,7 @@ class PageRoutes:
     async def _request(self, request: Request) -> str:
         found = self._core.requests.find(number_in(request.path_params["n"]))
         if found is None:
-            raise Refused(404, "REQUEST_NOT_FOUND", ["The request is not in the log any more"])
+            raise Refused(404, "REQUEST_NOT_FOUND", ["The request is no longer in the log"])
         row = RequestRow.of(found)
         return render("request", row=row, body=_readable(row.body), answer=_readable(row.answer))
 
