@@ -45,7 +45,7 @@ def _seconds(_: object, __: object, text: str | None) -> float | None:
         seconds = parse_duration(text) / 1000
     except ValueError as error:
         raise click.BadParameter(f"{text} {error}") from None
-    # In no time no value would get the two runs that any answer needs.
+    # With a limit of 0 no value would get the two runs that an answer needs.
     if not seconds:
         raise click.BadParameter("must be more than 0, such as 10s")
     return seconds
@@ -210,8 +210,8 @@ def _compared_options(what: str) -> Callable[[_Command], _Command]:
         click.option(
             "--decide",
             metavar="FIGURE",
-            help=f"Give a {what} no more runs once it surely differs from the baseline in this "
-            "figure, such as finish or 'cost / people_reached'; --replications is then the most.",
+            help=f"Stop the runs of a {what} once it surely differs from the baseline in this "
+            "figure, such as finish or 'cost / people_reached'; --replications is then the limit.",
         ),
         click.option(
             "--indifference",
@@ -441,8 +441,8 @@ Example:
     "goals",
     multiple=True,
     metavar="GOAL",
-    help="Such as: p95(finish) <= Fri 18:00 and mean(cost) <= 5000; "
-    "also prob(January.finish <= 5d) >= 0.95. All that are given must be met.",
+    help="Such as: p95(finish) <= Fri 18:00 and mean(cost) <= 5000; also prob(January.finish <= "
+    "5d) >= 0.95. Several goals must all be met.",
 )
 @click.option(
     "--maximize", metavar="FIGURE", help="Among combinations that meet the goals, find the one "

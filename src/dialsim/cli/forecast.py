@@ -181,7 +181,7 @@ def _instant(text: str | None) -> int | None:
     short_help="Forecast a running campaign from today: when is it done, whom will it reach?",
     epilog="""\b
 Example: dialsim forecast today --out forecast
-    and tomorrow, when the campaign was pulled again, the same: it says what has changed
+    Tomorrow, pull the campaign again and repeat the command: it prints what has changed
 """,
 )
 @scenario_argument
@@ -212,7 +212,7 @@ Example: dialsim forecast today --out forecast
     "source",
     metavar="LOG",
     help="A log of the campaign's webhooks: forecast it from earlier instants, print how many of "
-    "these forecasts held, and make the intervals as wide as they needed.",
+    "these forecasts held, and widen the intervals accordingly.",
 )
 @file_option(
     "--plan",
@@ -308,7 +308,7 @@ def _from_done(
             if isinstance(campaign.recipients, RecipientsFile):
                 lists += 1
                 texts.append(f"{path}.recipients.done={name}")
-            # The request was made before the clock of the forecast starts, and is in effect.
+            # A schedule request made before the forecast begins is in effect at its beginning.
             if campaign.scheduled_at is not None and campaign.scheduled_at < now:
                 texts.append(f"{path}.scheduledAt={at}")
     if not lists:

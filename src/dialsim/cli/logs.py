@@ -297,7 +297,7 @@ def calibrate(
     default=80,
     show_default=True,
     metavar="N",
-    help="How many further runs to make, 40 or more. Two logs of one model are taken for different "
+    help="How many further runs to make, 40 or more. Two logs of one model are judged different "
     "at most 4 times in N + 4.",
 )
 @file_option(

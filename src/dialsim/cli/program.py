@@ -207,7 +207,7 @@ seed_option = click.option(
     "--seed",
     type=click.IntRange(min=0),
     metavar="N",
-    help="The seed of all chance; default: the scenario's.",
+    help="The seed of all random numbers; default: the scenario's.",
 )
 
 format_option = click.option(
