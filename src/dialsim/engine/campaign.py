@@ -152,7 +152,7 @@ class WaitingList:
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Yield (recipient, call) of every waiting call, in no particular order."""
         for recipient in self._fresh[self._next :]:
-            # First calls have number 1, and no entry that could hold it.
+            # First calls have no entry; their number is always 1.
             yield recipient, 1
         for _, _, recipient, call in self._heap:
             yield recipient, call

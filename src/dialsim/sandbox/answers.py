@@ -157,7 +157,7 @@ def refuse_query(request: Request) -> None:
 
 
 def is_number(text: str) -> bool:
-    """True if a text of an address is a whole number of moderate length."""
+    """True if a text from a URL is a whole number with few digits."""
     return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 

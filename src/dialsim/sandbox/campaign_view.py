@@ -135,21 +135,21 @@ class LiveAnalyses:
         return CallStatuses(status, changed_at)
 
     def changes(self, at: int) -> AnalysisChanges:
-        """The changes of calls by their first analyses up to an instant, in that order (A4)."""
+        """Return the changes of calls by first analyses up to `at`, sorted by instant (A4)."""
         if self._changes is None:
             self._changes = changes_by(self.of(np.arange(len(self._calls))), FOREVER)
         count = int(np.searchsorted(self._changes.at, at, side="right"))
         return self._changes[:count]
 
     def changes_of(self, call: int, at: int) -> list[tuple[int, int]]:
-        """The changes of one call up to an instant: when (ms), and the kind (A4)."""
+        """Return (instant, kind) of a call's changes by its first analysis up to `at` (A4)."""
         changes = changes_by(self.of(np.array([call])), at)
         return [*zip(changes.at.tolist(), changes.kind.tolist(), strict=True)]
 
     # -- outcomes of analyses ---------------------------------------------------------------------
 
     def of(self, calls: NDArray[np.integer]) -> Analyses:
-        """Return the first analyses of some calls; `call` is an index into these calls."""
+        """Return the first analyses of some calls; their `call` is an index into `calls`."""
         started_at, ended_at = self._calls.started_at[calls], self._calls.ended_at[calls]
         talked = np.flatnonzero((started_at != NOT_HAPPENED) & (ended_at != NOT_HAPPENED))
         rows = self._table[calls[talked]]

@@ -20,8 +20,8 @@ from dialsim.sandbox.access import KEEP, PREFIX, Destinations, require_extra, wi
 from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Overrides, Scenario, override_texts
 
-# These need the packages of the sandbox, which `import dialsim` must do without: methods import
-# them.
+# Methods import these modules, because `import dialsim` must work without the packages of the
+# sandbox.
 if TYPE_CHECKING:
     from dialsim.experiments.forecast import Forecast
     from dialsim.sandbox.control.organizations import CampaignState, CreatedOrganization
@@ -140,7 +140,7 @@ class Sandbox:
 
     @property
     def api_key(self) -> str:
-        """The API key of the only organization; of several, `api_keys` has each."""
+        """API key of the only organization; with several, use `api_keys`."""
         return self._running.api_keys[self._organization(None)]
 
     @property
@@ -329,7 +329,7 @@ class Sandbox:
     ) -> TriggeredResult:
         """Send one result now, to the organization's URL or another, and return its record.
 
-        `status` ("NO_ANSWER") sets the end of its call; the first step of a `script` ("answered 5s
+        `status` ("NO_ANSWER") sets how its call ended; the first step of a `script` ("answered 5s
         60s silent") sets it in more detail. The call is outside the simulation: the interface shows
         the call by its id, but nowhere else.
         """

@@ -36,7 +36,7 @@ class Condition(ABC):
         """True if the condition holds now, or has held since the last check."""
 
     def is_hopeless(self) -> bool:
-        """True if the condition can no longer be met; later events may meet it by default."""
+        """True if the condition can't be met any more; by default, later events may meet it."""
         return False
 
 

@@ -59,7 +59,7 @@ class _CampaignCommand(_Command):
     campaign: int
 
     def on(self, core: SandboxCore) -> SimulatedCampaign:
-        """The campaign."""
+        """Return the campaign in a sandbox."""
         return core.simulation.campaign(self.organization, self.campaign)
 
 

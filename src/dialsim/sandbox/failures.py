@@ -147,7 +147,7 @@ def invalid_id(name: str) -> FailureKind:
 
 
 MARK = "X-Dialsim-Fault"
-"""Return the header of an injected error: the fault's number."""
+"""Header of an injected error, with the fault's number."""
 
 _RETRY_AFTER: dict[str, Any] = {
     "Retry-After": {

@@ -137,8 +137,8 @@ class InjectedFaults:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._faults: dict[int, InjectedFault] = {}
-        self._fates: dict[WhichPost, WebhookFault | None] = {}  # of POSTs under way
-        self._held: dict[WhichPost, int] = {}  # when (ms) POSTs leave that are delayed
+        self._fates: dict[WhichPost, WebhookFault | None] = {}  # faults of POSTs under way
+        self._held: dict[WhichPost, int] = {}  # departures (ms) of delayed POSTs
         self._last = 0
 
     def __iter__(self) -> Iterator[InjectedFault]:
@@ -262,7 +262,7 @@ class InjectedFaults:
 
     def _draws(self, fault: InjectedFault, met: int) -> NDArray[np.float64]:
         """Return two uniforms of an encounter: for the share, and for the delay."""
-        # An address of its own: other faults, and a replay, do not change these draws.
+        # The draws have their own address, so other faults and replays do not change them.
         key = (Purpose.INJECTED_FAULT, fault.number, met)
         return np.random.Generator(generator(self._seed, key)).random(2)
 
@@ -293,7 +293,7 @@ _PACE = 0.0001  # calls a second
 _LONGEST_WAIT = 3_600_000  # ms, less than between two dials at that pace
 _ANYWHERE = "http://127.0.0.1/"  # a result without a URL is not delivered
 _DELIVERY = 60_000  # ms until a result is delivered
-_ROUNDS = 4  # attempts to set the clock: a window may postpone a call by its minute without calls
+_ROUNDS = 4  # attempts to set the clock: no window has 23:59, so a call may be postponed
 
 
 class TriggeredPerson(Model):

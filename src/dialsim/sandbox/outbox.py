@@ -82,8 +82,8 @@ class CampaignOutbox:
     def due(self, promised: Sequence[tuple[int, int]]) -> Messages:
         """Return the results, by call and result number, that are still to be sent.
 
-        Results are read anew, because a later re-analysis may have replaced a result (a fallback
-        does not overwrite a good result).
+        A later re-analysis may have made a result superfluous: a fallback never replaces a good
+        one.
         """
         self.view.catch_up()
         analyses = self.view.analyses

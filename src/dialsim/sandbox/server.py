@@ -295,7 +295,7 @@ def serve(
 
 
 class Server(uvicorn.Server):
-    """Server that cancels requests under way when it stops; uvicorn waits for their end.
+    """Server that cancels requests under way when it stops, where uvicorn waits for their end.
 
     `faults` are the unexpected errors so far, each answered with 500. `up` is set once the server
     accepts requests. `settings` are further settings of uvicorn.
@@ -313,7 +313,7 @@ class Server(uvicorn.Server):
 
     @property
     def faults(self) -> list[Exception]:
-        """Exceptions that were not foreseen."""
+        """Unexpected errors so far."""
         return self._supervision.faults
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -166,7 +166,7 @@ class CallFiles:
 
     def _call(self, identifier: str) -> tuple[CampaignView, int]:
         """Return a call that has files; raises Refused for any other."""
-        # An id that is none gets the answer of an unknown one, so that ids cannot be probed.
+        # An invalid id gets the answer of an unknown id, so that ids cannot be probed.
         if not is_uuid(identifier):
             raise fail.NO_FILE.refused()
         accounts, triggers = self._core.accounts, self._core.triggers
@@ -392,7 +392,7 @@ class GuessedOperations(InterfaceOperations):
     def resume_paused_campaign(self, caller: int, id: CampaignId) -> Success:
         """Resume a paused campaign.
 
-        Only a PAUSED campaign can be resumed (C5). No body is asked for.
+        Only a PAUSED campaign can be resumed (C5). The request needs no body.
         """
         return self._steer(caller, id, "resume")
 
@@ -448,7 +448,7 @@ class GuessedOperations(InterfaceOperations):
     ) -> JsonObject:
         """Get a fresh link to a call's recording.
 
-        As the webhook's recordUrl, good for an hour from now.
+        A link like the webhook's recordUrl, valid for an hour from now.
         """
         url = record_url(*self._call(caller, call_id), self.core.simulation.at)
         if url is None:
@@ -508,7 +508,8 @@ class FileOperations(Operations):
     def get_recording(self, id: _FileId, request: Request) -> bytes:
         """Get a recording.
 
-        Where recordUrl of a result leads: WAV, mono, 16 bits, 8 kHz. The form is the sandbox's.
+        The file behind recordUrl of a result: WAV, mono, 16 bits, 8 kHz. The form is the sandbox's
+        own.
         """
         return self._files.recording(id, *_signed(request))
 
@@ -523,7 +524,7 @@ class FileOperations(Operations):
     def get_transcript(self, id: _FileId, request: Request) -> bytes:
         """Get a transcript.
 
-        Where transcriptFileUrl of a result leads. The form is the sandbox's.
+        The file behind transcriptFileUrl of a result. The form is the sandbox's own.
         """
         return self._files.transcript(id, *_signed(request))
 

@@ -53,7 +53,7 @@ class ControlClient:
         return self._answer(method, path, json=file_value(body), headers=headers)
 
     def wait(self, path: str, body: object = None) -> Any:
-        """Return the decoded answer to a POST that waits for webhooks; errors as of `ask`.
+        """Return the decoded answer to a POST that waits for webhooks; errors as for `ask`.
 
         Raises DialsimError at once where the receiver is served by the event loop that runs in this
         thread: the receiver could not answer before the request is answered.
@@ -69,12 +69,12 @@ class ControlClient:
         return self.ask("POST", path, body)
 
     def upload(self, path: str, csv: bytes, query: Mapping[str, str]) -> Any:
-        """The decoded answer to a CSV; errors as of `ask`."""
+        """Return the decoded answer to the POST of a CSV; errors as for `ask`."""
         headers = {"Content-Type": "text/csv"}
         return self._answer("POST", path, content=csv, params=query, headers=headers)
 
     def download(self, path: str) -> bytes:
-        """The answer to a GET as it is; errors as of `ask`."""
+        """Return the undecoded answer to a GET; errors as for `ask`."""
         return self._response("GET", path).content
 
     def _answer(self, method: str, path: str, **more: Any) -> Any:

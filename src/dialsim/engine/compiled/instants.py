@@ -203,7 +203,7 @@ def next_instant(s: State) -> int:
         at = s.line_at[0]
     if dialler.retries > 0:
         due, _ = first_entry(s, planned(s))
-        at = min(at, max(dialler.now, due))  # C1: due before the request
+        at = min(at, max(dialler.now, due))  # C1: retries may be overdue
     # all calls wait equally long, so the first in the queue times out first
     if dialler.queue_length > 0:
         at = min(at, s.queue[dialler.queue_first].queued_at + dialler.queue_timeout)
@@ -313,7 +313,7 @@ def carry_out(s: State, command: int, c: int) -> None:
     if command == SCHEDULE:
         become(s, c, SCHEDULED, SCHEDULE)
         if campaign.end_at != NO_TIMER:
-            campaign.ends_at = max(s.dialler.now, campaign.end_at)  # C7: also an end in the past
+            campaign.ends_at = max(s.dialler.now, campaign.end_at)  # C7: the end may be in the past
             look_at(s, campaign.ends_at)
         await_start(s, campaign)
     elif command == PAUSE:

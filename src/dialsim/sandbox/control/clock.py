@@ -227,8 +227,8 @@ class WebhookCount(Condition):
         return self._now() >= self._goal
 
     def _now(self) -> int:
-        # Kept payloads count, too. Organizations without a URL are read only on request, which this
-        # is.
+        # Kept payloads count, too: results of organizations without a URL are read only on request,
+        # as here.
         self._outbox.look_ahead()
         counts, position = self._outbox.webhook_counts, self._position
         return counts.total() if position is None else counts[position]
@@ -263,7 +263,7 @@ class ClockOperations(Operations):
     def get_clock(self) -> ClockState:
         """See where the clock stands.
 
-        It is answered also while the clock moves.
+        Answered also while the clock moves.
         """
         return ClockState.of(self.core)
 

@@ -307,7 +307,7 @@ class RunOperations(Operations):
         """Forecast the rest of the run.
 
         When campaigns will be done and how many people they will reach, by runs from this instant
-        on. Nothing changes in the sandbox, and others are answered meanwhile.
+        on. Nothing changes in the sandbox, and other requests are answered meanwhile.
         """
         remaining, at = remaining_run(self.core.simulation), format_instant(self.core.at)
         views = [view for account in self.core.accounts for view in account.views]

@@ -249,7 +249,7 @@ _MOST_LISTED = 500  # choices in a list; of organizations, the newest are listed
 _MOST_SCRIPTS = 100
 _HEARTBEAT = 15  # seconds between keep-alive messages of a silent stream
 _SHARE = 4  # a tab waits this many times as long as its rendering took, so that others have a turn
-_LONGEST = 2  # seconds
+_LONGEST = 2  # seconds that a tab waits at most
 _MOST_SEARCHES = 16  # tabs open at a time
 _UNTOLD = 2  # seconds between renderings for changes without a row of the trace
 
