@@ -1,4 +1,4 @@
-"""The commands. They parse, call the layers below, and print."""
+"""The commands of the program `dialsim`: they parse options, call the other rooms, and print."""
 
 from __future__ import annotations
 

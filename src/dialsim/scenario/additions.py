@@ -55,8 +55,9 @@ class PresentCampaign(Protocol):
 class Surroundings:
     """Scenario that a campaign joins.
 
-    `organization` is the position of the campaign's organization. `campaigns` are the present ones
-    by organization. `recipient_ids` are the fixed ids of their recipients. `now` is in ms.
+    `organization` is the position of the campaign's organization. `campaigns` are the existing
+    campaigns by organization, and `recipient_ids` the fixed ids of their recipients. `now` is in
+    ms.
     """
 
     scenario: Scenario
@@ -135,7 +136,7 @@ def _in_use(texts: Iterable[object], taken: Collection[str]) -> bool:
 def identifying_texts(owner: Organization) -> set[str]:
     """Return names, ids and keys of an organization and its agents, in lower case.
 
-    An addition without any of these texts conflicts with none of these blocks.
+    An addition that has none of these texts does not conflict with the organization.
     """
     texts = [owner.name, owner.id, owner.api_key]
     texts += [text for agent in owner.agents for text in (agent.name, agent.id)]
@@ -324,7 +325,7 @@ _ModelT = TypeVar("_ModelT", bound=Model)
 def _read(
     model: type[_ModelT], organizations: Sequence[object], path: NodePath, scenario: Scenario
 ) -> _ModelT:
-    """Validate the part of a document at a path; the rest of the document serves references."""
+    """Validate the part of a document at a path; references may lead to other parts."""
     name = str(path[-2]).removesuffix("s")
     content = {
         "voices": [{"voiceKey": voice.voice_key} for voice in scenario.voices],

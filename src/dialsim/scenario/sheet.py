@@ -427,7 +427,7 @@ class _Workbook(_Source):
     def _check_archive(self) -> bool:
         """Return True if the workbook has formulas.
 
-        Raises an error for other and for too large files.
+        Raises an error for a file that is no workbook, or that unpacks to too much.
         """
         # Old workbooks and encrypted new ones are both OLE containers.
         if self._content.startswith(_OLE):
