@@ -496,8 +496,9 @@ def plan(
     """Find the smallest (or largest, or cheapest) value of a setting that meets a goal.
 
     With several settings, or with --maximize or --minimize, find the best combination that meets
-    all goals. Prints the estimates for the answer and for its neighbours. If nothing meets the
-    goal, prints what comes closest and exits with status 1.
+    all goals. Prints the estimate for the answer and, with one setting, for the value next to it;
+    with several, the frontier of finish, cost and reach. If nothing meets the goal, prints what
+    comes closest and exits with status 1.
     """
     from dialsim.scenario.loading import load
 

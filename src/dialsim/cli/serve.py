@@ -111,7 +111,7 @@ def serve(
 
     The clock stands at clock.start until POST /_dialsim/clock/advance moves it, or PUT
     /_dialsim/clock lets it run at a chosen speed. Clients use the API keys of the scenario; keys
-    that the scenario leaves out are made up and printed.
+    that the scenario leaves out are derived from its seed and printed.
 
     Webhooks are really sent to URLs on this machine, to --webhook-url, and to URLs that are set
     while the sandbox runs. The scenario's other URLs get nothing without --send-webhooks.
