@@ -262,6 +262,15 @@ def test_no_value_anywhere_breaks_the_reader_or_verify(
         contents(found)
 
 
+def test_a_weekday_beyond_64_bits_damages_its_body_alone(tmp_path: Path) -> None:
+    log = entries(30)
+    windows = log[3]["body"]["payload"]["campaign"]["scheduleDateTimeWindow"]
+    windows[0]["dayOfWeek"] = 2**70
+    path = written(tmp_path, log[:3])
+    path.write_bytes(path.read_bytes() + json.dumps(log[3]).encode() + b"\n")  # orjson refuses it
+    assert read_log(path).damaged == 1
+
+
 def test_a_packed_file_that_breaks_off_is_read_up_to_there(
     good: list[Entry], tmp_path: Path
 ) -> None:

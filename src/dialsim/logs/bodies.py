@@ -237,7 +237,8 @@ class _Span(Struct):
 
 
 class _Day(Struct, rename="camel"):
-    day_of_week: int
+    # A larger number would come back from orjson as a float, which is no int in a second reading.
+    day_of_week: Annotated[int, Meta(ge=-(2**31), lt=2**31)]
     time: list[_Span]
 
 
