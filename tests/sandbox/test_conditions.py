@@ -114,8 +114,11 @@ def test_a_condition_that_does_not_come_says_why(sandbox: dialsim.Sandbox) -> No
         ({"until": "status", "status": "BUSY"}, "one of campaign and call must be given"),
         ({"until": "status", "campaign": "x"}, "status is required"),
         ({"until": "webhooks"}, "count is required"),
-        ({"until": "idle", "count": 3}, 'count goes with until "webhooks" alone'),
-        ({"by": "1s", "within": "2s"}, 'within goes with until "status" or "webhooks" alone'),
+        ({"until": "idle", "count": 3}, 'count can only be given where until is "webhooks"'),
+        (
+            {"by": "1s", "within": "2s"},
+            'within can only be given where until is "status" or "webhooks"',
+        ),
     ],
 )
 def test_conditions_that_make_no_sense_are_refused(move: dict[str, object], says: str) -> None:

@@ -415,7 +415,11 @@ class Load:
         return held
 
     def taken(self, index: Indices, at: Instants) -> NDArray[np.int64]:
-        """Return the number of lines in use, needed by queued calls, or kept (see `held`)."""
+        """Return the number of lines that campaigns take.
+
+        A campaign takes a line per call under way or queued, or the lines kept for it (see `held`)
+        if those are more.
+        """
         taken: NDArray[np.int64] = np.maximum(self.used[:, index], self.held(index, at)).sum(axis=0)
         return taken
 

@@ -419,9 +419,10 @@ _GROUPS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
 
 
 class FormerSeed(int):
-    """Seed of a run that an earlier version of dialsim began, with ids as UUIDs of version 8.
+    """Seed of a run that an earlier dialsim began: its ids are UUIDs of version 8, not 4.
 
-    The version is part of the seed because ids depend on the seed and their address alone.
+    The type of the seed decides between them, because ids are computed from nothing but the seed
+    and the address of what they name.
     """
 
 

@@ -44,7 +44,8 @@ class DueAction(NamedTuple):
 def due_actions(world: World) -> list[DueAction]:
     """Return all schedule requests and timeline actions of the scenario, in the order of T4.
 
-    Within an instant requests come first, then actions in file order, then compiled ones.
+    Within an instant requests come first, then the timeline's actions in file order, then those
+    that calling hours and lines by time are compiled into (T6).
     """
     listed = (*_requests(world), *_actions(world), *_actions(world, compiled=True))
     return sorted(listed, key=lambda due: due.at)

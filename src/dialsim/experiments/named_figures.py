@@ -492,9 +492,10 @@ class _Days:
         bounds: KnownBounds,
         until: float | None = None,
     ) -> _Days:
-        """Return the distances of the campaigns that a figure covers.
+        """Return how far the finishes of the campaigns of a figure are from another day.
 
-        With `until`, `left` is the calling time to this instant (ms) instead of the closing.
+        With `until` (ms), `left` is the calling time from each finish to that instant, and not to
+        the closing.
         """
         calendars = bounds.calendars_of((figure.organization, figure.campaign))
         if not calendars:

@@ -77,6 +77,8 @@ _OPEN = {
 """Reasons why a log leaves a value of `people` undetermined."""
 _ALIKE = 0.05
 """Share of the variance within an hour below which numbers count as equally used."""
+_OFF = 0.05
+"""Least difference between a share of answered calls and its forecast that is reported."""
 
 
 Shares = Mapping[str, PointEstimate]
@@ -122,9 +124,11 @@ class Bin:
 
     @property
     def is_contradicted(self) -> bool:
-        """True if the share answered differs from the forecast beyond noise and by 5 points."""
+        """True if the share of answered calls is off the forecast by more than 3 standard errors
+        and by more than 5 percentage points.
+        """
         off = abs(self.answered.value - self.forecast)
-        return off > 3.0 * self.answered.error and off > _ALIKE
+        return off > 3.0 * self.answered.error and off > _OFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -745,7 +749,7 @@ def _undetermined(
             yield f"setupTime and ringTime: {NEVER_SATURATED}"
         yield "rates.agentError and rates.notRecorded: such calls send no webhook (A2)"
     else:
-        yield "rates.agentError: it cannot be distinguished from notRecorded, which includes both"
+        yield "rates.agentError alone: the log shows such calls as notRecorded"
     for key, why in _OPEN.items():
         if key not in answers.determined:
             yield (

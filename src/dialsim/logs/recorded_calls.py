@@ -340,8 +340,9 @@ class RecordedCalls:
                 yield begins, self.calls[self.calls.campaign == index]
 
     def longest_queue(self, organization: int) -> int:
-        """Return the largest number of calls queued at once, after the events of an instant
-        (T4).
+        """Return the largest number of calls queued at once, counted at the ends of instants (T4).
+
+        A call that leaves the queue in the instant in which it joined does not count.
         """
         calls = self.calls_of(organization)
         leaves = np.where(calls.dialled != NO_INSTANT, calls.dialled, calls.lost)

@@ -323,7 +323,9 @@ class FurtherRuns:
     def __post_init__(self) -> None:
         """Raise DialsimError unless the number of pairs is 0 or gives an interval."""
         if self.pairs is not None and (self.pairs < 0 or self.pairs == 1):
-            raise DialsimError("what would help is measured by 2 runs or more each, or 0 for none")
+            raise DialsimError(
+                f"pairs must be 2 or more runs of each lever, or 0 for none, not {self.pairs}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,7 +567,10 @@ _SMALL = 0.01
 
 
 def best(what_if: WhatIf) -> MeasuredLever | None:
-    """Return the best lever: by finish, or if runs don't finish by people reached; None if none.
+    """Return the best lever; None if no lever helps.
+
+    If all runs finish, it is the one that brings the finish forward most, else the one that reaches
+    most people; without such a lever the other figure decides.
 
     Only significant effects count, and only levers without a loss in the other figure: an earlier
     finish because fewer people are reached is no improvement.

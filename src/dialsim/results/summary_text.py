@@ -196,7 +196,10 @@ def lost_text(people: int, texts: Language = ENGLISH) -> str:
 
 
 def _table(title: Table, scopes: Sequence[tuple[str, Figures]]) -> FigureTable:
-    """Return a table of its declared figures, without empty columns."""
+    """Return the table with a title: the figures declared for it, without empty columns.
+
+    In People and in Calls, a column has the sum of the figures that the next table details.
+    """
     cells: dict[str, list[str]] = {}
     for figure in _FIGURES[title]:
         assert figure.column is not None

@@ -439,7 +439,11 @@ def _on_rules(scenario: Scenario, owner: Organization, campaign: Campaign) -> It
 def _ends_late(
     called: Mapping[date, tuple[Range, ...]], contact: DayClasses, days: Calendar
 ) -> list[str]:
-    """Return texts on the ends of permitted contact, by kind of day, after which calls may end."""
+    """Return a text for each end of permitted contact that a call dialled in time may outlast.
+
+    These are the ends less than `_LONG_CALL` minutes after the last dial; a text for each kind of
+    day and time, with the first date.
+    """
     found: dict[tuple[str, int], date] = {}
     for day, spans in called.items():
         for _, end in contact.of(day, days):

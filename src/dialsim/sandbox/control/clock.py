@@ -114,7 +114,7 @@ class MoveJson(Combined):
         for name in ("campaign", "call", "status", "count", "within"):
             if name in named and name not in takes:
                 goes = [f'"{until}"' for until, names in _TAKES.items() if name in names]
-                yield f"{name} goes with until {' or '.join(goes)} alone"
+                yield f"{name} can only be given where until is {' or '.join(goes)}"
         if given.get("until") == "status":
             if len(named & {"campaign", "call"}) != 1:
                 yield "one of campaign and call must be given"
