@@ -17,6 +17,8 @@ import pytest
 from dialsim.experiments.pool import Workers, _work, shared_pool
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_spec import RunSpec
+from dialsim.results.result import Result
+from dialsim.results.run_view import RunView
 from experiments.scenarios import CHANCY, crowd
 
 
@@ -45,6 +47,18 @@ def test_leaving_early_leaves_the_processes_to_the_next_experiment() -> None:
     assert sorted(again) == [*range(6)]
     assert again.get(first.index, first) == first
     assert {*before} <= {*shared_pool(2).processes}
+
+
+def run_views(result: Result) -> int:
+    """The number of results in memory, found by their readings."""
+    assert result.reading.parts  # a part and its run refer to each other
+    return sum(isinstance(one, RunView) for one in gc.get_objects())
+
+
+def test_a_worker_frees_a_run_before_the_next() -> None:
+    spec = RunSpec(crowd(30, 5, **CHANCY))
+    tasks = [spec.task(index, index, "simpy", also=run_views) for index in range(10)]
+    assert {outcome.also for outcome in Workers(2).outcomes(tasks)} == {1}
 
 
 @pytest.fixture

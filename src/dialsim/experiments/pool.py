@@ -150,6 +150,9 @@ def _work(connection: Connection, kept_people: int) -> None:
         except Cancelled:
             outcomes = []
         connection.send(outcomes)
+        # A result refers to itself, and garbage collection by counts of objects would find it only
+        # many runs later. New memory for the next run takes longer than its calls.
+        gc.collect()
 
 
 def _compile(_: Connection) -> None:
