@@ -56,13 +56,15 @@ def replace_first(
         child = 2 * index + 1
         if child >= size:
             break
-        least = keys[base + child]
         if child + 1 < size:
-            other = keys[base + child + 1]
-            if other < least or (other == least and items[base + child + 1] < items[base + child]):
+            one, other = keys[base + child], keys[base + child + 1]
+            # Added, not branched on: no processor can predict which of two children is less. Ties
+            # are rare, so that the branch for them is predicted.
+            child += int(other < one)
+            if one == other and items[base + child + 1] < items[base + child]:
                 child += 1
-                least = other
-        if key < least or (key == least and item <= items[base + child]):
+        least = keys[base + child]
+        if key <= least and (key < least or item <= items[base + child]):
             break
         keys[base + index] = least
         items[base + index] = items[base + child]
