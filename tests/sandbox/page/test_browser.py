@@ -326,7 +326,7 @@ def test_a_client_that_is_tested_gets_its_whole_world_from_the_page(
     form = tab.page.get_by_role("form", name="Add an organization")
     name, more = form.get_by_label("Name"), form.get_by_label("More of its block")
     name.fill("Acme")
-    form.get_by_label("Like").select_option("Acme")
+    form.get_by_label("Copy settings and agents of").select_option("Acme")
     more.fill('{"priority": 1}')
     form.get_by_role("button").click()
     tab.sees(said.get_by_role("alert"), "priority.*Acme|Acme.*priority")
