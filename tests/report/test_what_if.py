@@ -332,7 +332,7 @@ def test_a_page_on_many_runs_takes_more_pairs_within_the_budget() -> None:
 
 
 def test_one_pair_of_runs_gives_no_interval_and_is_refused() -> None:
-    with pytest.raises(dialsim.DialsimError, match="2 runs or more"):
+    with pytest.raises(dialsim.DialsimError, match="pairs must be 2 or more"):
         run_report(run(), pairs=1)
 
 

@@ -410,7 +410,7 @@ def test_a_client_that_is_tested_gets_its_whole_world_from_the_page(
         got = [one.json["payload"] for one in receiver.requests]
         hers = [one["call"] for one in got if one["recipient"]["tel"] == "0812345678"]
         assert sorted(call["callStatus"] for call in hers) == ["BUSY", "COMPLETED"]
-    tab.sees(tab.page.locator("#scripts"), "No number has a script of its own")
+    tab.sees(tab.page.locator("#scripts"), "No number has a script")
     card.get_by_role("button", name="Forbid starting campaigns").click()
     tab.sees(card, "may not call")
     assert tab.loads == 1
