@@ -236,7 +236,7 @@ def line(finding: Finding) -> str:
     if bound is not None:
         promise = f"at {'most' if finding.least is None else 'least'} {bound:,.12g}"
     verdict = ("PASS" if finding.met else "FAIL") if promise else ""
-    digits = ",.0f" if finding.measured >= 100 else ".2g"
+    digits = ",.0f" if finding.measured >= 100 else ".3g" if finding.measured >= 10 else ".2g"
     return (
         f"| {finding.what} | {finding.measured:{digits}} {finding.unit} | {promise} | {verdict} |"
     )
