@@ -472,7 +472,7 @@ class CampaignTrace:
 
     @property
     def deleted(self) -> CampaignChange | None:
-        """Change by which the campaign was deleted (C8), or None."""
+        """Deletion of the campaign (C8), or None."""
         return next((row for row in self.changes if row.cause == "delete"), None)
 
     @property

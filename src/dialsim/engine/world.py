@@ -98,7 +98,7 @@ class OrganizationBlock:
 _MOST_SHARED = 256 << 20
 """Maximum size (bytes) of values that variants with different behaviours share."""
 _MOST_BEHAVIOURS = 4
-"""Number of behaviours per campaign up to which variants share the values."""
+"""Maximum number of behaviours per campaign whose values variants share."""
 
 
 class World:

@@ -246,7 +246,7 @@ class SettingRuns:
 
 
 Pair = tuple[SettingRuns, SettingRuns]
-"""Setting, and the setting with which it is compared."""
+"""Setting and its baseline."""
 
 
 def settings_table(

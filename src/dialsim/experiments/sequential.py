@@ -184,7 +184,7 @@ def _tails(counts: tuple[int, ...], share: float, error: float) -> Iterator[floa
 Verdict = Literal["more", "less", "alike", "open"]
 
 INDIFFERENCE = 0.005
-"""Default relative difference up to which two runs are equivalent."""
+"""Default maximum relative difference between equivalent runs."""
 _FIRST_LOOK = 8
 """Runs at the first look, as in a plan: enough to stop early if all pairs agree."""
 _HALF = 0.5

@@ -813,7 +813,7 @@ def _of_organization(record: RecordedCalls, position: int) -> LineChange | None:
         few, many = sorted((before, after), key=np.mean)
         if few.max() <= _OTHER * many.min() and many.min() >= _SAME * many.max():
             # Estimated dials are all early or all late: the side closer to the scenario's number of
-            # lines shows by how much
+            # lines gives the correction of both.
             lines, means = owner.max_concurrent_calls, np.array([before.mean(), after.mean()])
             near = means[np.argmin(np.abs(np.log(means / lines)))]
             usual = lines / near if abs(near - lines) < 1 else 1.0

@@ -283,7 +283,7 @@ def _checked(url: str, allow_http: bool) -> str:
         raise ServiceError(
             f"{url}: by http the key would travel unencrypted; use https, or say --allow-http"
         )
-    # Planners paste the address with /api, with which all paths here begin already.
+    # Planners paste the address with /api; all paths here begin with /api already.
     return str(parts).rstrip("/").removesuffix("/api")
 
 
